@@ -1,0 +1,59 @@
+//! Which features a pod needs its node to have.
+//!
+//! A node declares what its kubelet can do (`status.declaredFeatures`), and a pod that uses such a
+//! feature fits only there. Which features a pod uses is told by its spec alone.
+
+use crate::Str;
+
+/// Restart rules that restart all containers of a pod when one exits.
+pub const RESTART_ALL_CONTAINERS: &str = "RestartAllContainersOnContainerExits";
+
+/// User namespaces for pods on the network of the host.
+pub const USER_NAMESPACES_HOST_NETWORK: &str = "UserNamespacesHostNetworkSupport";
+
+/// What a pod uses of what nodes may lack.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FeatureUse {
+    /// It is on the network of its node (`hostNetwork`).
+    pub host_network: bool,
+    /// It has users of its own (`hostUsers: false`).
+    pub own_users: bool,
+    /// A container or init container has a restart rule with the action `RestartAllContainers`.
+    pub restarts_all: bool,
+}
+
+/// Names of the features that a node must declare for such a pod, sorted.
+///
+/// As in nodedeclaredfeatures of component-helpers 0.36, InferForPodScheduling. Of its other three
+/// features, ExtendWebSocketsToKubelet, InPlacePodLevelResourcesVerticalScaling and
+/// InPlacePodVerticalScalingInitContainers, no pod needs one to be placed; and none of the five has
+/// a version from which on all nodes are taken to have it.
+pub fn required(uses: FeatureUse) -> Vec<Str> {
+    let needs = [
+        (uses.restarts_all, RESTART_ALL_CONTAINERS),
+        (uses.host_network && uses.own_users, USER_NAMESPACES_HOST_NETWORK),
+    ];
+    needs.into_iter().filter(|(needed, _)| *needed).map(|(_, name)| Str::const_new(name)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pod_needs_what_it_uses_and_the_names_are_sorted() {
+        let both = [RESTART_ALL_CONTAINERS, USER_NAMESPACES_HOST_NETWORK];
+        for (host_network, own_users, restarts_all, expected) in [
+            (false, false, false, &[][..]),
+            (true, false, false, &[]),
+            (false, true, false, &[]),
+            (true, true, false, &both[1..]),
+            (false, false, true, &both[..1]),
+            (true, true, true, &both),
+        ] {
+            let uses = FeatureUse { host_network, own_users, restarts_all };
+            assert_eq!(required(uses), expected, "{uses:?}");
+        }
+        assert!(both.is_sorted());
+    }
+}

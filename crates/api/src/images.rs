@@ -1,0 +1,52 @@
+//! Container images: what a node holds and what a pod wants.
+
+use crate::Str;
+
+/// An image that a node holds.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeImage {
+    /// All names it goes by, as the node reports them.
+    pub names: Vec<Str>,
+    /// Its size in bytes.
+    pub size: i64,
+}
+
+/// The images that a pod wants.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PodImages {
+    /// Normalised names, of init containers, containers and image volumes, with repetitions.
+    pub names: Vec<Str>,
+    /// How many init containers and containers the pod has; image volumes do not count.
+    pub containers: usize,
+}
+
+/// The name under which nodes report an image: `:latest` is added where there is no tag.
+///
+/// As in image_locality.go, normalizedImageName: a colon before the last slash belongs to the port of
+/// a registry.
+pub fn normalized_image_name(name: &str) -> Str {
+    let tagged = match (name.rfind(':'), name.rfind('/')) {
+        (Some(colon), Some(slash)) => slash < colon,
+        (Some(_), None) => true,
+        (None, _) => false,
+    };
+    if tagged { Str::from(name) } else { Str::from(format!("{name}:latest")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn latest_is_added_only_where_there_is_no_tag() {
+        for (name, expected) in [
+            ("nginx", "nginx:latest"),
+            ("nginx:1.25", "nginx:1.25"),
+            ("host:5000/nginx", "host:5000/nginx:latest"),
+            ("host:5000/nginx:1", "host:5000/nginx:1"),
+            ("nginx@sha256:aa", "nginx@sha256:aa"),
+        ] {
+            assert_eq!(normalized_image_name(name), expected);
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Labels, and the selectors that match them.
+
+use crate::Str;
+
+/// A set of labels, sorted by key.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Labels(Vec<(Str, Str)>);
+
+impl Labels {
+    /// No labels.
+    pub const fn empty() -> Self {
+        Labels(Vec::new())
+    }
+
+    /// The value of label `key`.
+    pub fn get(&self, key: &str) -> Option<&Str> {
+        let at = self.0.binary_search_by(|(k, _)| k.as_str().cmp(key)).ok()?;
+        Some(&self.0[at].1)
+    }
+
+    /// Whether there is a label `key`.
+    pub fn contains_key(&self, key: &str) -> bool {
+        self.get(key).is_some()
+    }
+
+    /// All labels in the order of their keys.
+    pub fn iter(&self) -> impl Iterator<Item = (&Str, &Str)> {
+        self.0.iter().map(|(key, value)| (key, value))
+    }
+
+    /// Whether there are no labels at all.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// Of two labels with the same key the later one counts.
+impl<K: Into<Str>, V: Into<Str>> FromIterator<(K, V)> for Labels {
+    fn from_iter<I: IntoIterator<Item = (K, V)>>(labels: I) -> Self {
+        let mut all: Vec<(Str, Str)> =
+            labels.into_iter().map(|(key, value)| (key.into(), value.into())).collect();
+        all.sort_by(|a, b| a.0.cmp(&b.0));
+        all.reverse();
+        all.dedup_by(|a, b| a.0 == b.0);
+        all.reverse();
+        Labels(all)
+    }
+}
+
+/// What a requirement asks of the value of its key.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Test {
+    /// The label exists and its value is one of these.
+    In(Vec<Str>),
+    /// The label is absent, or its value is none of these.
+    NotIn(Vec<Str>),
+    /// The label exists.
+    Exists,
+    /// The label is absent.
+    DoesNotExist,
+    /// The label is an integer greater than this (node selectors only).
+    Gt(i64),
+    /// The label is an integer less than this (node selectors only).
+    Lt(i64),
+}
+
+/// One condition on one label.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Requirement {
+    /// The key of the label.
+    pub key: Str,
+    /// What is asked of it.
+    pub test: Test,
+}
+
+impl Requirement {
+    /// The requirement that `key` has exactly `value`.
+    pub fn equals(key: impl Into<Str>, value: impl Into<Str>) -> Self {
+        Requirement { key: key.into(), test: Test::In(vec![value.into()]) }
+    }
+
+    /// Whether `labels` meet this requirement. As in apimachinery's labels.Requirement, a value that
+    /// is not a decimal 64-bit integer is neither greater nor less than anything.
+    pub fn matches(&self, labels: &Labels) -> bool {
+        let value = labels.get(&self.key);
+        let integer = || value.and_then(|value| value.parse::<i64>().ok());
+        match &self.test {
+            Test::In(values) => value.is_some_and(|value| values.contains(value)),
+            Test::NotIn(values) => value.is_none_or(|value| !values.contains(value)),
+            Test::Exists => value.is_some(),
+            Test::DoesNotExist => value.is_none(),
+            Test::Gt(bound) => integer().is_some_and(|value| *bound < value),
+            Test::Lt(bound) => integer().is_some_and(|value| value < *bound),
+        }
+    }
+}
+
+/// A label selector. In Kubernetes a selector that is not given selects nothing, and one that is
+/// given but empty selects everything.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Selector {
+    /// Selects nothing: the selector was not given.
+    #[default]
+    Nothing,
+    /// Selects what meets all requirements; with none, everything.
+    All(Vec<Requirement>),
+}
+
+impl Selector {
+    /// Selects everything.
+    pub fn everything() -> Self {
+        Selector::All(Vec::new())
+    }
+
+    /// Whether `labels` are selected.
+    pub fn matches(&self, labels: &Labels) -> bool {
+        match self {
+            Selector::Nothing => false,
+            Selector::All(requirements) => requirements.iter().all(|one| one.matches(labels)),
+        }
+    }
+
+    /// Whether every set of labels is selected.
+    pub fn is_everything(&self) -> bool {
+        matches!(self, Selector::All(requirements) if requirements.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels() -> Labels {
+        [("app", "web"), ("gen", "07"), ("word", "x")].into_iter().collect()
+    }
+
+    #[test]
+    fn a_label_is_found_by_its_key_and_the_later_of_two_counts() {
+        let labels: Labels = [("b", "1"), ("a", "2"), ("b", "3")].into_iter().collect();
+        assert_eq!(labels.get("b").map(Str::as_str), Some("3"));
+        assert_eq!(labels.iter().count(), 2);
+        assert!(!labels.contains_key("c"));
+    }
+
+    #[test]
+    fn requirements_judge_absent_keys_and_integers_as_apimachinery_does() {
+        let cases = [
+            ("app", Test::In(vec!["web".into(), "db".into()]), true),
+            ("none", Test::In(vec!["web".into()]), false),
+            ("none", Test::NotIn(vec!["web".into()]), true),
+            ("app", Test::NotIn(vec!["web".into()]), false),
+            ("app", Test::Exists, true),
+            ("app", Test::DoesNotExist, false),
+            ("gen", Test::Gt(6), true),
+            ("gen", Test::Gt(7), false),
+            ("gen", Test::Lt(8), true),
+            ("word", Test::Lt(8), false),
+            ("none", Test::Gt(0), false),
+        ];
+        for (key, test, expected) in cases {
+            let requirement = Requirement { key: key.into(), test };
+            assert_eq!(requirement.matches(&labels()), expected, "{requirement:?}");
+        }
+    }
+
+    #[test]
+    fn an_absent_selector_selects_nothing_and_an_empty_one_everything() {
+        assert!(!Selector::Nothing.matches(&labels()));
+        assert!(Selector::everything().matches(&labels()));
+        assert!(Selector::everything().is_everything());
+    }
+}

@@ -1,0 +1,38 @@
+//! What a pod, a node and the objects around them are, as far as scheduling reads them.
+//!
+//! Values only. Everything is parsed, defaulted and sorted once, when it comes in through [`wire`];
+//! no code behind that edge checks a value again.
+
+pub mod features;
+pub mod images;
+pub mod labels;
+pub mod node;
+pub mod node_selector;
+pub mod pod;
+pub mod pod_affinity;
+pub mod ports;
+pub mod quantity;
+pub mod requests;
+pub mod resources;
+pub mod taints;
+pub mod topology_spread;
+pub mod wire;
+pub mod workload;
+
+pub use images::{NodeImage, PodImages, normalized_image_name};
+pub use jiff::Timestamp;
+pub use labels::{Labels, Requirement, Selector, Test};
+pub use node::Node;
+pub use node_selector::{NodeSelection, NodeSelectorTerm, PreferredNodes};
+pub use pod::{Controller, Pod, PodKey, PodPhase, PreemptionPolicy};
+pub use pod_affinity::{AffinityTerm, PodAffinity, WeightedTerm};
+pub use ports::HostPort;
+pub use quantity::{Quantity, QuantityError};
+pub use requests::{Asks, NonZero};
+pub use resources::Resources;
+pub use taints::{Effect, Taint, Toleration};
+pub use topology_spread::{SpreadConstraint, WhenUnsatisfiable};
+pub use workload::{Namespace, ObjectKey, Selecting, SelectingKind};
+
+/// A short string: names, label keys and values. Up to 24 bytes live inline.
+pub type Str = compact_str::CompactString;

@@ -1,0 +1,57 @@
+//! Affinity and anti-affinity between pods.
+
+use crate::{Labels, Selector, Str};
+
+/// Which other pods a rule speaks of, and how close "together" is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AffinityTerm {
+    /// The other pods, by their labels; `matchLabelKeys` and `mismatchLabelKeys` are merged in.
+    pub selector: Selector,
+    /// Namespaces by name, sorted. The pod's own where the term names and selects none.
+    pub namespaces: Vec<Str>,
+    /// Namespaces by label; [`Selector::Nothing`] where the term does not select any.
+    pub namespace_selector: Selector,
+    /// The node label whose value makes a topology domain.
+    pub topology_key: Str,
+}
+
+impl AffinityTerm {
+    /// Whether the term speaks of a pod in `namespace` (with `namespace_labels`) with `labels`.
+    pub fn matches(&self, namespace: &str, namespace_labels: &Labels, labels: &Labels) -> bool {
+        let in_namespace = self.namespaces.iter().any(|name| name == namespace)
+            || self.namespace_selector.matches(namespace_labels);
+        in_namespace && self.selector.matches(labels)
+    }
+}
+
+/// A preferred term and its weight, 1 to 100.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WeightedTerm {
+    /// How much a match adds (or, for anti-affinity, takes away).
+    pub weight: i32,
+    /// What is preferred.
+    pub term: AffinityTerm,
+}
+
+/// All affinity and anti-affinity terms of a pod.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PodAffinity {
+    /// Each must be met by the domain of the node.
+    pub required: Vec<AffinityTerm>,
+    /// Each that is met counts for the node.
+    pub preferred: Vec<WeightedTerm>,
+    /// None may be met by the domain of the node.
+    pub required_anti: Vec<AffinityTerm>,
+    /// Each that is met counts against the node.
+    pub preferred_anti: Vec<WeightedTerm>,
+}
+
+impl PodAffinity {
+    /// Whether the pod has no term at all.
+    pub fn is_empty(&self) -> bool {
+        self.required.is_empty()
+            && self.preferred.is_empty()
+            && self.required_anti.is_empty()
+            && self.preferred_anti.is_empty()
+    }
+}

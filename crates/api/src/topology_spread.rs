@@ -1,0 +1,32 @@
+//! Topology spread constraints.
+
+use crate::{Selector, Str};
+
+/// What happens when a constraint cannot be met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum WhenUnsatisfiable {
+    /// The node is rejected.
+    DoNotSchedule,
+    /// The node scores less.
+    ScheduleAnyway,
+}
+
+/// Spreads the pods that `selector` matches evenly over the domains of `topology_key`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SpreadConstraint {
+    /// By how much two domains may differ; at least 1.
+    pub max_skew: i32,
+    /// The node label whose value makes a domain.
+    pub topology_key: Str,
+    /// What happens when it cannot be met.
+    pub when_unsatisfiable: WhenUnsatisfiable,
+    /// Which pods are counted, in the namespace of the pod; `matchLabelKeys` are merged in.
+    pub selector: Selector,
+    /// With fewer eligible domains than this the least count is taken as 0; 1 unless given.
+    pub min_domains: i32,
+    /// Whether only nodes that the pod's node selection allows make domains (`Honor`, the default).
+    pub honor_node_affinity: bool,
+    /// Whether nodes with taints that the pod does not tolerate make no domains (`Ignore` is the
+    /// default: they do).
+    pub honor_node_taints: bool,
+}

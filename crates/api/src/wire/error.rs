@@ -1,0 +1,95 @@
+//! What is wrong with an object, and where in it.
+
+use std::fmt::{Debug, Display};
+
+/// An object that cannot be taken in. Prints as `FIELD: MESSAGE`, in the words of the API server's
+/// validation where it has any.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field}{}{message}", if field.is_empty() { "" } else { ": " })]
+pub struct WireError {
+    /// The path of the field, such as `spec.containers[0].resources.requests[cpu]`; empty where the
+    /// input is no object at all.
+    pub field: String,
+    /// What is wrong with it.
+    pub message: String,
+}
+
+pub(super) type Result<T> = std::result::Result<T, WireError>;
+
+impl WireError {
+    /// An error about `field`.
+    pub(super) fn new(field: &str, message: impl Into<String>) -> Self {
+        WireError { field: field.to_owned(), message: message.into() }
+    }
+
+    /// `field` has a `value` that is not allowed.
+    pub(super) fn invalid(field: &str, value: impl Debug, why: impl Display) -> Self {
+        WireError::new(field, format!("Invalid value: {value:?}: {why}"))
+    }
+
+    /// `field` has none of the words it may have.
+    pub(super) fn unsupported(field: &str, value: &str, words: &[&str]) -> Self {
+        let words: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
+        let words = words.join(", ");
+        WireError::new(field, format!("Unsupported value: {value:?}: supported values: {words}"))
+    }
+
+    /// `field` must be given.
+    pub(super) fn required(field: &str, why: impl Display) -> Self {
+        WireError::new(field, format!("Required value: {why}"))
+    }
+
+    /// `field` must not be given.
+    pub(super) fn forbidden(field: &str, why: impl Display) -> Self {
+        WireError::new(field, format!("Forbidden: {why}"))
+    }
+
+    /// The same error, seen from an object in which the field's own stands under `outer`.
+    pub(super) fn under(mut self, outer: &str) -> Self {
+        let dot = if self.field.is_empty() || self.field.starts_with('[') { "" } else { "." };
+        self.field = format!("{outer}{dot}{}", self.field);
+        self
+    }
+}
+
+/// Says where an error happened, from the inside out.
+pub(super) trait Within {
+    /// It happened in `field`.
+    fn within(self, field: &str) -> Self;
+    /// It happened in the `index`th item of `field`.
+    fn within_item(self, field: &str, index: usize) -> Self;
+}
+
+impl<T> Within for Result<T> {
+    fn within(self, field: &str) -> Self {
+        self.map_err(|error| error.under(field))
+    }
+
+    fn within_item(self, field: &str, index: usize) -> Self {
+        self.map_err(|error| error.under(&format!("{field}[{index}]")))
+    }
+}
+
+/// Converts all `items` of `field`.
+pub(super) fn each<T, U>(
+    field: &str,
+    items: impl IntoIterator<Item = T>,
+    mut convert: impl FnMut(T) -> Result<U>,
+) -> Result<Vec<U>> {
+    let items = items.into_iter().enumerate();
+    items.map(|(index, item)| convert(item).within_item(field, index)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_names_its_field_from_the_outermost_object_on() {
+        let error: Result<()> = Err(WireError::required("key", "say which"));
+        let error = error.within_item("tolerations", 2).within("spec").unwrap_err();
+        assert_eq!(error.to_string(), "spec.tolerations[2].key: Required value: say which");
+        assert_eq!(WireError::new("", "no object").to_string(), "no object");
+        assert_eq!(WireError::new("[cpu]", "bad").under("requests").field, "requests[cpu]");
+    }
+}

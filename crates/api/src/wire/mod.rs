@@ -1,0 +1,270 @@
+//! From the wire form, the JSON that the API server speaks, to the values of this crate.
+//!
+//! The one place that knows the wire form. It reads only the fields that scheduling reads, applies
+//! the API server's defaults and its validation of those fields, and brings what has no order into
+//! one order. As in Go, `null` is the same as absent, and a field that is not known is passed over.
+//!
+//! A new kind takes a row in `kind.rs`, a struct that is `Wire`, and a variant of [`Object`].
+
+mod affinity;
+mod amount;
+mod container;
+mod error;
+mod kind;
+mod meta;
+mod node;
+mod pod;
+mod pod_resources;
+mod primitive;
+mod selector;
+mod source;
+mod taints;
+#[cfg(test)]
+mod testing;
+mod workload;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+pub use self::error::WireError;
+use self::error::{Result, Within};
+use self::kind::{Kind, Told, TypeMeta};
+use self::node::WireNode;
+use self::pod::WirePod;
+use self::source::Source;
+use self::workload::{
+    WireNamespace, WireReplicaSet, WireReplicationController, WireService, WireStatefulSet,
+};
+use crate::{Namespace, Node, ObjectKey, Pod, Selecting, Str};
+
+/// An object of the cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Object {
+    /// v1 Pod.
+    Pod(Box<Pod>),
+    /// v1 Node.
+    Node(Box<Node>),
+    /// v1 Namespace.
+    Namespace(Namespace),
+    /// v1 Service, v1 ReplicationController, apps/v1 ReplicaSet or apps/v1 StatefulSet.
+    Selecting(Selecting),
+    /// An object of a kind that is not read. Whoever reads it may want to say so.
+    Unknown {
+        /// Its kind.
+        kind: Str,
+        /// Its API version, such as `apps/v1`.
+        api_version: Str,
+        /// Its name, and the namespace it gives; empty where it gives none.
+        key: ObjectKey,
+    },
+}
+
+/// Reads one object.
+///
+/// An error if it is a list that does not hold exactly one, see [`objects`], if it does not say its
+/// kind, API version and name, or if a field that is read is wrong.
+pub fn object(value: &Value) -> std::result::Result<Object, WireError> {
+    one(value)
+}
+
+/// Reads one object from JSON, as [`object`] does; no tree is built.
+pub fn object_from_str(json: &str) -> std::result::Result<Object, WireError> {
+    one(json)
+}
+
+/// Reads one object, or all items of a list: `v1 List`, which `kubectl get` prints, or the list of a
+/// kind, such as `v1 PodList`, whose items need not say their kind. Lists may hold lists.
+///
+/// The first error ends it; its field starts with `items[INDEX]` then.
+pub fn objects(value: &Value) -> std::result::Result<Vec<Object>, WireError> {
+    all(value)
+}
+
+/// Reads one object, or all items of a list, from JSON, as [`objects`] does; no tree is built.
+pub fn objects_from_str(json: &str) -> std::result::Result<Vec<Object>, WireError> {
+    all(json)
+}
+
+/// An object of a known kind on the wire.
+trait Wire: DeserializeOwned {
+    /// Takes it in: the value it stands for, or what is wrong with it.
+    fn take(self) -> Result<Object>;
+}
+
+fn one(source: impl Source) -> Result<Object> {
+    let objects: std::result::Result<[Object; 1], _> = all(source)?.try_into();
+    objects.map(|[object]| object).map_err(|objects| {
+        let message = format!("one object is expected here, and the list has {}", objects.len());
+        WireError::new("items", message)
+    })
+}
+
+fn all(source: impl Source) -> Result<Vec<Object>> {
+    let mut objects = Vec::new();
+    collect(source, &mut objects)?;
+    Ok(objects)
+}
+
+fn collect<S: Source>(source: S, objects: &mut Vec<Object>) -> Result<()> {
+    let head = source.head()?;
+    let items = head.items.into_iter().enumerate();
+    match head.meta.told()? {
+        Told::Known(kind) => objects.push(take(kind, source)?),
+        Told::Unknown => objects.push(unknown(&head.meta, source)?),
+        Told::List => {
+            for (index, item) in items {
+                collect(item, objects).within_item("items", index)?;
+            }
+        }
+        Told::ListOf(kind) => {
+            for (index, item) in items {
+                objects.push(take(kind, item).within_item("items", index)?);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn take(kind: Kind, source: impl Source) -> Result<Object> {
+    match kind {
+        Kind::Pod => source.parse::<WirePod>()?.take(),
+        Kind::Node => source.parse::<WireNode>()?.take(),
+        Kind::Namespace => source.parse::<WireNamespace>()?.take(),
+        Kind::Service => source.parse::<WireService>()?.take(),
+        Kind::ReplicationController => source.parse::<WireReplicationController>()?.take(),
+        Kind::ReplicaSet => source.parse::<WireReplicaSet>()?.take(),
+        Kind::StatefulSet => source.parse::<WireStatefulSet>()?.take(),
+    }
+}
+
+/// Of an unknown kind only the key is looked at, and nothing about that is wrong.
+#[derive(Deserialize)]
+struct WireUnknown {
+    #[serde(default)]
+    metadata: Value,
+}
+
+fn unknown(meta: &TypeMeta, source: impl Source) -> Result<Object> {
+    let (api_version, kind) = meta.both()?;
+    let metadata = source.parse::<WireUnknown>()?.metadata;
+    let text = |field| metadata[field].as_str().unwrap_or_default();
+    Ok(Object::Unknown {
+        kind: kind.into(),
+        api_version: api_version.into(),
+        key: ObjectKey::new(text("namespace"), text("name")),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is read, or why not; the same from a text and from a tree.
+    fn read(json: &str) -> String {
+        let show = |object: &Object| match object {
+            Object::Pod(pod) => format!("Pod {}", pod.key),
+            Object::Node(node) => format!("Node {}", node.name),
+            Object::Unknown { kind, api_version, key } => format!("? {api_version} {kind} {key}"),
+            other => format!("{other:?}"),
+        };
+        let read = objects_from_str(json);
+        let tree = serde_json::from_str(json).expect("the case is JSON");
+        assert_eq!(objects(&tree), read, "{json}");
+        match read {
+            Ok(objects) => objects.iter().map(show).collect::<Vec<_>>().join(", "),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn lists_are_flattened_and_their_errors_say_which_item() {
+        for (json, expected) in [
+            (
+                r#"{"apiVersion":"v1","items":[
+                    {"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"}},
+                    {"metadata":{"name":"b"},"kind":"Node","apiVersion":"v1"},
+                    {"apiVersion":"v1","kind":"List","items":[
+                        {"apiVersion":"v1","kind":"Pod","metadata":{"name":"c"}}]}],"kind":"List"}"#,
+                "Pod default/a, Node b, Pod default/c",
+            ),
+            (
+                r#"{"kind":"PodList","apiVersion":"v1","items":[{"metadata":{"name":"a"}}]}"#,
+                "Pod default/a",
+            ),
+            (r#"{"kind":"NodeList","apiVersion":"v1","items":null}"#, ""),
+            (r#"{"kind":"NodeList","apiVersion":"v1"}"#, ""),
+            (
+                r#"{"kind":"ConfigMapList","apiVersion":"v1","items":[{"metadata":{}}]}"#,
+                "? v1 ConfigMapList ",
+            ),
+            (
+                r#"{"kind":"NodeList","apiVersion":"v1","items":[{"metadata":{"name":"a"}},{}]}"#,
+                "items[1].metadata.name: Required value: give the object a name; none is generated",
+            ),
+            (
+                r#"{"kind":"List","apiVersion":"v1","items":[{"kind":"List","apiVersion":"v1",
+                    "items":[{"kind":"Pod","apiVersion":"v1","metadata":{"name":3}}]}]}"#,
+                "items[0].items[0].metadata.name: invalid type: integer `3`, expected a string",
+            ),
+            (
+                r#"{"kind":"List","apiVersion":"v1","items":[{"kind":"Pod"}]}"#,
+                "items[0].apiVersion: Required value: name the API version of the kind, such as v1 for a Pod",
+            ),
+            (
+                r#"{"kind":"List","apiVersion":"v1","items":[7]}"#,
+                "items[0]: an object is expected, with apiVersion and kind",
+            ),
+            (r#"{"kind":"List","apiVersion":"v1","items":{}}"#, "items: must be a list"),
+            (r#"{"kind":["List"],"apiVersion":"v1"}"#, "kind: must be a string"),
+            ("[]", "an object is expected, with apiVersion and kind"),
+        ] {
+            assert_eq!(read(json), expected, "{json}");
+        }
+    }
+
+    #[test]
+    fn an_object_of_an_unknown_kind_is_kept_by_name_whatever_it_holds() {
+        for (json, expected) in [
+            (
+                r#"{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a","namespace":"b"},
+                    "spec":{"containers":3}}"#,
+                "? apps/v1 Deployment b/a",
+            ),
+            (r#"{"apiVersion":"x.io/v1","kind":"Pod","metadata":7}"#, "? x.io/v1 Pod "),
+            (r#"{"apiVersion":"v1","items":{},"kind":"Menu"}"#, "? v1 Menu "),
+            (
+                r#"{"apiVersion":"apps/v1","kind":"Pod"}"#,
+                r#"apiVersion: Unsupported value: "apps/v1": supported values: "v1""#,
+            ),
+            (
+                r#"{"metadata":{"name":"a"}}"#,
+                "kind: Required value: name the kind of the object, such as Pod",
+            ),
+        ] {
+            assert_eq!(read(json), expected, "{json}");
+        }
+    }
+
+    #[test]
+    fn one_object_is_one_object() {
+        let list =
+            |items: &str| format!(r#"{{"kind":"PodList","apiVersion":"v1","items":[{items}]}}"#);
+        let pod = r#"{"metadata":{"name":"a"}}"#;
+        assert!(object_from_str(&list(pod)).is_ok());
+        let error = object_from_str(&list(&format!("{pod},{pod}"))).unwrap_err();
+        assert_eq!(error.to_string(), "items: one object is expected here, and the list has 2");
+    }
+
+    #[test]
+    fn what_is_no_json_object_says_where_it_breaks() {
+        let error = |json| objects_from_str(json).unwrap_err().to_string();
+        assert_eq!(error(""), "EOF while parsing a value at line 1 column 0");
+        let broken = "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\n\"spec\":{]}";
+        assert_eq!(error(broken), "key must be a string at line 2 column 9");
+        let two = r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"}} {}"#;
+        assert_eq!(error(two), "trailing characters at line 1 column 58");
+        let two = r#"{"apiVersion":"v1","kind":"List","items":[]} {}"#;
+        assert_eq!(error(two), "trailing characters at line 1 column 46");
+    }
+}

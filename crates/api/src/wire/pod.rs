@@ -1,0 +1,347 @@
+//! The pod on the wire.
+
+use serde::Deserialize;
+
+use super::affinity::{Affinity, Owner, Spread};
+use super::amount::Amounts;
+use super::container::{Container, Containers};
+use super::error::{Result, WireError, Within, each};
+use super::meta::{Meta, Metadata};
+use super::pod_resources::{Condition, ContainerStatus, Requirements, resources};
+use super::primitive::{List, Named, Table, given, names, time};
+use super::taints::WireToleration;
+use super::{Object, Wire};
+use crate::features::{self, FeatureUse};
+use crate::requests::{Asks, RequestGates, requests_on_node};
+use crate::{NodeSelection, Pod, PodPhase, PreemptionPolicy, Str};
+
+/// The scheduler of a pod that names none.
+const DEFAULT_SCHEDULER: &str = "default-scheduler";
+
+/// v1 Pod.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct WirePod {
+    metadata: Option<Metadata>,
+    spec: Option<Spec>,
+    status: Option<Status>,
+}
+
+/// `spec`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Spec {
+    pub(super) containers: List<Container>,
+    pub(super) init_containers: List<Container>,
+    pub(super) overhead: Amounts,
+    pub(super) resources: Option<Requirements>,
+    scheduler_name: Option<Str>,
+    priority: Option<i32>,
+    preemption_policy: Option<Str>,
+    node_name: Option<Str>,
+    scheduling_gates: List<Named>,
+    node_selector: Table<Str>,
+    affinity: Option<Affinity>,
+    tolerations: List<WireToleration>,
+    topology_spread_constraints: List<Spread>,
+    volumes: List<Volume>,
+    resource_claims: List<Named>,
+    host_network: Option<bool>,
+    host_users: Option<bool>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Volume {
+    name: Option<Str>,
+    image: Option<ImageVolume>,
+    persistent_volume_claim: Option<Claim>,
+    ephemeral: Option<Ephemeral>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct ImageVolume {
+    reference: Option<Str>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Claim {
+    claim_name: Option<Str>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Ephemeral {}
+
+/// `status`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Status {
+    pub(super) container_statuses: List<ContainerStatus>,
+    pub(super) init_container_statuses: List<ContainerStatus>,
+    pub(super) resources: Option<Requirements>,
+    pub(super) allocated_resources: Option<Amounts>,
+    pub(super) conditions: List<Condition>,
+    phase: Option<Str>,
+    nominated_node_name: Option<Str>,
+    start_time: Option<Str>,
+}
+
+impl Wire for WirePod {
+    fn take(self) -> Result<Object> {
+        let meta = Meta::take(self.metadata)?;
+        let spec = self.spec.unwrap_or_default();
+        let status = self.status.unwrap_or_default();
+        let resources = resources(&spec, &status)?;
+        let asks = Asks::of(&resources, RequestGates::default());
+        let requests = requests_on_node(&resources, RequestGates::default());
+        let started = time("startTime", status.start_time.as_ref()).within("status")?;
+        let pod = Pod {
+            key: meta.key(),
+            uid: meta.uid,
+            labels: meta.labels,
+            annotations: meta.annotations,
+            created: meta.created,
+            deletion: meta.deletion,
+            controller: meta.controller,
+            started,
+            phase: phase(status.phase.as_deref()),
+            nominated_node: given(status.nominated_node_name),
+            asks,
+            requests: requests.requests,
+            non_zero_requests: requests.non_zero,
+            ..Pod::default()
+        };
+        Ok(Object::Pod(Box::new(spec.take(pod).within("spec")?)))
+    }
+}
+
+impl Spec {
+    /// The pod with all that the spec says, but for its requests.
+    fn take(self, pod: Pod) -> Result<Pod> {
+        let owner = Owner { namespace: &pod.key.namespace, labels: &pod.labels };
+        let affinity = self.affinity.unwrap_or_default().take(owner).within("affinity")?;
+        let spread = each("topologySpreadConstraints", self.topology_spread_constraints, |one| {
+            one.take(owner)
+        })?;
+        let host_network = self.host_network.unwrap_or_default();
+        let containers = Containers { init: &self.init_containers.0, main: &self.containers.0 };
+        let required_features = features::required(FeatureUse {
+            host_network,
+            own_users: self.host_users == Some(false),
+            restarts_all: containers.all().any(Container::restarts_all),
+        });
+        let volumes = &self.volumes.0;
+        Ok(Pod {
+            scheduler_name: given(self.scheduler_name).unwrap_or(Str::const_new(DEFAULT_SCHEDULER)),
+            priority: self.priority.unwrap_or_default(),
+            preemption_policy: preemption_policy(self.preemption_policy.as_deref())?,
+            node_name: given(self.node_name),
+            scheduling_gates: names(self.scheduling_gates),
+            node_selection: NodeSelection {
+                selector: self.node_selector.into(),
+                terms: affinity.node_terms,
+            },
+            preferred_nodes: affinity.preferred_nodes,
+            tolerations: each("tolerations", self.tolerations, WireToleration::take)?,
+            affinity: affinity.pods,
+            spread,
+            host_ports: containers.host_ports(host_network)?,
+            images: containers.images(volumes.iter().filter_map(Volume::image)),
+            required_features,
+            volume_claims: volumes.iter().filter_map(|one| one.claim(&pod.key.name)).collect(),
+            resource_claims: names(self.resource_claims),
+            ..pod
+        })
+    }
+}
+
+impl Volume {
+    fn image(&self) -> Option<&Str> {
+        self.image.as_ref()?.reference.as_ref()
+    }
+
+    /// The claim it mounts. As in component-helpers' ephemeral.go, VolumeClaimName, that of an
+    /// ephemeral volume is named after pod and volume.
+    fn claim(&self, pod: &str) -> Option<Str> {
+        match (&self.persistent_volume_claim, &self.ephemeral) {
+            (Some(claim), _) => Some(claim.claim_name.clone().unwrap_or_default()),
+            (None, Some(_)) => {
+                Some(format!("{pod}-{}", self.name.as_deref().unwrap_or_default()).into())
+            }
+            (None, None) => None,
+        }
+    }
+}
+
+fn phase(phase: Option<&str>) -> PodPhase {
+    match phase {
+        None | Some("" | "Pending") => PodPhase::Pending,
+        Some("Succeeded" | "Failed") => PodPhase::Ended,
+        Some(_) => PodPhase::Running,
+    }
+}
+
+fn preemption_policy(policy: Option<&str>) -> Result<PreemptionPolicy> {
+    match policy {
+        None | Some("" | "PreemptLowerPriority") => Ok(PreemptionPolicy::PreemptLowerPriority),
+        Some("Never") => Ok(PreemptionPolicy::Never),
+        Some(other) => {
+            let words = ["Never", "PreemptLowerPriority"];
+            Err(WireError::unsupported("preemptionPolicy", other, &words))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::wire::testing::{join, objects, pods};
+    use crate::{Effect, wire::Object};
+
+    #[test]
+    fn a_pod_that_says_little_has_the_defaults_of_the_api_server() {
+        let bare = "default/p default-scheduler 0 PreemptLowerPriority Pending None None []";
+        pods(
+            &[
+                (r#""spec":{},"status":{}"#, bare),
+                (r#""spec":null,"status":null"#, bare),
+                (
+                    r#""spec":{"schedulerName":"","nodeName":"","priority":null},
+                       "status":{"phase":"","nominatedNodeName":""}"#,
+                    bare,
+                ),
+                (
+                    r#""spec":{"schedulerName":"mine","nodeName":"a","priority":-7,
+                       "preemptionPolicy":"Never","schedulingGates":[{"name":"g"},{"name":"h"}]},
+                       "status":{"phase":"Running","nominatedNodeName":"b"}"#,
+                    r#"default/p mine -7 Never Running Some("a") Some("b") [g, h]"#,
+                ),
+                (
+                    r#""spec":{"preemptionPolicy":"Always"}"#,
+                    r#"spec.preemptionPolicy: Unsupported value: "Always": supported values: "Never", "PreemptLowerPriority""#,
+                ),
+                (
+                    r#""spec":{"priority":"high"}"#,
+                    r#"spec.priority: invalid type: string "high", expected i32"#,
+                ),
+            ],
+            |pod| {
+                format!(
+                    "{} {} {} {:?} {:?} {:?} {:?} [{}]",
+                    pod.key,
+                    pod.scheduler_name,
+                    pod.priority,
+                    pod.preemption_policy,
+                    pod.phase,
+                    pod.node_name,
+                    pod.nominated_node,
+                    join(&pod.scheduling_gates),
+                )
+            },
+        );
+    }
+
+    #[test]
+    fn a_pod_ends_whether_it_succeeds_or_fails() {
+        pods(
+            &[
+                (r#""status":{"phase":"Succeeded"}"#, "Ended"),
+                (r#""status":{"phase":"Failed"}"#, "Ended"),
+                (r#""status":{"phase":"Unknown"}"#, "Running"),
+            ],
+            |pod| format!("{:?}", pod.phase),
+        );
+    }
+
+    #[test]
+    fn a_pod_mounts_claims_by_name_and_those_made_for_it() {
+        pods(
+            &[(
+                r#""spec":{"volumes":[{"name":"a","persistentVolumeClaim":{"claimName":"data"}},
+                    {"name":"b","ephemeral":{"volumeClaimTemplate":{"spec":{}}}},
+                    {"name":"c","emptyDir":{}}],
+                    "resourceClaims":[{"name":"gpu","resourceClaimName":"x"}]}"#,
+                "data, p-b; gpu",
+            )],
+            |pod| format!("{}; {}", join(&pod.volume_claims), join(&pod.resource_claims)),
+        );
+    }
+
+    #[test]
+    fn node_selector_and_tolerations_are_those_of_the_spec() {
+        pods(
+            &[
+                (
+                    r#""spec":{"nodeSelector":{"b":"2","a":"1"},"tolerations":[{"operator":"Exists",
+                       "effect":"NoExecute"}]}"#,
+                    "a=1 b=2, NoExecute",
+                ),
+                (
+                    r#""spec":{"tolerations":[{"operator":"Exists"},{"key":"a","effect":"Some"}]}"#,
+                    r#"spec.tolerations[1].effect: Unsupported value: "Some": supported values: "NoSchedule", "PreferNoSchedule", "NoExecute""#,
+                ),
+                (
+                    r#""spec":{"nodeSelector":{"a":1}}"#,
+                    "spec.nodeSelector[a]: invalid type: integer `1`, expected a string",
+                ),
+            ],
+            |pod| {
+                let selector = pod.node_selection.selector.iter();
+                let selector: Vec<_> = selector.map(|(k, v)| format!("{k}={v}")).collect();
+                let effects = pod.tolerations.iter().filter_map(|toleration| toleration.effect);
+                let effects: String = effects.map(Effect::as_str).collect();
+                format!("{}, {effects}", selector.join(" "))
+            },
+        );
+    }
+
+    #[test]
+    fn metadata_tells_who_a_pod_is_and_when_it_lived() {
+        let pod = |metadata: &str| {
+            let start = r#"{"startTime":"2026-01-02T03:04:07Z"}"#;
+            format!(r#"{{"apiVersion":"v1","kind":"Pod","metadata":{metadata},"status":{start}}}"#)
+        };
+        objects(
+            &[
+                (
+                    &pod(
+                        r#"{"name":"web","namespace":"shop","uid":"u","labels":{"b":"2","a":null},
+                        "annotations":{"n":"1"},"creationTimestamp":"2026-01-02T03:04:05Z",
+                        "deletionTimestamp":"2026-01-02T03:04:06Z","ownerReferences":[
+                        {"apiVersion":"v1","kind":"Node","name":"x"},
+                        {"apiVersion":"apps/v1","kind":"ReplicaSet","name":"y","controller":true}]}"#,
+                    ),
+                    "shop/web u a= b=2 n=1 05 06 07 apps/v1 ReplicaSet y",
+                ),
+                (
+                    &pod(r#"{"name":"web","creationTimestamp":null,"labels":null}"#),
+                    "default/web     07",
+                ),
+                (
+                    &pod(r#"{"name":"web","deletionTimestamp":"soon"}"#),
+                    r#"metadata.deletionTimestamp: Invalid value: "soon": must be a time in RFC 3339, such as "2006-01-02T15:04:05Z""#,
+                ),
+                (
+                    &pod(r#"{"generateName":"web-"}"#),
+                    "metadata.name: Required value: give the object a name; none is generated",
+                ),
+            ],
+            |object| {
+                let Object::Pod(pod) = object else { panic!("a pod is expected, not {object:?}") };
+                let labels = pod.labels.iter().chain(pod.annotations.iter());
+                let labels: Vec<_> = labels.map(|(k, v)| format!("{k}={v}")).collect();
+                let times = [pod.created, pod.deletion, pod.started];
+                let seconds =
+                    times.map(|time| time.map_or_else(String::new, |time| time.to_string()));
+                let seconds = seconds.map(|time| time.chars().skip(17).take(2).collect::<String>());
+                let mut all = vec![pod.key.to_string(), pod.uid.to_string(), labels.join(" ")];
+                all.extend(seconds);
+                all.extend(
+                    pod.controller.map(|by| format!("{} {} {}", by.api_version, by.kind, by.name)),
+                );
+                all.join(" ")
+            },
+        );
+    }
+}

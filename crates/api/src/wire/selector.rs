@@ -1,0 +1,319 @@
+//! Label selectors and node selectors on the wire.
+
+use serde::Deserialize;
+
+use super::error::{Result, WireError, Within, each};
+use super::primitive::{List, Table};
+use crate::node_selector::NAME_FIELD;
+use crate::{Labels, NodeSelectorTerm, Requirement, Selector, Str, Test};
+
+const NOT_AN_OPERATOR: &str = "not a valid selector operator";
+
+/// A `LabelSelector`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct LabelSelector {
+    match_labels: Table<Str>,
+    match_expressions: List<Expression>,
+}
+
+/// A `NodeSelectorTerm`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct NodeTerm {
+    match_expressions: List<Expression>,
+    match_fields: List<Expression>,
+}
+
+/// A requirement of either.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Expression {
+    key: Option<Str>,
+    operator: Option<Str>,
+    values: List<Str>,
+}
+
+impl LabelSelector {
+    /// The selector, in canonical order.
+    pub(super) fn take(self) -> Result<Selector> {
+        self.take_with(&LabelKeys::default(), &Labels::default())
+    }
+
+    /// The selector with the label keys merged in, as the API server does when it stores a pod
+    /// (pkg/registry/core/pod/strategy.go). A key on which the selector has a requirement already
+    /// was merged before.
+    pub(super) fn take_with(self, keys: &LabelKeys, pod: &Labels) -> Result<Selector> {
+        let mut requirements: Vec<Requirement> =
+            Labels::from(self.match_labels).iter().map(|(k, v)| equals(k, v)).collect();
+        requirements.extend(each("matchExpressions", self.match_expressions, |expression| {
+            let (key, operator, values) = expression.parts()?;
+            set_test(&operator, values)?
+                .map(|test| Requirement { key, test })
+                .ok_or_else(|| WireError::invalid("operator", &operator, NOT_AN_OPERATOR))
+        })?);
+        let named = requirements.len();
+        let matching = keys.matching.0.iter().map(|key| (key, true));
+        let mismatching = keys.mismatching.0.iter().map(|key| (key, false));
+        for (key, matches) in matching.chain(mismatching) {
+            let merged = requirements[..named].iter().any(|requirement| requirement.key == *key);
+            if let (false, Some(value)) = (merged, pod.get(key)) {
+                let values = vec![value.clone()];
+                let test = if matches { Test::In(values) } else { Test::NotIn(values) };
+                requirements.push(Requirement { key: key.clone(), test });
+            }
+        }
+        Ok(Selector::All(canonical(requirements)))
+    }
+}
+
+/// `matchLabelKeys` and `mismatchLabelKeys`.
+#[derive(Debug, Default)]
+pub(super) struct LabelKeys {
+    pub(super) matching: List<Str>,
+    pub(super) mismatching: List<Str>,
+}
+
+/// The selector of a Service or ReplicationController: a plain map of labels, which selects nothing
+/// when it is empty.
+pub(super) fn plain_selector(labels: Table<Str>) -> Selector {
+    if labels.0.is_empty() {
+        return Selector::Nothing;
+    }
+    Selector::All(Labels::from(labels).iter().map(|(key, value)| equals(key, value)).collect())
+}
+
+impl NodeTerm {
+    /// The term, in canonical order.
+    pub(super) fn take(self) -> Result<NodeSelectorTerm> {
+        let labels = each("matchExpressions", self.match_expressions, Expression::on_node_label)?;
+        let fields = each("matchFields", self.match_fields, Expression::on_node_field)?;
+        Ok(NodeSelectorTerm { labels: canonical(labels), fields: canonical(fields) })
+    }
+}
+
+impl Expression {
+    fn parts(self) -> Result<(Str, Str, Vec<Str>)> {
+        let key = self.key.unwrap_or_default();
+        if key.is_empty() {
+            return Err(WireError::required("key", "name the key that is tested"));
+        }
+        Ok((key, self.operator.unwrap_or_default(), self.values.0))
+    }
+
+    /// As in validation.go, ValidateNodeSelectorRequirement.
+    fn on_node_label(self) -> Result<Requirement> {
+        let (key, operator, values) = self.parts()?;
+        let test = match operator.as_str() {
+            "Gt" => Test::Gt(bound(&values)?),
+            "Lt" => Test::Lt(bound(&values)?),
+            other => set_test(other, values)?
+                .ok_or_else(|| WireError::invalid("operator", other, NOT_AN_OPERATOR))?,
+        };
+        Ok(Requirement { key, test })
+    }
+
+    /// As in validation.go, ValidateNodeFieldSelectorRequirement.
+    fn on_node_field(self) -> Result<Requirement> {
+        let (key, operator, values) = self.parts()?;
+        let one = || match values.len() {
+            1 => Ok(values.clone()),
+            _ => Err(WireError::required(
+                "values",
+                "must be only one value when `operator` is 'In' or 'NotIn' for node field selector",
+            )),
+        };
+        let test = match operator.as_str() {
+            "In" => Test::In(one()?),
+            "NotIn" => Test::NotIn(one()?),
+            other => return Err(WireError::invalid("operator", other, NOT_AN_OPERATOR)),
+        };
+        if key != NAME_FIELD {
+            return Err(WireError::invalid("key", &key, "not a valid field selector key"));
+        }
+        Ok(Requirement { key, test })
+    }
+}
+
+fn equals(key: &Str, value: &Str) -> Requirement {
+    Requirement::equals(key.clone(), value.clone())
+}
+
+/// The operators that all selectors of labels have; `None` for any other.
+fn set_test(operator: &str, values: Vec<Str>) -> Result<Option<Test>> {
+    match (operator, values.is_empty()) {
+        ("In", false) => Ok(Some(Test::In(values))),
+        ("NotIn", false) => Ok(Some(Test::NotIn(values))),
+        ("In" | "NotIn", true) => Err(WireError::required(
+            "values",
+            "must be specified when `operator` is 'In' or 'NotIn'",
+        )),
+        ("Exists", true) => Ok(Some(Test::Exists)),
+        ("DoesNotExist", true) => Ok(Some(Test::DoesNotExist)),
+        ("Exists" | "DoesNotExist", false) => Err(WireError::forbidden(
+            "values",
+            "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
+        )),
+        _ => Ok(None),
+    }
+}
+
+/// The one value of `Gt` and `Lt`.
+fn bound(values: &[Str]) -> Result<i64> {
+    let [value] = values else {
+        return Err(WireError::required(
+            "values",
+            "must be specified single value when `operator` is 'Lt' or 'Gt'",
+        ));
+    };
+    value.parse().map_err(|_| {
+        WireError::invalid(
+            "values[0]",
+            value,
+            "for 'Gt', 'Lt' operators, the value must be an integer",
+        )
+    })
+}
+
+/// All must hold, so their order says nothing: equal sets of requirements become equal values.
+fn canonical(mut requirements: Vec<Requirement>) -> Vec<Requirement> {
+    for requirement in &mut requirements {
+        if let Test::In(values) | Test::NotIn(values) = &mut requirement.test {
+            values.sort_unstable();
+            values.dedup();
+        }
+    }
+    requirements.sort_unstable();
+    requirements.dedup();
+    requirements
+}
+
+/// The selector in `field`, if it is given.
+pub(super) fn optional(field: &str, selector: Option<LabelSelector>) -> Result<Selector> {
+    selector.map_or(Ok(Selector::Nothing), LabelSelector::take).within(field)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::testing::{show_requirements, show_selector, table};
+
+    #[test]
+    fn a_label_selector_becomes_requirements_in_canonical_order() {
+        table(
+            LabelSelector::take,
+            &[
+                ("{}", "everything"),
+                (r#"{"matchLabels":{"b":"2","a":"1"}}"#, "a in [1], b in [2]"),
+                (
+                    r#"{"matchExpressions":[{"key":"b","operator":"NotIn","values":["z","y","z"]},
+                        {"key":"a","operator":"Exists","values":null}],"matchLabels":{"c":"1"}}"#,
+                    "a exists, b not in [y, z], c in [1]",
+                ),
+                (r#"{"matchExpressions":[{"key":"a","operator":"DoesNotExist"}]}"#, "a absent"),
+                (
+                    r#"{"matchExpressions":[{"key":"a","operator":"In"}]}"#,
+                    "matchExpressions[0].values: Required value: must be specified when `operator` is 'In' or 'NotIn'",
+                ),
+                (
+                    r#"{"matchExpressions":[{"key":"a","operator":"Exists","values":["b"]}]}"#,
+                    "matchExpressions[0].values: Forbidden: may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
+                ),
+                (
+                    r#"{"matchExpressions":[{"key":"a","operator":"Gt","values":["1"]}]}"#,
+                    r#"matchExpressions[0].operator: Invalid value: "Gt": not a valid selector operator"#,
+                ),
+                (
+                    r#"{"matchExpressions":[{"operator":"Exists"}]}"#,
+                    "matchExpressions[0].key: Required value: name the key that is tested",
+                ),
+                (
+                    r#"{"matchExpressions":[{"key":"a","operator":"In","values":"b"}]}"#,
+                    r#"matchExpressions[0].values: invalid type: string "b", expected a sequence"#,
+                ),
+            ],
+            |selector| show_selector(&selector),
+        );
+    }
+
+    #[test]
+    fn label_keys_are_merged_once_and_only_where_the_pod_has_the_label() {
+        let pod: Labels = [("app", "web"), ("rev", "7")].into_iter().collect();
+        let keys = || LabelKeys {
+            matching: List(vec!["rev".into(), "none".into()]),
+            mismatching: List(vec!["app".into()]),
+        };
+        table(
+            |selector: LabelSelector| selector.take_with(&keys(), &pod),
+            &[
+                ("{}", "app not in [web], rev in [7]"),
+                (r#"{"matchLabels":{"a":"b"}}"#, "a in [b], app not in [web], rev in [7]"),
+                (r#"{"matchLabels":{"rev":"6"}}"#, "app not in [web], rev in [6]"),
+                (
+                    r#"{"matchExpressions":[{"key":"app","operator":"NotIn","values":["db"]}]}"#,
+                    "app not in [db], rev in [7]",
+                ),
+            ],
+            |selector| show_selector(&selector),
+        );
+    }
+
+    #[test]
+    fn a_plain_selector_without_labels_selects_nothing() {
+        table(
+            |labels| Ok(plain_selector(labels)),
+            &[("{}", "nothing"), ("null", "nothing"), (r#"{"a":"b"}"#, "a in [b]")],
+            |selector| show_selector(&selector),
+        );
+    }
+
+    #[test]
+    fn a_node_selector_term_is_read_as_the_api_server_validates_it() {
+        table(
+            NodeTerm::take,
+            &[
+                ("{}", " / "),
+                (
+                    r#"{"matchExpressions":[{"key":"gen","operator":"Gt","values":["-4"]},
+                        {"key":"disk","operator":"In","values":["ssd"]}]}"#,
+                    "disk in [ssd], gen > -4 / ",
+                ),
+                (
+                    r#"{"matchFields":[{"key":"metadata.name","operator":"NotIn","values":["a"]}]}"#,
+                    " / metadata.name not in [a]",
+                ),
+                (
+                    r#"{"matchExpressions":[{"key":"gen","operator":"Gt","values":["four"]}]}"#,
+                    r#"matchExpressions[0].values[0]: Invalid value: "four": for 'Gt', 'Lt' operators, the value must be an integer"#,
+                ),
+                (
+                    r#"{"matchExpressions":[{"key":"gen","operator":"Lt","values":["1","2"]}]}"#,
+                    "matchExpressions[0].values: Required value: must be specified single value when `operator` is 'Lt' or 'Gt'",
+                ),
+                (
+                    r#"{"matchExpressions":[{"key":"gen","operator":"NotIn","values":[]}]}"#,
+                    "matchExpressions[0].values: Required value: must be specified when `operator` is 'In' or 'NotIn'",
+                ),
+                (
+                    r#"{"matchExpressions":[{"key":"a","operator":"in"}]}"#,
+                    r#"matchExpressions[0].operator: Invalid value: "in": not a valid selector operator"#,
+                ),
+                (
+                    r#"{"matchFields":[{"key":"metadata.uid","operator":"In","values":["a"]}]}"#,
+                    r#"matchFields[0].key: Invalid value: "metadata.uid": not a valid field selector key"#,
+                ),
+                (
+                    r#"{"matchFields":[{"key":"metadata.name","operator":"Exists"}]}"#,
+                    r#"matchFields[0].operator: Invalid value: "Exists": not a valid selector operator"#,
+                ),
+                (
+                    r#"{"matchFields":[{"key":"metadata.name","operator":"In","values":["a","b"]}]}"#,
+                    "matchFields[0].values: Required value: must be only one value when `operator` is 'In' or 'NotIn' for node field selector",
+                ),
+            ],
+            |term| {
+                format!("{} / {}", show_requirements(&term.labels), show_requirements(&term.fields))
+            },
+        );
+    }
+}

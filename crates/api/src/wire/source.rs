@@ -1,0 +1,182 @@
+//! Where objects are read from: a JSON text, or a tree of values.
+//!
+//! A text is looked at twice: once up to its `apiVersion` and `kind`, which almost always come
+//! first, and once straight into the slim structs of that kind. It never becomes a tree.
+
+use std::fmt;
+
+use serde::de::{DeserializeOwned, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use serde_path_to_error::{Path, Segment, Track};
+
+use super::error::{Result, WireError};
+use super::kind::TypeMeta;
+
+/// Fields whose keys are data; a path shows these in brackets.
+const TABLES: [&str; 9] = [
+    "labels",
+    "annotations",
+    "requests",
+    "limits",
+    "allocatable",
+    "allocatedResources",
+    "overhead",
+    "nodeSelector",
+    "matchLabels",
+];
+
+/// What tells how to read an object.
+#[derive(Debug)]
+pub(super) struct Head<S> {
+    pub(super) meta: TypeMeta,
+    /// The items, if it is a list.
+    pub(super) items: Vec<S>,
+}
+
+/// Something that holds one object or list.
+pub(super) trait Source: Copy {
+    /// Looks at its head.
+    fn head(self) -> Result<Head<Self>>;
+
+    /// Reads it whole.
+    fn parse<T: DeserializeOwned>(self) -> Result<T>;
+}
+
+impl Source for &Value {
+    fn head(self) -> Result<Head<Self>> {
+        if !self.is_object() {
+            return Err(misshapen(""));
+        }
+        let text = |field| match &self[field] {
+            Value::Null => Ok(None),
+            Value::String(text) => Ok(Some(text.into())),
+            _ => Err(misshapen(field)),
+        };
+        let meta = TypeMeta { api_version: text("apiVersion")?, kind: text("kind")? };
+        let items = match &self["items"] {
+            Value::Array(items) if meta.may_have_items() => items.iter().collect(),
+            other if meta.may_have_items() && !other.is_null() => return Err(misshapen("items")),
+            _ => Vec::new(),
+        };
+        Ok(Head { meta, items })
+    }
+
+    fn parse<T: DeserializeOwned>(self) -> Result<T> {
+        tracked(self)
+    }
+}
+
+impl Source for &str {
+    fn head(self) -> Result<Head<Self>> {
+        let mut head = HeadVisitor::default();
+        let mut json = serde_json::Deserializer::from_str(self);
+        match json.deserialize_map(&mut head).and_then(|()| json.end()) {
+            Err(error) if error.is_data() && !head.told => Err(misshapen(head.field)),
+            Err(error) if !head.told => Err(WireError::new("", error.to_string())),
+            _ => Ok(Head { items: head.items()?, meta: head.meta }),
+        }
+    }
+
+    fn parse<T: DeserializeOwned>(self) -> Result<T> {
+        // Keeping track of where we are costs as much as reading, so only what is wrong pays for it.
+        match serde_json::from_str(self) {
+            Ok(parsed) => Ok(parsed),
+            Err(error) if error.is_data() => tracked(&mut serde_json::Deserializer::from_str(self)),
+            Err(error) => Err(WireError::new("", error.to_string())),
+        }
+    }
+}
+
+/// What is wrong with a head whose `field` has not the form it should have.
+fn misshapen(field: &str) -> WireError {
+    let message = match field {
+        "" => "an object is expected, with apiVersion and kind",
+        "items" => "must be a list",
+        _ => "must be a string",
+    };
+    WireError::new(field, message)
+}
+
+/// Reads a head, and stops reading by an error of its own once it has all of it.
+#[derive(Default)]
+struct HeadVisitor<'a> {
+    meta: TypeMeta,
+    items: Option<&'a RawValue>,
+    /// The field that is being read.
+    field: &'static str,
+    told: bool,
+}
+
+impl<'a> HeadVisitor<'a> {
+    fn items(&self) -> Result<Vec<&'a str>> {
+        let Some(items) = self.items.filter(|_| self.meta.may_have_items()) else {
+            return Ok(Vec::new());
+        };
+        let items = serde_json::from_str::<Option<Vec<&RawValue>>>(items.get());
+        let items = items.map_err(|_| misshapen("items"))?.unwrap_or_default();
+        Ok(items.into_iter().map(RawValue::get).collect())
+    }
+}
+
+impl<'a> Visitor<'a> for &mut HeadVisitor<'a> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object with apiVersion and kind")
+    }
+
+    fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> std::result::Result<(), A::Error> {
+        while let Some(key) = map.next_key::<String>()? {
+            match key.as_str() {
+                "apiVersion" => {
+                    self.field = "apiVersion";
+                    self.meta.api_version = map.next_value()?;
+                }
+                "kind" => {
+                    self.field = "kind";
+                    self.meta.kind = map.next_value()?;
+                }
+                "items" => self.items = Some(map.next_value()?),
+                _ => drop(map.next_value::<IgnoredAny>()?),
+            }
+            if self.meta.is_complete() && !self.meta.may_have_items() {
+                self.told = true;
+                return Err(A::Error::custom("the rest is not needed"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads, and names the field that has not the form it should have.
+fn tracked<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<T> {
+    let mut track = Track::new();
+    let result = T::deserialize(serde_path_to_error::Deserializer::new(deserializer, &mut track));
+    result.map_err(|error| {
+        let error = error.to_string();
+        // Where in the text of this one object it happened is of no use to who wrote a list of them.
+        let message = error.rsplit_once(" at line ").map_or(error.as_str(), |(message, _)| message);
+        WireError::new(&field(&track.path()), message)
+    })
+}
+
+fn field(path: &Path) -> String {
+    let mut field = String::new();
+    let mut in_table = false;
+    for segment in path {
+        match segment {
+            Segment::Seq { index } => field = format!("{field}[{index}]"),
+            Segment::Map { key } if in_table => field = format!("{field}[{key}]"),
+            Segment::Map { key } => {
+                if !field.is_empty() {
+                    field.push('.');
+                }
+                field.push_str(key);
+            }
+            Segment::Enum { .. } | Segment::Unknown => (),
+        }
+        in_table = matches!(segment, Segment::Map { key } if TABLES.contains(&key.as_str()));
+    }
+    field
+}

@@ -1,0 +1,216 @@
+//! Namespaces, and the objects that select pods, on the wire.
+
+use serde::Deserialize;
+
+use super::error::{Result, Within};
+use super::meta::{Meta, Metadata};
+use super::primitive::Table;
+use super::selector::{LabelSelector, optional, plain_selector};
+use super::{Object, Wire};
+use crate::{Labels, Namespace, Selecting, SelectingKind, Selector, Str};
+
+/// The label that tells a namespace by its name.
+const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
+
+/// v1 Namespace.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct WireNamespace {
+    metadata: Option<Metadata>,
+}
+
+impl Wire for WireNamespace {
+    /// As in defaults.go, SetDefaults_Namespace: every namespace has its name as a label.
+    fn take(self) -> Result<Object> {
+        let meta = Meta::take(self.metadata)?;
+        let own = (Str::const_new(NAMESPACE_NAME), meta.name.clone());
+        let labels = meta.labels.iter().map(|(key, value)| (key.clone(), value.clone()));
+        let labels: Labels = labels.chain([own]).collect();
+        Ok(Object::Namespace(Namespace { name: meta.name, labels }))
+    }
+}
+
+/// v1 Service.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct WireService {
+    metadata: Option<Metadata>,
+    spec: Option<PlainSpec>,
+}
+
+/// v1 ReplicationController.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct WireReplicationController {
+    metadata: Option<Metadata>,
+    spec: Option<PlainSpec>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct PlainSpec {
+    selector: Table<Str>,
+    template: Option<Template>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Template {
+    metadata: Option<TemplateMetadata>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct TemplateMetadata {
+    labels: Table<Str>,
+}
+
+impl Wire for WireService {
+    fn take(self) -> Result<Object> {
+        let selector = plain_selector(self.spec.unwrap_or_default().selector);
+        selecting(SelectingKind::Service, self.metadata, selector)
+    }
+}
+
+impl Wire for WireReplicationController {
+    /// As in defaults.go, SetDefaults_ReplicationController: without a selector it selects by the
+    /// labels of its template.
+    fn take(self) -> Result<Object> {
+        let spec = self.spec.unwrap_or_default();
+        let template = spec.template.and_then(|template| template.metadata).unwrap_or_default();
+        let labels = if spec.selector.0.is_empty() { template.labels } else { spec.selector };
+        selecting(SelectingKind::ReplicationController, self.metadata, plain_selector(labels))
+    }
+}
+
+/// apps/v1 ReplicaSet.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct WireReplicaSet {
+    metadata: Option<Metadata>,
+    spec: Option<SetSpec>,
+}
+
+/// apps/v1 StatefulSet.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct WireStatefulSet {
+    metadata: Option<Metadata>,
+    spec: Option<SetSpec>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct SetSpec {
+    selector: Option<LabelSelector>,
+}
+
+impl SetSpec {
+    fn take(self) -> Result<Selector> {
+        optional("selector", self.selector).within("spec")
+    }
+}
+
+impl Wire for WireReplicaSet {
+    fn take(self) -> Result<Object> {
+        let selector = self.spec.unwrap_or_default().take()?;
+        selecting(SelectingKind::ReplicaSet, self.metadata, selector)
+    }
+}
+
+impl Wire for WireStatefulSet {
+    fn take(self) -> Result<Object> {
+        let selector = self.spec.unwrap_or_default().take()?;
+        selecting(SelectingKind::StatefulSet, self.metadata, selector)
+    }
+}
+
+fn selecting(
+    kind: SelectingKind,
+    metadata: Option<Metadata>,
+    selector: Selector,
+) -> Result<Object> {
+    Ok(Object::Selecting(Selecting { kind, key: Meta::take(metadata)?.key(), selector }))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::wire::Object;
+    use crate::wire::testing::{objects, show_selector};
+
+    #[test]
+    fn a_namespace_has_its_name_as_a_label() {
+        let namespace = |labels: &str| {
+            format!(
+                r#"{{"apiVersion":"v1","kind":"Namespace","metadata":{{"name":"a","labels":{labels}}}}}"#
+            )
+        };
+        objects(
+            &[
+                (&namespace("null"), "a kubernetes.io/metadata.name=a"),
+                (
+                    &namespace(r#"{"team":"x","kubernetes.io/metadata.name":"other"}"#),
+                    "a kubernetes.io/metadata.name=a team=x",
+                ),
+            ],
+            |object| match object {
+                Object::Namespace(namespace) => {
+                    let labels = namespace.labels.iter().map(|(k, v)| format!(" {k}={v}"));
+                    format!("{}{}", namespace.name, labels.collect::<String>())
+                }
+                other => panic!("a namespace is expected, not {other:?}"),
+            },
+        );
+    }
+
+    #[test]
+    fn what_selects_pods_selects_none_unless_it_says_which() {
+        let of = |kind: &str, spec: &str| {
+            let version = if kind.ends_with("Set") { "apps/v1" } else { "v1" };
+            format!(
+                r#"{{"apiVersion":"{version}","kind":"{kind}","metadata":{{"name":"a","namespace":"b"}},"spec":{spec}}}"#
+            )
+        };
+        objects(
+            &[
+                (&of("Service", r#"{"selector":{"x":"y"}}"#), "Service b/a x in [y]"),
+                (&of("Service", r#"{"selector":{}}"#), "Service b/a nothing"),
+                (&of("Service", "null"), "Service b/a nothing"),
+                (
+                    &of("ReplicationController", r#"{"selector":{"x":"y"}}"#),
+                    "ReplicationController b/a x in [y]",
+                ),
+                (
+                    &of(
+                        "ReplicationController",
+                        r#"{"template":{"metadata":{"labels":{"x":"z"}}}}"#,
+                    ),
+                    "ReplicationController b/a x in [z]",
+                ),
+                (
+                    &of("ReplicaSet", r#"{"selector":{"matchLabels":{"x":"y"}}}"#),
+                    "ReplicaSet b/a x in [y]",
+                ),
+                (&of("ReplicaSet", r#"{"selector":{}}"#), "ReplicaSet b/a everything"),
+                (&of("StatefulSet", "{}"), "StatefulSet b/a nothing"),
+                (
+                    &of(
+                        "StatefulSet",
+                        r#"{"selector":{"matchExpressions":[{"key":"x","operator":"In"}]}}"#,
+                    ),
+                    "spec.selector.matchExpressions[0].values: Required value: must be specified when `operator` is 'In' or 'NotIn'",
+                ),
+                (
+                    &of("Service", r#"{"selector":{"x":["y"]}}"#),
+                    "spec.selector.x: invalid type: sequence, expected a string",
+                ),
+            ],
+            |object| match object {
+                Object::Selecting(one) => {
+                    format!("{} {} {}", one.kind.as_str(), one.key, show_selector(&one.selector))
+                }
+                other => panic!("what selects pods is expected, not {other:?}"),
+            },
+        );
+    }
+}

@@ -1,0 +1,76 @@
+//! Objects around pods: namespaces, and what selects pods.
+
+use std::fmt;
+
+use crate::{Labels, Selector, Str};
+
+/// Namespace and name of an object; the namespace of a cluster-wide one is empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectKey {
+    /// The namespace.
+    pub namespace: Str,
+    /// The name.
+    pub name: Str,
+}
+
+impl ObjectKey {
+    /// The key of object `name` in `namespace`.
+    pub fn new(namespace: impl Into<Str>, name: impl Into<Str>) -> Self {
+        ObjectKey { namespace: namespace.into(), name: name.into() }
+    }
+}
+
+/// `namespace/name`, or only the name for a cluster-wide object.
+impl fmt::Display for ObjectKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.namespace.is_empty() {
+            return f.write_str(&self.name);
+        }
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
+
+/// A namespace and its labels.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Namespace {
+    /// Its name.
+    pub name: Str,
+    /// Its labels.
+    pub labels: Labels,
+}
+
+/// The kinds of objects that select pods, as far as spreading by default looks at them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SelectingKind {
+    /// v1 Service.
+    Service,
+    /// v1 ReplicationController.
+    ReplicationController,
+    /// apps/v1 ReplicaSet.
+    ReplicaSet,
+    /// apps/v1 StatefulSet.
+    StatefulSet,
+}
+
+impl SelectingKind {
+    /// The kind as manifests write it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            SelectingKind::Service => "Service",
+            SelectingKind::ReplicationController => "ReplicationController",
+            SelectingKind::ReplicaSet => "ReplicaSet",
+            SelectingKind::StatefulSet => "StatefulSet",
+        }
+    }
+}
+
+/// An object that selects pods of its namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Selecting {
+    /// What it is.
+    pub kind: SelectingKind,
+    /// Its namespace and name.
+    pub key: ObjectKey,
+    /// The pods it selects. A Service or ReplicationController without a selector selects none.
+    pub selector: Selector,
+}
