@@ -1,0 +1,137 @@
+//! Node affinity, as `NodeAffinityArgs` holds it, and what makes it invalid.
+
+use plimsoll_document::FieldPath;
+use serde::{Deserialize, Serialize};
+
+use crate::faults::Faults;
+use crate::names::{label_key_faults, label_value_faults};
+
+const OPERATORS: [&str; 6] = ["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"];
+const FIELD_OPERATORS: [&str; 2] = ["In", "NotIn"];
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "an object")]
+pub(crate) struct NodeAffinity {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    required_during_scheduling_ignored_during_execution: Option<NodeSelector>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    preferred_during_scheduling_ignored_during_execution: Vec<PreferredTerm>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "an object")]
+struct NodeSelector {
+    node_selector_terms: Vec<Term>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "an object")]
+struct PreferredTerm {
+    weight: i32,
+    preference: Term,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "an object")]
+struct Term {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    match_expressions: Vec<Requirement>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    match_fields: Vec<Requirement>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "an object")]
+struct Requirement {
+    key: String,
+    operator: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    values: Vec<String>,
+}
+
+impl NodeAffinity {
+    /// Reports what is invalid in the node affinity at `field`.
+    ///
+    /// As in nodeaffinity.go, NewNodeSelector and NewPreferredSchedulingTerms: the path of a
+    /// preferred term leaves `preference` out, and a term of weight 0 is not looked at.
+    pub(crate) fn validate(&self, field: &FieldPath, faults: &mut Faults<'_>) {
+        if let Some(required) = &self.required_during_scheduling_ignored_during_execution {
+            let field = field.key("requiredDuringSchedulingIgnoredDuringExecution");
+            for (index, term) in required.node_selector_terms.iter().enumerate() {
+                term.validate(&field.key("nodeSelectorTerms").index(index), faults);
+            }
+        }
+        let field = field.key("preferredDuringSchedulingIgnoredDuringExecution");
+        for (index, term) in
+            self.preferred_during_scheduling_ignored_during_execution.iter().enumerate()
+        {
+            if term.weight != 0 {
+                term.preference.validate(&field.index(index), faults);
+            }
+        }
+    }
+}
+
+impl Term {
+    fn validate(&self, field: &FieldPath, faults: &mut Faults<'_>) {
+        for (index, requirement) in self.match_expressions.iter().enumerate() {
+            requirement.validate(&field.key("matchExpressions").index(index), faults);
+        }
+        for (index, requirement) in self.match_fields.iter().enumerate() {
+            requirement.validate_as_field(&field.key("matchFields").index(index), faults);
+        }
+    }
+}
+
+impl Requirement {
+    /// As in labels/selector.go, NewRequirement.
+    fn validate(&self, field: &FieldPath, faults: &mut Faults<'_>) {
+        if !OPERATORS.contains(&self.operator.as_str()) {
+            faults.not_supported(field.key("operator"), &self.operator, &OPERATORS);
+            return;
+        }
+        let key_faults = label_key_faults(&self.key);
+        if !key_faults.is_empty() {
+            faults.invalid(field.key("key"), &self.key, &key_faults.join("; "));
+        }
+        let values = field.key("values");
+        match self.operator.as_str() {
+            "In" | "NotIn" if self.values.is_empty() => {
+                let rule = "for 'in', 'notin' operators, values set can't be empty";
+                faults.invalid(values.clone(), &self.values, rule);
+            }
+            "Exists" | "DoesNotExist" if !self.values.is_empty() => {
+                let rule = "values set must be empty for exists and does not exist";
+                faults.invalid(values.clone(), &self.values, rule);
+            }
+            "Gt" | "Lt" => {
+                if self.values.len() != 1 {
+                    let rule = "for 'Gt', 'Lt' operators, exactly one value is required";
+                    faults.invalid(values.clone(), &self.values, rule);
+                }
+                for (index, value) in self.values.iter().enumerate() {
+                    if value.parse::<i64>().is_err() {
+                        let rule = "for 'Gt', 'Lt' operators, the value must be an integer";
+                        faults.invalid(values.index(index), value, rule);
+                    }
+                }
+            }
+            _ => {}
+        }
+        for (index, value) in self.values.iter().enumerate() {
+            let value_faults = label_value_faults(value);
+            if !value_faults.is_empty() {
+                // Upstream's path goes on with the key of the label, which is no field there.
+                faults.invalid(values.index(index), value, &value_faults.join("; "));
+            }
+        }
+    }
+
+    fn validate_as_field(&self, field: &FieldPath, faults: &mut Faults<'_>) {
+        if !FIELD_OPERATORS.contains(&self.operator.as_str()) {
+            faults.not_supported(field.key("operator"), &self.operator, &FIELD_OPERATORS);
+        } else if self.values.len() != 1 {
+            faults.invalid(field.key("values"), &self.values, "must have one element");
+        }
+    }
+}

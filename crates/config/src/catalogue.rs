@@ -1,0 +1,264 @@
+//! Which plugins exist, and at which extension points each works.
+
+use std::fmt;
+
+/// An extension point that a configuration can name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Point {
+    /// Before a pod enters the queue.
+    PreEnqueue,
+    /// The order of the queue.
+    QueueSort,
+    /// Before nodes are filtered.
+    PreFilter,
+    /// Whether a node is feasible.
+    Filter,
+    /// After no node was feasible.
+    PostFilter,
+    /// Before nodes are scored.
+    PreScore,
+    /// How good a node is.
+    Score,
+    /// When a node is chosen.
+    Reserve,
+    /// Whether to wait before binding.
+    Permit,
+    /// Before binding.
+    PreBind,
+    /// Binding.
+    Bind,
+    /// After binding.
+    PostBind,
+    /// Which placements a pod group has.
+    PlacementGenerate,
+    /// How good a placement of a pod group is.
+    PlacementScore,
+}
+
+impl Point {
+    /// All extension points, in the order of a scheduling cycle.
+    pub const ALL: [Self; 14] = [
+        Self::PreEnqueue,
+        Self::QueueSort,
+        Self::PreFilter,
+        Self::Filter,
+        Self::PostFilter,
+        Self::PreScore,
+        Self::Score,
+        Self::Reserve,
+        Self::Permit,
+        Self::PreBind,
+        Self::Bind,
+        Self::PostBind,
+        Self::PlacementGenerate,
+        Self::PlacementScore,
+    ];
+
+    /// The field of `plugins` in a configuration.
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::PreEnqueue => "preEnqueue",
+            Self::QueueSort => "queueSort",
+            Self::PreFilter => "preFilter",
+            Self::Filter => "filter",
+            Self::PostFilter => "postFilter",
+            Self::PreScore => "preScore",
+            Self::Score => "score",
+            Self::Reserve => "reserve",
+            Self::Permit => "permit",
+            Self::PreBind => "preBind",
+            Self::Bind => "bind",
+            Self::PostBind => "postBind",
+            Self::PlacementGenerate => "placementGenerate",
+            Self::PlacementScore => "placementScore",
+        }
+    }
+
+    /// The name of the interface upstream, which its error messages use.
+    pub const fn interface(self) -> &'static str {
+        match self {
+            Self::PreEnqueue => "PreEnqueuePlugin",
+            Self::QueueSort => "QueueSortPlugin",
+            Self::PreFilter => "PreFilterPlugin",
+            Self::Filter => "FilterPlugin",
+            Self::PostFilter => "PostFilterPlugin",
+            Self::PreScore => "PreScorePlugin",
+            Self::Score => "ScorePlugin",
+            Self::Reserve => "ReservePlugin",
+            Self::Permit => "PermitPlugin",
+            Self::PreBind => "PreBindPlugin",
+            Self::Bind => "BindPlugin",
+            Self::PostBind => "PostBindPlugin",
+            Self::PlacementGenerate => "PlacementGeneratePlugin",
+            Self::PlacementScore => "PlacementScorePlugin",
+        }
+    }
+
+    /// Whether plugins have a weight here.
+    pub const fn is_weighed(self) -> bool {
+        matches!(self, Self::Score | Self::PlacementScore)
+    }
+}
+
+impl fmt::Display for Point {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.key())
+    }
+}
+
+/// A set of extension points.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct PointSet(u16);
+
+impl PointSet {
+    /// The set of these points.
+    pub const fn of(points: &[Point]) -> Self {
+        let mut bits = 0;
+        let mut index = 0;
+        while index < points.len() {
+            bits |= 1 << points[index] as u16;
+            index += 1;
+        }
+        Self(bits)
+    }
+
+    /// Whether `point` is in the set.
+    pub const fn contains(self, point: Point) -> bool {
+        self.0 & (1 << point as u16) != 0
+    }
+
+    /// The points of the set, in the order of a scheduling cycle.
+    pub fn iter(self) -> impl Iterator<Item = Point> {
+        Point::ALL.into_iter().filter(move |point| self.contains(*point))
+    }
+}
+
+/// A plugin that a configuration may name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Known {
+    /// The name in configurations.
+    pub name: &'static str,
+    /// The extension points it implements.
+    pub points: PointSet,
+    /// Its weight in the default profile; 0 where the default profile names none, which counts as 1.
+    pub weight: i32,
+    /// Whether the default profile enables it, at every point it implements.
+    pub by_default: bool,
+    /// Whether this build has it. A configuration may name it if not, but it resolves to nothing.
+    pub available: bool,
+}
+
+impl Known {
+    /// A plugin of this build that the default profile enables, with no weight of its own.
+    pub const fn new(name: &'static str, points: PointSet) -> Self {
+        Self { name, points, weight: 0, by_default: true, available: true }
+    }
+
+    /// The same plugin with this weight in the default profile.
+    #[must_use]
+    pub const fn weighing(self, weight: i32) -> Self {
+        Self { weight, ..self }
+    }
+
+    /// The same plugin, enabled only where a configuration says so.
+    #[must_use]
+    pub const fn on_request(self) -> Self {
+        Self { by_default: false, ..self }
+    }
+
+    /// The same plugin, known by name but not part of this build.
+    #[must_use]
+    pub const fn unavailable(self) -> Self {
+        Self { available: false, ..self }
+    }
+}
+
+/// The feature gates that change which args are valid. [`Gates::default`] is release 1.36.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
+pub struct Gates {
+    /// `StorageCapacityScoring`: `VolumeBindingArgs` has a `shape`.
+    pub storage_capacity_scoring: bool,
+    /// `DRASchedulerFilterTimeout`: `DynamicResourcesArgs` has a `filterTimeout`.
+    pub dra_scheduler_filter_timeout: bool,
+    /// `DRADeviceBindingConditions`: with the next, `DynamicResourcesArgs` has a `bindingTimeout`.
+    pub dra_device_binding_conditions: bool,
+    /// `DRAResourceClaimDeviceStatus`.
+    pub dra_resource_claim_device_status: bool,
+}
+
+impl Default for Gates {
+    fn default() -> Self {
+        Self {
+            storage_capacity_scoring: false,
+            dra_scheduler_filter_timeout: true,
+            dra_device_binding_conditions: true,
+            dra_resource_claim_device_status: true,
+        }
+    }
+}
+
+/// Every plugin a configuration may name, those of the default profile in its order.
+#[derive(Clone, Debug, Default)]
+pub struct Catalogue {
+    // No two have the same name.
+    plugins: Vec<Known>,
+    /// The feature gates that change which args are valid.
+    pub gates: Gates,
+}
+
+impl Catalogue {
+    /// The catalogue of these plugins, with the gates of release 1.36.
+    ///
+    /// # Panics
+    ///
+    /// If two plugins have the same name.
+    pub fn new(plugins: Vec<Known>) -> Self {
+        for (position, plugin) in plugins.iter().enumerate() {
+            let is_new = plugins[..position].iter().all(|other| other.name != plugin.name);
+            assert!(is_new, "{} is in the catalogue twice", plugin.name);
+        }
+        Self { plugins, gates: Gates::default() }
+    }
+
+    /// The same catalogue with these gates.
+    #[must_use]
+    pub fn with_gates(self, gates: Gates) -> Self {
+        Self { gates, ..self }
+    }
+
+    /// The plugin called `name`, if there is one.
+    pub fn get(&self, name: &str) -> Option<&Known> {
+        self.plugins.iter().find(|plugin| plugin.name == name)
+    }
+
+    /// All plugins, in order.
+    pub fn plugins(&self) -> &[Known] {
+        &self.plugins
+    }
+
+    /// The plugins of the default profile, in its order.
+    pub fn by_default(&self) -> impl Iterator<Item = &Known> {
+        self.plugins.iter().filter(|plugin| plugin.by_default)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_holds_the_points_it_was_made_of() {
+        let set = PointSet::of(&[Point::Score, Point::PreEnqueue, Point::PlacementScore]);
+        let points: Vec<_> = set.iter().collect();
+        assert_eq!(points, [Point::PreEnqueue, Point::Score, Point::PlacementScore]);
+        assert!(!set.contains(Point::Filter));
+    }
+
+    #[test]
+    #[should_panic(expected = "A is in the catalogue twice")]
+    fn a_catalogue_names_a_plugin_once() {
+        let plugin = Known::new("A", PointSet::default());
+        let _ = Catalogue::new(vec![plugin, plugin]);
+    }
+}

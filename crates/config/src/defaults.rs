@@ -1,0 +1,55 @@
+//! What a configuration means where it says nothing.
+//!
+//! As in pkg/scheduler/apis/config/v1/defaults.go and component-base/config/v1alpha1/defaults.go.
+//! The default plugins are merged in `multipoint`, the args of plugins have theirs in `args`.
+
+use crate::duration::GoDuration;
+use crate::types::{ClientConnection, KubeSchedulerConfiguration, LeaderElection, Profile};
+use crate::version::GROUP_VERSION;
+
+/// The profile of pods that name no scheduler.
+const DEFAULT_SCHEDULER: &str = "default-scheduler";
+
+/// Sets every field that is absent, but for plugins and their args.
+pub(crate) fn set_defaults(configuration: &mut KubeSchedulerConfiguration) {
+    GROUP_VERSION.clone_into(&mut configuration.api_version);
+    "KubeSchedulerConfiguration".clone_into(&mut configuration.kind);
+    configuration.parallelism.get_or_insert(16);
+    configuration.percentage_of_nodes_to_score.get_or_insert(0);
+    configuration.pod_initial_backoff_seconds.get_or_insert(1);
+    configuration.pod_max_backoff_seconds.get_or_insert(10);
+    let profiling = *configuration.enable_profiling.get_or_insert(true);
+    configuration.enable_contention_profiling.get_or_insert(profiling);
+    set_leader_election(&mut configuration.leader_election);
+    set_client_connection(&mut configuration.client_connection);
+    if configuration.profiles.is_empty() {
+        configuration.profiles.push(Profile::default());
+    }
+    // Where there are several, each must be named: a default would hide that one is not.
+    if let [profile] = configuration.profiles.as_mut_slice() {
+        profile.scheduler_name.get_or_insert_with(|| DEFAULT_SCHEDULER.to_owned());
+    }
+}
+
+fn set_leader_election(election: &mut LeaderElection) {
+    election.leader_elect.get_or_insert(true);
+    set_if_zero(&mut election.lease_duration, GoDuration::from_seconds(15));
+    set_if_zero(&mut election.renew_deadline, GoDuration::from_seconds(10));
+    set_if_zero(&mut election.retry_period, GoDuration::from_seconds(2));
+    set_if_zero(&mut election.resource_lock, "leases".to_owned());
+    set_if_zero(&mut election.resource_name, "kube-scheduler".to_owned());
+    set_if_zero(&mut election.resource_namespace, "kube-system".to_owned());
+}
+
+fn set_client_connection(connection: &mut ClientConnection) {
+    let protobuf = "application/vnd.kubernetes.protobuf".to_owned();
+    set_if_zero(&mut connection.content_type, protobuf);
+    set_if_zero(&mut connection.qps, 50.0);
+    set_if_zero(&mut connection.burst, 100);
+}
+
+fn set_if_zero<T: Default + PartialEq>(field: &mut T, default: T) {
+    if *field == T::default() {
+        *field = default;
+    }
+}

@@ -1,0 +1,112 @@
+//! The errors of a configuration, collected, in the words of Kubernetes.
+
+use std::fmt;
+
+use plimsoll_document::{Document, DocumentError, FieldPath};
+use serde::Serialize;
+use serde_json::Value;
+
+/// What is wrong with a configuration: file, line, field and message.
+pub type ConfigError = DocumentError;
+
+/// All errors found so far.
+///
+/// The messages are those of apimachinery's field/errors.go.
+pub(crate) struct Faults<'a> {
+    /// What the fields are fields of; none for a configuration that no file holds.
+    document: Option<&'a Document>,
+    errors: Vec<ConfigError>,
+    /// How many of the errors came up while decoding.
+    undecoded: usize,
+}
+
+impl<'a> Faults<'a> {
+    pub(crate) fn new(document: Option<&'a Document>) -> Self {
+        Self { document, errors: Vec::new(), undecoded: 0 }
+    }
+
+    /// Notes what could not be decoded. The fields at fault are left out of what was decoded, so
+    /// nothing else is said about them.
+    pub(crate) fn undecoded(&mut self, errors: Vec<ConfigError>) {
+        self.errors.extend(errors);
+        self.undecoded = self.errors.len();
+    }
+
+    pub(crate) fn required(&mut self, field: FieldPath, detail: &str) {
+        self.report(field, with_detail("Required value".to_owned(), detail));
+    }
+
+    pub(crate) fn forbidden(&mut self, field: FieldPath, detail: &str) {
+        self.report(field, with_detail("Forbidden".to_owned(), detail));
+    }
+
+    pub(crate) fn invalid(&mut self, field: FieldPath, value: impl Serialize, detail: &str) {
+        self.report(field, with_detail(format!("Invalid value: {}", shown(value)), detail));
+    }
+
+    /// As [`Faults::invalid`], for a value that is shown without quotes.
+    pub(crate) fn invalid_shown(
+        &mut self,
+        field: FieldPath,
+        value: impl fmt::Display,
+        detail: &str,
+    ) {
+        self.report(field, with_detail(format!("Invalid value: {value}"), detail));
+    }
+
+    pub(crate) fn duplicate(&mut self, field: FieldPath, value: impl Serialize) {
+        self.report(field, format!("Duplicate value: {}", shown(value)));
+    }
+
+    pub(crate) fn not_supported(&mut self, field: FieldPath, value: &str, supported: &[&str]) {
+        let supported: Vec<_> = supported.iter().map(|value| format!("{value:?}")).collect();
+        let detail = format!("supported values: {}", supported.join(", "));
+        self.report(field, format!("Unsupported value: {value:?}: {detail}"));
+    }
+
+    /// Notes an error in other words, unless the field could not even be decoded.
+    pub(crate) fn report(&mut self, field: FieldPath, message: impl Into<String>) {
+        let undecoded = &self.errors[..self.undecoded];
+        if undecoded.iter().any(|error| error.field.as_ref() == Some(&field)) {
+            return;
+        }
+        self.errors.push(error_at(self.document, field, message));
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.errors.is_empty()
+    }
+
+    /// How many errors there are so far.
+    pub(crate) fn len(&self) -> usize {
+        self.errors.len()
+    }
+
+    /// All errors, in the order of the file where their lines are known.
+    pub(crate) fn into_errors(self) -> Vec<ConfigError> {
+        let mut errors = self.errors;
+        errors.sort_by_key(|error| error.line);
+        errors.dedup();
+        errors
+    }
+}
+
+/// An error about `field` of the configuration in `document`.
+pub(crate) fn error_at(
+    document: Option<&Document>,
+    field: FieldPath,
+    message: impl Into<String>,
+) -> ConfigError {
+    match document {
+        Some(document) => document.error_at(field, message),
+        None => DocumentError::new("the default configuration", message).at_field(field),
+    }
+}
+
+fn with_detail(text: String, detail: &str) -> String {
+    if detail.is_empty() { text } else { format!("{text}: {detail}") }
+}
+
+fn shown(value: impl Serialize) -> String {
+    serde_json::to_value(value).unwrap_or(Value::Null).to_string()
+}

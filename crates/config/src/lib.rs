@@ -1,0 +1,57 @@
+//! KubeSchedulerConfiguration: from a file to the profiles the scheduler runs.
+//!
+//! [`load`] reads a configuration of version `kubescheduler.config.k8s.io/v1`, fills in every
+//! default, merges each profile's plugin sets with the default ones as kube-scheduler 1.36 does,
+//! and validates the result. Which plugins exist is said by a [`Catalogue`]; this crate knows no
+//! plugin but the args of those that have some.
+//!
+//! ```
+//! use plimsoll_config::{Catalogue, Known, Point, PointSet, load};
+//!
+//! let catalogue = Catalogue::new(vec![
+//!     Known::new("PrioritySort", PointSet::of(&[Point::QueueSort])),
+//!     Known::new("TaintToleration", PointSet::of(&[Point::Filter, Point::Score])).weighing(3),
+//!     Known::new("DefaultBinder", PointSet::of(&[Point::Bind])),
+//! ]);
+//! let text = "
+//! apiVersion: kubescheduler.config.k8s.io/v1
+//! kind: KubeSchedulerConfiguration
+//! profiles:
+//! - plugins:
+//!     score:
+//!       enabled: [{name: TaintToleration, weight: 5}]
+//! ";
+//! let configuration = load("scheduler.yaml", text, &catalogue).expect("it is valid");
+//! let profile = &configuration.profiles[0];
+//! assert_eq!(profile.scheduler_name, "default-scheduler");
+//! assert_eq!(profile.points[&Point::Score][0].weight, 5);
+//! ```
+//!
+//! Every error is found at once, and each names the file, the line and the field.
+
+mod affinity;
+mod args;
+mod args_rules;
+mod assemble;
+mod catalogue;
+mod configuration;
+mod defaults;
+mod duration;
+mod extenders;
+mod faults;
+mod multipoint;
+mod names;
+mod profile;
+mod types;
+mod validate;
+mod version;
+
+pub use catalogue::{Catalogue, Gates, Known, Point, PointSet};
+pub use configuration::{Configuration, load};
+pub use duration::{DurationError, GoDuration};
+pub use faults::ConfigError;
+pub use profile::{EnabledPlugin, ResolvedProfile};
+pub use types::{
+    Base64, ClientConnection, Extender, ExtenderTlsConfig, KubeSchedulerConfiguration,
+    LeaderElection, ManagedResource, Plugin, PluginConfig, PluginSet, Plugins, Profile,
+};

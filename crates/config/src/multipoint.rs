@@ -1,0 +1,147 @@
+//! How the plugin sets of a profile and those of the default profile become one list a point.
+//!
+//! As in default_plugins.go, mergePluginSet, and runtime/framework.go, expandMultiPointPlugins.
+
+use crate::catalogue::{Catalogue, Known, Point};
+use crate::types::{PluginSet, Plugins};
+
+/// The name that disables all default plugins.
+pub(crate) const ALL: &str = "*";
+
+/// The order in which upstream goes through the points, and so finds its first error.
+pub(crate) const EXPANSION_ORDER: [Point; 14] = [
+    Point::PreFilter,
+    Point::Filter,
+    Point::PostFilter,
+    Point::Reserve,
+    Point::PreScore,
+    Point::Score,
+    Point::PreBind,
+    Point::Bind,
+    Point::PostBind,
+    Point::Permit,
+    Point::PreEnqueue,
+    Point::QueueSort,
+    Point::PlacementGenerate,
+    Point::PlacementScore,
+];
+
+/// A plugin that is enabled at all the points it implements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MultiPoint<'a> {
+    pub(crate) name: &'a str,
+    /// 0 where none is given.
+    pub(crate) weight: i32,
+    /// Where `multiPoint.enabled` names it; none for a plugin of the default profile.
+    pub(crate) position: Option<usize>,
+}
+
+/// The default plugins with what a profile's `multiPoint` changes about them.
+///
+/// A default plugin that the profile enables, too, keeps its place and gets the profile's weight;
+/// one that is disabled and enabled moves to the end, where all others follow in their order.
+pub(crate) fn merge<'a>(catalogue: &'a Catalogue, custom: &'a PluginSet) -> Vec<MultiPoint<'a>> {
+    let enabled: Vec<_> = custom
+        .enabled
+        .iter()
+        .enumerate()
+        .map(|(position, plugin)| MultiPoint {
+            name: &plugin.name,
+            weight: plugin.weight.unwrap_or_default(),
+            position: Some(position),
+        })
+        .collect();
+    let mut merged = Vec::new();
+    let mut replacing = vec![false; enabled.len()];
+    if !disables(custom, ALL) {
+        for plugin in catalogue.by_default().filter(|plugin| !disables(custom, plugin.name)) {
+            // Of several entries of one name the last replaces the default, the others remain.
+            let replacement = enabled.iter().rposition(|entry| entry.name == plugin.name);
+            merged.push(match replacement {
+                Some(position) => {
+                    replacing[position] = true;
+                    enabled[position]
+                }
+                None => MultiPoint { name: plugin.name, weight: plugin.weight, position: None },
+            });
+        }
+    }
+    let others = enabled.into_iter().zip(replacing).filter(|(_, replaces)| !replaces);
+    merged.extend(others.map(|(entry, _)| entry));
+    merged
+}
+
+/// The plugins that work at `point`, in order.
+///
+/// First those the point names that are enabled by multi-point as well, in the order of the point;
+/// then the other multi-point ones; then the other ones of the point.
+pub(crate) fn expand<'c>(
+    catalogue: &'c Catalogue,
+    multi_point: &[MultiPoint<'_>],
+    plugins: &Plugins,
+    point: Point,
+) -> Vec<&'c Known> {
+    let set = plugins.at(point);
+    let own = unique(set.enabled.iter().map(|plugin| plugin.name.as_str()), catalogue, point);
+    if disables(set, ALL) {
+        return own;
+    }
+    let is_implied = |name: &&str| !disables(set, name);
+    let names = multi_point.iter().map(|entry| entry.name).filter(is_implied);
+    let implied = unique(names, catalogue, point);
+    let (overriding, others): (Vec<_>, Vec<_>) =
+        own.iter().partition(|plugin| implied.contains(plugin));
+    let expanded = implied.iter().filter(|plugin| !own.contains(plugin)).copied();
+    overriding.into_iter().chain(expanded).chain(others).collect()
+}
+
+/// The weight of `name` at `point`: what the point says, or else what multi-point says. A weight of
+/// 0 is 1.
+///
+/// As in runtime/framework.go, getScoreWeights: an entry of the point without weight counts as 1,
+/// whatever multi-point says.
+pub(crate) fn weight(
+    multi_point: &[MultiPoint<'_>],
+    plugins: &Plugins,
+    point: Point,
+    name: &str,
+) -> i64 {
+    let own = plugins.at(point).enabled.iter().find(|plugin| plugin.name == name);
+    let weight = match own {
+        Some(plugin) => plugin.weight.unwrap_or_default(),
+        None => multi_point.iter().find(|entry| entry.name == name).map_or(0, |e| e.weight),
+    };
+    if weight == 0 { 1 } else { i64::from(weight) }
+}
+
+/// Whether multi-point enables the plugin `name` at `point`, unless the point names it itself.
+pub(crate) fn is_expanded(
+    catalogue: &Catalogue,
+    plugins: &Plugins,
+    point: Point,
+    name: &str,
+) -> bool {
+    let set = plugins.at(point);
+    catalogue.get(name).is_some_and(|plugin| plugin.points.contains(point))
+        && !disables(set, ALL)
+        && !disables(set, name)
+        && set.enabled.iter().all(|plugin| plugin.name != name)
+}
+
+pub(crate) fn disables(set: &PluginSet, name: &str) -> bool {
+    set.disabled.iter().any(|plugin| plugin.name == name)
+}
+
+fn unique<'a, 'c>(
+    names: impl Iterator<Item = &'a str>,
+    catalogue: &'c Catalogue,
+    point: Point,
+) -> Vec<&'c Known> {
+    let mut plugins = Vec::new();
+    for plugin in names.filter_map(|name| catalogue.get(name)) {
+        if plugin.points.contains(point) && !plugins.contains(&plugin) {
+            plugins.push(plugin);
+        }
+    }
+    plugins
+}

@@ -1,0 +1,298 @@
+//! What one profile runs: its plugins at each point, with their weights and args.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use plimsoll_document::FieldPath;
+use serde_json::Value;
+
+use crate::args::Args;
+use crate::catalogue::{Catalogue, Point};
+use crate::faults::Faults;
+use crate::multipoint::{self, ALL, EXPANSION_ORDER, MultiPoint};
+use crate::types::{Plugin, PluginConfig, Plugins, Profile};
+use crate::validate::is_removed_at;
+
+/// The highest score a plugin gives a node.
+const MAX_NODE_SCORE: i64 = 100;
+
+/// A plugin that works at an extension point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EnabledPlugin {
+    /// Its name.
+    pub name: &'static str,
+    /// What its scores are multiplied with; 0 at points where nothing is scored.
+    pub weight: i64,
+}
+
+/// A profile with everything decided.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ResolvedProfile {
+    /// The pods whose `schedulerName` is this are scheduled by the profile.
+    pub scheduler_name: String,
+    /// The share of feasible nodes, in percent, after which the search ends: the profile's own or
+    /// else the global one; none where neither is set. 0 adapts to the size of the cluster.
+    pub percentage_of_nodes_to_score: Option<i32>,
+    /// The plugins of each extension point, in the order in which they run. Every point is there.
+    pub points: BTreeMap<Point, Vec<EnabledPlugin>>,
+    /// The args of the enabled plugins that have some, with all defaults, without `apiVersion` and
+    /// `kind`.
+    pub args: BTreeMap<String, Value>,
+    /// The enabled plugins that this build does not have, in the order of the catalogue. They are
+    /// left out of `points`.
+    pub unavailable: Vec<String>,
+}
+
+impl ResolvedProfile {
+    /// The names of all plugins that work at some point, in the order of the alphabet.
+    pub fn plugins(&self) -> BTreeSet<&'static str> {
+        self.points.values().flatten().map(|plugin| plugin.name).collect()
+    }
+}
+
+/// A profile on its way: decoded, defaulted, its args with their types.
+pub(crate) struct Draft<'a> {
+    pub(crate) profile: &'a Profile,
+    pub(crate) plugins: Plugins,
+    /// Aligned with `profile.plugin_config`; none for args that could not be decoded.
+    pub(crate) args: Vec<Option<Args>>,
+    /// Where the profile stands.
+    pub(crate) field: FieldPath,
+    pub(crate) is_first: bool,
+}
+
+impl Draft<'_> {
+    pub(crate) fn scheduler_name(&self) -> &str {
+        self.profile.scheduler_name.as_deref().unwrap_or_default()
+    }
+
+    /// Whether the plugin `name` is made at all: some set enables it, which need not have an effect.
+    ///
+    /// As in runtime/framework.go, pluginsNeeded.
+    pub(crate) fn needs(&self, catalogue: &Catalogue, name: &str) -> bool {
+        let is_named = |point: Point| self.plugins.at(point).enabled.iter().any(|p| p.name == name);
+        multipoint::merge(catalogue, &self.plugins.multi_point).iter().any(|e| e.name == name)
+            || Point::ALL.into_iter().any(is_named)
+    }
+
+    /// Decides what the profile runs, and reports what cannot be decided.
+    pub(crate) fn resolve(
+        &self,
+        catalogue: &Catalogue,
+        global_percentage: Option<i32>,
+        faults: &mut Faults<'_>,
+    ) -> ResolvedProfile {
+        let merged = multipoint::merge(catalogue, &self.plugins.multi_point);
+        let names_are_valid = self.check_names(catalogue, &merged, faults);
+        let points: BTreeMap<_, Vec<_>> = Point::ALL
+            .into_iter()
+            .map(|point| (point, self.enabled_at(catalogue, &merged, point)))
+            .collect();
+        if names_are_valid {
+            self.check_counts(&points, faults);
+        }
+        for point in [Point::Score, Point::PlacementScore] {
+            if !fits_total_score(points[&point].iter().map(|plugin| plugin.weight)) {
+                let field = self.field.key("plugins").key(point.key());
+                faults.report(field, "total score of Score plugins could overflow");
+            }
+        }
+        let is_enabled = |name: &str| points.values().flatten().any(|p| p.name == name);
+        let unavailable: Vec<_> = catalogue
+            .plugins()
+            .iter()
+            .filter(|plugin| !plugin.available && is_enabled(plugin.name))
+            .map(|plugin| plugin.name.to_owned())
+            .collect();
+        let mut points = points;
+        for plugins in points.values_mut() {
+            plugins.retain(|plugin| unavailable.iter().all(|name| name != plugin.name));
+        }
+        ResolvedProfile {
+            scheduler_name: self.scheduler_name().to_owned(),
+            percentage_of_nodes_to_score: self
+                .profile
+                .percentage_of_nodes_to_score
+                .or(global_percentage),
+            points,
+            args: self.needed_args(catalogue).map(|(name, args)| (name, args.to_value())).collect(),
+            unavailable,
+        }
+    }
+
+    /// The profile with the default plugins and args in it, as `--write-config-to` shows it.
+    pub(crate) fn to_effective(&self, catalogue: &Catalogue) -> Profile {
+        let mut plugins = self.plugins.clone();
+        let merged = multipoint::merge(catalogue, &self.plugins.multi_point);
+        plugins.multi_point.enabled = merged
+            .iter()
+            .map(|entry| Plugin { name: entry.name.to_owned(), weight: Some(entry.weight) })
+            .collect();
+        for set in plugins.sets_mut() {
+            for plugin in set.enabled.iter_mut().chain(&mut set.disabled) {
+                plugin.weight.get_or_insert(0);
+            }
+        }
+        let mut plugin_config: Vec<_> = self
+            .needed_args(catalogue)
+            .map(|(name, args)| PluginConfig { args: args.to_config(&name), name })
+            .collect();
+        plugin_config.sort_by(|a, b| a.name.cmp(&b.name));
+        Profile { plugins: Some(plugins), plugin_config, ..self.profile.clone() }
+    }
+
+    fn enabled_at(
+        &self,
+        catalogue: &Catalogue,
+        merged: &[MultiPoint<'_>],
+        point: Point,
+    ) -> Vec<EnabledPlugin> {
+        let plugins = multipoint::expand(catalogue, merged, &self.plugins, point);
+        let weight = |name: &str| {
+            if point.is_weighed() {
+                multipoint::weight(merged, &self.plugins, point, name)
+            } else {
+                0
+            }
+        };
+        let enabled = plugins
+            .into_iter()
+            .map(|plugin| EnabledPlugin { name: plugin.name, weight: weight(plugin.name) });
+        enabled.collect()
+    }
+
+    /// The args of the plugins that are made and have some.
+    fn needed_args(&self, catalogue: &Catalogue) -> impl Iterator<Item = (String, Args)> {
+        let configured: Vec<_> = self
+            .profile
+            .plugin_config
+            .iter()
+            .zip(&self.args)
+            .filter_map(|(config, args)| Some((config.name.clone(), args.clone()?)))
+            .filter(|(_, args)| *args != Args::Other(Value::Null))
+            .collect();
+        let is_configured = |name: &str| self.profile.plugin_config.iter().any(|c| c.name == name);
+        let defaults: Vec<_> = catalogue
+            .plugins()
+            .iter()
+            .filter(|plugin| !is_configured(plugin.name))
+            .filter_map(|plugin| {
+                Some((plugin.name.to_owned(), Args::default_of(plugin.name, catalogue.gates)?))
+            })
+            .collect();
+        let all = configured.into_iter().chain(defaults);
+        all.filter(|(name, _)| self.needs(catalogue, name))
+    }
+
+    /// Reports plugins that do not exist, do not implement a point, or are enabled twice there.
+    ///
+    /// As in runtime/framework.go, updatePluginList and expandMultiPointPlugins.
+    fn check_names(
+        &self,
+        catalogue: &Catalogue,
+        merged: &[MultiPoint<'_>],
+        faults: &mut Faults<'_>,
+    ) -> bool {
+        let before = faults.len();
+        let field = self.field.key("plugins");
+        for point in Point::ALL {
+            let set = self.plugins.at(point);
+            for (index, Plugin { name, .. }) in set.enabled.iter().enumerate() {
+                let field = field.key(point.key()).key("enabled").index(index).key("name");
+                let interface = point.interface();
+                let is_repeated = set.enabled[..index].iter().any(|other| other.name == *name);
+                match catalogue.get(name) {
+                    None if is_removed_at(point, name) => {}
+                    None => faults.report(field, format!("{interface} {name:?} does not exist")),
+                    Some(plugin) if !plugin.points.contains(point) => {
+                        let message = format!("plugin {name:?} does not extend {interface} plugin");
+                        faults.report(field, message);
+                    }
+                    Some(_) if is_repeated => faults.report(field, registered(name, point)),
+                    Some(_) => {}
+                }
+            }
+        }
+        let field = field.key("multiPoint").key("enabled");
+        for (index, entry) in merged.iter().enumerate() {
+            let Some(position) = entry.position else {
+                continue;
+            };
+            let field = field.index(position).key("name");
+            let is_repeated = merged[..index].iter().any(|other| other.name == entry.name);
+            let mut points = EXPANSION_ORDER.into_iter();
+            if catalogue.get(entry.name).is_none() {
+                let is_open = |point: &Point| !multipoint::disables(self.plugins.at(*point), ALL);
+                if let Some(point) = points.find(is_open) {
+                    let message = format!("{} {:?} does not exist", point.interface(), entry.name);
+                    faults.report(field, message);
+                }
+            } else if is_repeated
+                && let Some(point) = points.find(|point| {
+                    multipoint::is_expanded(catalogue, &self.plugins, *point, entry.name)
+                })
+            {
+                faults.report(field, registered(entry.name, point));
+            }
+        }
+        faults.len() == before
+    }
+
+    /// Reports points with too many plugins or too few.
+    ///
+    /// As in runtime/framework.go, NewFramework.
+    fn check_counts(&self, points: &BTreeMap<Point, Vec<EnabledPlugin>>, faults: &mut Faults<'_>) {
+        let count = |point| points[&point].len();
+        let field = |point: Point| self.field.key("plugins").key(point.key());
+        let name = self.scheduler_name();
+        // Of the first profile, validation has said so already.
+        let is_reported = self.is_first && 1 < self.plugins.queue_sort.enabled.len();
+        if count(Point::QueueSort) != 1 && !is_reported {
+            let message = format!(
+                "only one queue sort plugin required for profile with scheduler name {name:?}, \
+                 but got {}",
+                count(Point::QueueSort)
+            );
+            faults.report(field(Point::QueueSort), message);
+        }
+        if count(Point::Bind) == 0 {
+            let message = format!(
+                "at least one bind plugin is needed for profile with scheduler name {name:?}"
+            );
+            faults.report(field(Point::Bind), message);
+        }
+        if 1 < count(Point::PlacementGenerate) {
+            let message = format!(
+                "at most one placement generate plugin is allowed for profile with scheduler name \
+                 {name:?}, but got {}",
+                count(Point::PlacementGenerate)
+            );
+            faults.report(field(Point::PlacementGenerate), message);
+        }
+    }
+}
+
+fn registered(name: &str, point: Point) -> String {
+    format!("plugin {name:?} already registered as {:?}", point.interface())
+}
+
+/// Whether the highest total of these weights can be told in 64 bits.
+fn fits_total_score(weights: impl Iterator<Item = i64>) -> bool {
+    weights
+        .map(|weight| weight.checked_mul(MAX_NODE_SCORE))
+        .try_fold(0_i64, |total, score| total.checked_add(score?))
+        .is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weights_whose_total_overflows_do_not_fit() {
+        let most = i64::MAX / MAX_NODE_SCORE;
+        assert!(fits_total_score([1, 2, 3].into_iter()));
+        assert!(fits_total_score([most - 1, 1].into_iter()));
+        assert!(!fits_total_score([most, 1].into_iter()));
+        assert!(!fits_total_score([i64::MAX].into_iter()));
+    }
+}

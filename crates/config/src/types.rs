@@ -1,0 +1,339 @@
+//! KubeSchedulerConfiguration as it is written, version `kubescheduler.config.k8s.io/v1`.
+//!
+//! As in staging/src/k8s.io/kube-scheduler/config/v1/types.go and component-base/config/v1alpha1.
+//! An absent field is `None` where upstream can tell it from a zero, and zero otherwise.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+
+use crate::catalogue::Point;
+use crate::duration::GoDuration;
+
+/// The configuration of a scheduler.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "an object")]
+pub struct KubeSchedulerConfiguration {
+    /// `kubescheduler.config.k8s.io/v1`.
+    pub api_version: String,
+    /// `KubeSchedulerConfiguration`.
+    pub kind: String,
+    /// How many goroutines upstream uses to work on one pod. Default 16.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parallelism: Option<i32>,
+    /// Which of several replicas is active.
+    pub leader_election: LeaderElection,
+    /// How the API server is reached.
+    pub client_connection: ClientConnection,
+    /// Whether profiles of the process are served. Default true.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enable_profiling: Option<bool>,
+    /// Whether profiles of lock contention are served, with the former. Default true.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enable_contention_profiling: Option<bool>,
+    /// The share of feasible nodes, in percent, after which the search ends; 0 adapts to the size
+    /// of the cluster, which is the default. Profiles override it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub percentage_of_nodes_to_score: Option<i32>,
+    /// The first backoff of an unschedulable pod, in seconds. Default 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pod_initial_backoff_seconds: Option<i64>,
+    /// The longest backoff of an unschedulable pod, in seconds. Default 10.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pod_max_backoff_seconds: Option<i64>,
+    /// The profiles a pod can choose from by its `schedulerName`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub profiles: Vec<Profile>,
+    /// The extenders, shared by all profiles.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub extenders: Vec<Extender>,
+    /// Whether a replica fills its cache only when it becomes the leader.
+    #[serde(skip_serializing_if = "is_false")]
+    pub delay_cache_until_active: bool,
+}
+
+/// How replicas agree on the active one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "an object")]
+pub struct LeaderElection {
+    /// Whether there is an election. Default true.
+    pub leader_elect: Option<bool>,
+    /// How long others wait after the last sign of life of the leader. Default 15s.
+    pub lease_duration: GoDuration,
+    /// How long the leader tries to renew before it gives up. Default 10s.
+    pub renew_deadline: GoDuration,
+    /// The pause between tries. Default 2s.
+    pub retry_period: GoDuration,
+    /// The kind of the lock: `leases`.
+    pub resource_lock: String,
+    /// The name of the lock. Default `kube-scheduler`.
+    pub resource_name: String,
+    /// The namespace of the lock. Default `kube-system`.
+    pub resource_namespace: String,
+}
+
+/// How the API server is reached.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "an object")]
+pub struct ClientConnection {
+    /// The path of a kubeconfig; empty inside a cluster.
+    pub kubeconfig: String,
+    /// The `Accept` header.
+    pub accept_content_types: String,
+    /// The content type of requests.
+    pub content_type: String,
+    /// Requests a second. Default 50.
+    #[serde(serialize_with = "short_number")]
+    pub qps: f32,
+    /// Requests that may exceed the rate for a moment. Default 100.
+    pub burst: i32,
+}
+
+/// One way to schedule, under one name.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "an object")]
+pub struct Profile {
+    /// The pods whose `schedulerName` is this choose the profile.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scheduler_name: Option<String>,
+    /// Overrides the global one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub percentage_of_nodes_to_score: Option<i32>,
+    /// What differs from the default set of plugins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plugins: Option<Plugins>,
+    /// Args of plugins.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub plugin_config: Vec<PluginConfig>,
+}
+
+/// What is enabled and disabled at each extension point.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "an object")]
+#[expect(missing_docs, reason = "each field is the set of the extension point of its name")]
+pub struct Plugins {
+    pub pre_enqueue: PluginSet,
+    pub queue_sort: PluginSet,
+    pub pre_filter: PluginSet,
+    pub filter: PluginSet,
+    pub post_filter: PluginSet,
+    pub pre_score: PluginSet,
+    pub score: PluginSet,
+    pub reserve: PluginSet,
+    pub permit: PluginSet,
+    pub pre_bind: PluginSet,
+    pub bind: PluginSet,
+    pub post_bind: PluginSet,
+    pub multi_point: PluginSet,
+    pub placement_generate: PluginSet,
+    pub placement_score: PluginSet,
+}
+
+impl Plugins {
+    /// The set of `point`.
+    pub fn at(&self, point: Point) -> &PluginSet {
+        match point {
+            Point::PreEnqueue => &self.pre_enqueue,
+            Point::QueueSort => &self.queue_sort,
+            Point::PreFilter => &self.pre_filter,
+            Point::Filter => &self.filter,
+            Point::PostFilter => &self.post_filter,
+            Point::PreScore => &self.pre_score,
+            Point::Score => &self.score,
+            Point::Reserve => &self.reserve,
+            Point::Permit => &self.permit,
+            Point::PreBind => &self.pre_bind,
+            Point::Bind => &self.bind,
+            Point::PostBind => &self.post_bind,
+            Point::PlacementGenerate => &self.placement_generate,
+            Point::PlacementScore => &self.placement_score,
+        }
+    }
+
+    /// All sets.
+    pub(crate) fn sets_mut(&mut self) -> [&mut PluginSet; 15] {
+        [
+            &mut self.pre_enqueue,
+            &mut self.queue_sort,
+            &mut self.pre_filter,
+            &mut self.filter,
+            &mut self.post_filter,
+            &mut self.pre_score,
+            &mut self.score,
+            &mut self.reserve,
+            &mut self.permit,
+            &mut self.pre_bind,
+            &mut self.bind,
+            &mut self.post_bind,
+            &mut self.multi_point,
+            &mut self.placement_generate,
+            &mut self.placement_score,
+        ]
+    }
+}
+
+/// Plugins to enable and to disable.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "an object")]
+pub struct PluginSet {
+    /// Enabled beside the default ones, or to override one of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub enabled: Vec<Plugin>,
+    /// Default ones to disable; `*` is all of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub disabled: Vec<Plugin>,
+}
+
+/// A plugin in a set.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "an object")]
+pub struct Plugin {
+    /// Its name.
+    pub name: String,
+    /// Its weight among the scores.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub weight: Option<i32>,
+}
+
+/// The args of a plugin.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "an object")]
+pub struct PluginConfig {
+    /// The name of the plugin.
+    pub name: String,
+    /// What the plugin is made with; its own type decides the form.
+    #[serde(skip_serializing_if = "Value::is_null")]
+    pub args: Value,
+}
+
+/// A scheduler extender: a web hook that filters, ranks, preempts or binds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "an object")]
+pub struct Extender {
+    /// Where it is.
+    pub url_prefix: String,
+    /// The verb for filtering; empty if it does not filter. The other verbs alike.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub filter_verb: String,
+    /// The verb for choosing victims.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub preempt_verb: String,
+    /// The verb for ranking.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub prioritize_verb: String,
+    /// What its ranks are multiplied with; positive if it ranks.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub weight: i64,
+    /// The verb for binding. Only one extender may bind.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub bind_verb: String,
+    /// Whether to use TLS.
+    #[serde(rename = "enableHTTPS", skip_serializing_if = "is_false")]
+    pub enable_https: bool,
+    /// The TLS settings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls_config: Option<ExtenderTlsConfig>,
+    /// How long a call may take. Zero is upstream's 5 seconds.
+    pub http_timeout: GoDuration,
+    /// Whether it keeps the nodes itself, so that names are enough.
+    #[serde(skip_serializing_if = "is_false")]
+    pub node_cache_capable: bool,
+    /// Only pods that ask for one of these are sent to it; all pods if there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub managed_resources: Vec<ManagedResource>,
+    /// Whether scheduling goes on when it fails.
+    #[serde(skip_serializing_if = "is_false")]
+    pub ignorable: bool,
+}
+
+/// An extended resource that an extender manages.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "an object")]
+pub struct ManagedResource {
+    /// The name of the resource.
+    pub name: String,
+    /// Whether the scheduler leaves the resource to the extender.
+    #[serde(skip_serializing_if = "is_false")]
+    pub ignored_by_scheduler: bool,
+}
+
+/// How an extender is reached by TLS.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "an object")]
+pub struct ExtenderTlsConfig {
+    /// Whether the certificate of the server is not checked.
+    #[serde(skip_serializing_if = "is_false")]
+    pub insecure: bool,
+    /// The name to check the certificate against, if not the host's.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub server_name: String,
+    /// The file of the client certificate.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub cert_file: String,
+    /// The file of the client key.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub key_file: String,
+    /// The file of the certificates to trust.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub ca_file: String,
+    /// The client certificate itself, which wins over the file; the next two alike.
+    #[serde(skip_serializing_if = "Base64::is_empty")]
+    pub cert_data: Base64,
+    /// The client key itself.
+    #[serde(skip_serializing_if = "Base64::is_empty")]
+    pub key_data: Base64,
+    /// The certificates to trust.
+    #[serde(skip_serializing_if = "Base64::is_empty")]
+    pub ca_data: Base64,
+}
+
+/// Bytes in base64, kept as they are written.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Base64(
+    // Valid base64 with padding.
+    String,
+);
+
+impl Base64 {
+    /// The base64 text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether there are no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl<'de> Deserialize<'de> for Base64 {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        // As in encoding/base64, line breaks are allowed anywhere.
+        let digits: Vec<_> = text.bytes().filter(|byte| !matches!(byte, b'\r' | b'\n')).collect();
+        let padding = digits.iter().rev().take_while(|byte| **byte == b'=').count();
+        let is_digit = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
+        let is_valid = digits.len().is_multiple_of(4)
+            && padding <= 2
+            && digits[..digits.len() - padding].iter().all(is_digit);
+        if is_valid { Ok(Self(text)) } else { Err(serde::de::Error::custom("illegal base64 data")) }
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over references")]
+fn is_false(value: &bool) -> bool {
+    !*value
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over references")]
+fn is_zero(value: &i64) -> bool {
+    *value == 0
+}
+
+/// Writes a number as Go does: without a fraction if it has none.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over references")]
+fn short_number<S: Serializer>(value: &f32, serializer: S) -> Result<S::Ok, S::Error> {
+    match format!("{value}").parse::<i64>() {
+        Ok(integer) => serializer.serialize_i64(integer),
+        Err(_) => serializer.serialize_f32(*value),
+    }
+}
