@@ -1,0 +1,202 @@
+//! From the choice of a node to the bound pod: Reserve, Permit, PreBind, Bind and PostBind.
+//!
+//! Nothing here does IO: a plugin says what to write, and later whether the world has caught up.
+
+use std::time::Duration;
+
+use plimsoll_api::{ObjectKey, PodKey, Str};
+use serde_json::Value;
+
+use crate::columns::Row;
+use crate::cycle_state::CycleState;
+use crate::plugin::Plugin;
+use crate::pod_info::PodInfo;
+use crate::status::{Reason, Rejection};
+use crate::time::Time;
+use crate::view::View;
+
+/// The longest that a pod may wait at Permit, whatever a plugin asks for.
+pub const PERMIT_TIMEOUT_MAX: Duration = Duration::from_mins(15);
+
+/// A pod and the node that was chosen for it.
+#[derive(Clone, Copy, Debug)]
+pub struct Placement<'a> {
+    /// The pod.
+    pub pod: &'a PodInfo,
+    /// The name of the node.
+    pub node: &'a Str,
+    /// The row of the node; `None` once the node is gone.
+    pub row: Option<Row>,
+    /// The cluster, with the pod on its node.
+    pub view: View<'a>,
+}
+
+/// Holds something for a pod from the choice of its node until it is bound.
+pub trait Reserve: Plugin {
+    /// What is held; `()` where the plugin keeps no account of its own.
+    type Reservation: Send + 'static;
+    /// Holds it.
+    fn reserve(
+        &self,
+        at: &Placement<'_>,
+        shared: &mut CycleState,
+    ) -> Result<Self::Reservation, Rejection>;
+    /// Gives it back: a later step failed. Called in the reverse order of Reserve.
+    fn unreserve(&self, _held: Self::Reservation, _at: &Placement<'_>, _shared: &mut CycleState) {}
+}
+
+/// What Permit says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Permission {
+    /// The pod may be bound.
+    Approve,
+    /// It may not.
+    Deny(Rejection),
+    /// It waits until it is allowed, rejected, or this span is over (then it is rejected). At most
+    /// [`PERMIT_TIMEOUT_MAX`].
+    Wait(Duration),
+}
+
+/// A pod that waits at Permit.
+#[derive(Clone, Debug)]
+pub struct WaitingPod {
+    /// The pod.
+    pub pod: PodInfo,
+    /// The node that was chosen for it.
+    pub node: Str,
+    /// Since when it waits.
+    pub since: Time,
+    /// The plugins it waits for, each with the end of its patience.
+    pub pending: Vec<(&'static str, Time)>,
+}
+
+/// What plugins decided about waiting pods.
+#[derive(Clone, Debug)]
+pub enum WaitingDecision {
+    /// The plugin has nothing more against it.
+    Allow {
+        /// The pod.
+        pod: PodKey,
+        /// The plugin that allows it.
+        plugin: &'static str,
+    },
+    /// It must not be bound.
+    Reject {
+        /// The pod.
+        pod: PodKey,
+        /// The plugin that rejects it.
+        plugin: &'static str,
+        /// Why.
+        reason: Reason,
+    },
+}
+
+/// The pods that wait at Permit, and what a plugin decides about them.
+#[derive(Debug)]
+pub struct WaitingPods<'a> {
+    plugin: &'static str,
+    pods: &'a [WaitingPod],
+    decisions: &'a mut Vec<WaitingDecision>,
+}
+
+impl<'a> WaitingPods<'a> {
+    /// What plugin `plugin` sees of `pods`; what it decides is added to `decisions`.
+    pub fn new(
+        plugin: &'static str,
+        pods: &'a [WaitingPod],
+        decisions: &'a mut Vec<WaitingDecision>,
+    ) -> Self {
+        WaitingPods { plugin, pods, decisions }
+    }
+
+    /// The pods that wait, in the order in which they came.
+    pub fn iter(&self) -> impl Iterator<Item = &WaitingPod> {
+        self.pods.iter()
+    }
+
+    /// This plugin has nothing more against `pod`. It is bound once no plugin has.
+    pub fn allow(&mut self, pod: &PodKey) {
+        self.decisions.push(WaitingDecision::Allow { pod: pod.clone(), plugin: self.plugin });
+    }
+
+    /// `pod` must not be bound.
+    pub fn reject(&mut self, pod: &PodKey, reason: impl Into<Reason>) {
+        self.decisions.push(WaitingDecision::Reject {
+            pod: pod.clone(),
+            plugin: self.plugin,
+            reason: reason.into(),
+        });
+    }
+}
+
+/// Approves, denies or delays the binding of a pod.
+pub trait Permit: Plugin {
+    /// Judges a pod whose node has been chosen and reserved.
+    fn permit(
+        &self,
+        at: &Placement<'_>,
+        shared: &mut CycleState,
+        waiting: &mut WaitingPods<'_>,
+    ) -> Permission;
+}
+
+/// A change of an object, as a JSON merge patch (RFC 7386).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Patch {
+    /// `apiVersion` of the object.
+    pub api_version: Str,
+    /// `kind` of the object.
+    pub kind: Str,
+    /// Its namespace and name.
+    pub key: ObjectKey,
+    /// The subresource, such as `status`, where not the object itself is changed.
+    pub subresource: Option<Str>,
+    /// The merge patch.
+    pub merge: Value,
+}
+
+/// Whether the world has caught up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Readiness {
+    /// It has: the pod may be bound.
+    Ready,
+    /// Not yet; asked again after the next change.
+    Waiting,
+    /// It never will.
+    Failed(Rejection),
+}
+
+/// What must be done before a pod is bound, such as binding its volumes.
+///
+/// A plugin that keeps no account of its own reserves `()`.
+pub trait PreBind: Reserve {
+    /// What to write.
+    fn writes(&self, held: &Self::Reservation, at: &Placement<'_>) -> Vec<Patch>;
+    /// Whether the world has caught up. Asked once everything is written.
+    fn ready(&self, _held: &Self::Reservation, _at: &Placement<'_>) -> Readiness {
+        Readiness::Ready
+    }
+    /// How long to wait for [`PreBind::ready`].
+    fn timeout(&self) -> Duration {
+        Duration::from_mins(10)
+    }
+}
+
+/// The binding of a pod to a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Binding {
+    /// The name of the node.
+    pub node: Str,
+}
+
+/// Binds pods.
+pub trait Bind: Plugin {
+    /// The binding to write; `None` leaves the pod to the next Bind plugin (Skip).
+    fn bind(&self, at: &Placement<'_>) -> Option<Binding>;
+}
+
+/// What is to be done once a pod is bound.
+pub trait PostBind: Plugin {
+    /// What to write, if anything. The pod is bound whatever becomes of it.
+    fn post_bind(&self, at: &Placement<'_>, shared: &mut CycleState) -> Vec<Patch>;
+}

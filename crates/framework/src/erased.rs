@@ -1,0 +1,326 @@
+//! Typed plugins behind objects. Each wrapper owns its plugin and its state with their types, so there
+//! is no downcast; a call judges a batch of rows, so the inner loop stays monomorphic.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::columns::{Columns, Row};
+use crate::cycle_state::CycleState;
+use crate::filter::{Candidates, CellFilter, Filter, PodChange, PreFilter, Update, Verdict};
+use crate::parts::{ClusterPart, Feasible, NodePart, PodPart};
+use crate::pod_info::PodInfo;
+use crate::score::{PreScore, Score, Scored};
+use crate::status::Rejection;
+use crate::view::View;
+
+/// Any filter.
+pub(crate) trait ErasedFilter: Send + Sync {
+    fn prepare(&self, pod: &PodInfo, shared: &mut CycleState, view: &View<'_>) -> Prepared;
+}
+
+/// A filter that has looked at one pod and the cluster.
+pub(crate) trait Judge: Send + Sync {
+    fn judge(
+        &self,
+        pod: &PodInfo,
+        nodes: &Columns,
+        rows: &[Row],
+        out: &mut dyn FnMut(Row, Verdict),
+    );
+    fn update(&mut self, change: PodChange<'_>, nodes: &Columns, row: Row) -> Update;
+    fn candidates(&self) -> Candidates;
+    fn clone_box(&self) -> Box<dyn Judge>;
+}
+
+/// What a filter says of one pod after it has looked at the cluster, and the means to judge nodes.
+pub struct Prepared(Answer);
+
+enum Answer {
+    /// Every node passes.
+    Pass,
+    /// No node passes.
+    Reject(Rejection),
+    /// Nodes have to be judged.
+    Judge(Box<dyn Judge>),
+}
+
+impl Prepared {
+    /// Why the pod is rejected for all nodes, if it is.
+    pub fn rejection(&self) -> Option<&Rejection> {
+        match &self.0 {
+            Answer::Reject(rejection) => Some(rejection),
+            Answer::Pass | Answer::Judge(_) => None,
+        }
+    }
+
+    /// Whether every node passes (Skip).
+    pub fn skips(&self) -> bool {
+        matches!(self.0, Answer::Pass)
+    }
+
+    /// The only nodes worth judging.
+    pub fn candidates(&self) -> Candidates {
+        match &self.0 {
+            Answer::Judge(judge) => judge.candidates(),
+            Answer::Pass | Answer::Reject(_) => Candidates::All,
+        }
+    }
+
+    /// Judges `rows`, real or scratch, and hands each verdict to `out`.
+    pub fn judge(
+        &self,
+        pod: &PodInfo,
+        nodes: &Columns,
+        rows: &[Row],
+        out: &mut dyn FnMut(Row, Verdict),
+    ) {
+        match &self.0 {
+            Answer::Pass => {
+                for &row in rows {
+                    out(row, Verdict::Pass);
+                }
+            }
+            Answer::Reject(why) => {
+                for &row in rows {
+                    out(row, Verdict::Fail(why.clone()));
+                }
+            }
+            Answer::Judge(judge) => judge.judge(pod, nodes, rows, out),
+        }
+    }
+
+    /// Judges one row.
+    pub fn judge_one(&self, pod: &PodInfo, nodes: &Columns, row: Row) -> Verdict {
+        let mut verdict = Verdict::Pass;
+        self.judge(pod, nodes, &[row], &mut |_, found| verdict = found);
+        verdict
+    }
+
+    /// Keeps what was prepared exact after a pod came to, or left, `row`. [`Update::Rebuild`] says
+    /// that the filter does not follow such changes: in a what-if, as in kube-scheduler, it is then
+    /// taken not to depend on them.
+    pub fn update(&mut self, change: PodChange<'_>, nodes: &Columns, row: Row) -> Update {
+        match &mut self.0 {
+            Answer::Pass => Update::Same,
+            Answer::Reject(_) => Update::Rebuild,
+            Answer::Judge(judge) => judge.update(change, nodes, row),
+        }
+    }
+}
+
+impl Clone for Prepared {
+    fn clone(&self) -> Self {
+        Prepared(match &self.0 {
+            Answer::Pass => Answer::Pass,
+            Answer::Reject(rejection) => Answer::Reject(rejection.clone()),
+            Answer::Judge(judge) => Answer::Judge(judge.clone_box()),
+        })
+    }
+}
+
+impl fmt::Debug for Prepared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match &self.0 {
+            Answer::Pass => "Prepared(every node passes)",
+            Answer::Reject(_) => "Prepared(no node passes)",
+            Answer::Judge(_) => "Prepared(judges nodes)",
+        })
+    }
+}
+
+/// A [`Filter`]: judges from pod and node alone.
+pub(crate) struct Local<P>(pub(crate) Arc<P>);
+
+struct LocalJudge<P> {
+    plugin: Arc<P>,
+    shared: Arc<CycleState>,
+    candidates: Candidates,
+}
+
+impl<P: Filter> ErasedFilter for Local<P> {
+    fn prepare(&self, pod: &PodInfo, shared: &mut CycleState, _: &View<'_>) -> Prepared {
+        let part = P::Pod::of(pod, shared);
+        if !self.0.applies(part) {
+            return Prepared(Answer::Pass);
+        }
+        Prepared(match self.0.candidates(part) {
+            Err(rejection) => Answer::Reject(rejection),
+            Ok(candidates) => Answer::Judge(Box::new(LocalJudge {
+                plugin: self.0.clone(),
+                shared: Arc::new(shared.clone()),
+                candidates,
+            })),
+        })
+    }
+}
+
+impl<P: Filter> Judge for LocalJudge<P> {
+    fn judge(
+        &self,
+        pod: &PodInfo,
+        nodes: &Columns,
+        rows: &[Row],
+        out: &mut dyn FnMut(Row, Verdict),
+    ) {
+        let pod = P::Pod::of(pod, &self.shared);
+        for &row in rows {
+            out(row, self.plugin.filter(pod, P::Node::at(nodes, row)));
+        }
+    }
+    fn update(&mut self, _: PodChange<'_>, _: &Columns, _: Row) -> Update {
+        Update::Same
+    }
+    fn candidates(&self) -> Candidates {
+        self.candidates.clone()
+    }
+    fn clone_box(&self) -> Box<dyn Judge> {
+        Box::new(LocalJudge {
+            plugin: self.plugin.clone(),
+            shared: self.shared.clone(),
+            candidates: self.candidates.clone(),
+        })
+    }
+}
+
+/// A [`PreFilter`]: judges from a state and a node.
+pub(crate) struct Stateful<P>(pub(crate) Arc<P>);
+
+struct StatefulJudge<P: PreFilter> {
+    plugin: Arc<P>,
+    state: P::State,
+}
+
+impl<P: PreFilter> ErasedFilter for Stateful<P> {
+    fn prepare(&self, pod: &PodInfo, shared: &mut CycleState, view: &View<'_>) -> Prepared {
+        let part = P::Pod::of(pod, shared);
+        if !self.0.applies(part) {
+            return Prepared(Answer::Pass);
+        }
+        Prepared(match self.0.pre_filter(part, P::Cluster::of(view)) {
+            Err(rejection) => Answer::Reject(rejection),
+            Ok(None) => Answer::Pass,
+            Ok(Some(state)) => {
+                self.0.share(&state, shared);
+                Answer::Judge(Box::new(StatefulJudge { plugin: self.0.clone(), state }))
+            }
+        })
+    }
+}
+
+impl<P: PreFilter> Judge for StatefulJudge<P> {
+    fn judge(&self, _: &PodInfo, nodes: &Columns, rows: &[Row], out: &mut dyn FnMut(Row, Verdict)) {
+        for &row in rows {
+            out(row, self.plugin.filter(&self.state, P::Node::at(nodes, row)));
+        }
+    }
+    fn update(&mut self, change: PodChange<'_>, nodes: &Columns, row: Row) -> Update {
+        self.plugin.update(&mut self.state, change, P::Node::at(nodes, row))
+    }
+    fn candidates(&self) -> Candidates {
+        self.plugin.candidates(&self.state)
+    }
+    fn clone_box(&self) -> Box<dyn Judge> {
+        Box::new(StatefulJudge { plugin: self.plugin.clone(), state: self.state.clone() })
+    }
+}
+
+/// A [`CellFilter`]: judges from a state and the cells of a node.
+pub(crate) struct ByCell<P>(pub(crate) Arc<P>);
+
+struct CellJudge<P: CellFilter> {
+    plugin: Arc<P>,
+    state: P::State,
+}
+
+impl<P: CellFilter> ErasedFilter for ByCell<P> {
+    fn prepare(&self, pod: &PodInfo, shared: &mut CycleState, view: &View<'_>) -> Prepared {
+        let part = P::Pod::of(pod, shared);
+        if !self.0.applies(part) {
+            return Prepared(Answer::Pass);
+        }
+        Prepared(match self.0.pre_filter(part, P::Cluster::of(view)) {
+            Err(rejection) => Answer::Reject(rejection),
+            Ok(None) => Answer::Pass,
+            Ok(Some(state)) => Answer::Judge(Box::new(CellJudge { plugin: self.0.clone(), state })),
+        })
+    }
+}
+
+impl<P: CellFilter> Judge for CellJudge<P> {
+    fn judge(&self, _: &PodInfo, nodes: &Columns, rows: &[Row], out: &mut dyn FnMut(Row, Verdict)) {
+        for &row in rows {
+            let cells = self.plugin.cells(&self.state, P::Node::at(nodes, row));
+            let verdicts = cells.into_iter().map(|cell| self.plugin.filter(&self.state, cell));
+            let first = verdicts.into_iter().find(|verdict| !verdict.passes());
+            out(row, first.unwrap_or(Verdict::Pass));
+        }
+    }
+    fn update(&mut self, change: PodChange<'_>, nodes: &Columns, row: Row) -> Update {
+        self.plugin.update(&mut self.state, change, P::Node::at(nodes, row))
+    }
+    fn candidates(&self) -> Candidates {
+        Candidates::All
+    }
+    fn clone_box(&self) -> Box<dyn Judge> {
+        Box::new(CellJudge { plugin: self.plugin.clone(), state: self.state.clone() })
+    }
+}
+
+/// Any score: normalised scores of `rows` in their order, or `None` where the plugin skips the pod.
+pub(crate) trait ErasedScore: Send + Sync {
+    fn score(
+        &self,
+        pod: &PodInfo,
+        shared: &mut CycleState,
+        view: &View<'_>,
+        rows: &[Row],
+    ) -> Option<Vec<Scored>>;
+}
+
+/// A [`Score`]: from pod and node alone.
+pub(crate) struct LocalScore<P>(pub(crate) Arc<P>);
+
+impl<P: Score> ErasedScore for LocalScore<P> {
+    fn score(
+        &self,
+        pod: &PodInfo,
+        shared: &mut CycleState,
+        view: &View<'_>,
+        rows: &[Row],
+    ) -> Option<Vec<Scored>> {
+        let part = P::Pod::of(pod, shared);
+        if !self.0.applies(part) {
+            return None;
+        }
+        let judge = |&row| Scored { row, score: self.0.score(part, P::Node::at(view.nodes, row)) };
+        let mut scores: Vec<Scored> = rows.iter().map(judge).collect();
+        P::NORMALIZE.apply(&mut scores);
+        Some(scores)
+    }
+}
+
+/// A [`PreScore`]: from a state and the node.
+pub(crate) struct StatefulScore<P>(pub(crate) Arc<P>);
+
+impl<P: PreScore> ErasedScore for StatefulScore<P> {
+    fn score(
+        &self,
+        pod: &PodInfo,
+        shared: &mut CycleState,
+        view: &View<'_>,
+        rows: &[Row],
+    ) -> Option<Vec<Scored>> {
+        let part = P::Pod::of(pod, shared);
+        if !self.0.applies(part) {
+            return None;
+        }
+        let feasible = Feasible::new(view.nodes, rows);
+        let state = self.0.pre_score(part, feasible, P::Cluster::of(view))?;
+        let judge =
+            |&row| Scored { row, score: self.0.score(&state, row, P::Node::at(view.nodes, row)) };
+        let mut scores: Vec<Scored> = rows.iter().map(judge).collect();
+        self.0.normalize(&state, &mut scores);
+        self.0.share(&state, shared);
+        Some(scores)
+    }
+}

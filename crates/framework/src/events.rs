@@ -1,0 +1,220 @@
+//! What happened in the cluster, as far as it may make an unschedulable pod schedulable.
+
+use std::fmt;
+
+use bitflags::bitflags;
+use plimsoll_api::Node;
+
+use crate::columns::Row;
+use crate::parts::{NodeReads, PodReads, Reads, StoreReads};
+use crate::pod_info::PodInfo;
+use crate::view::View;
+
+/// The kinds of objects whose changes move pods through the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Resource {
+    /// Pods that are assigned to a node, and the pending pod itself.
+    Pod,
+    /// Nodes.
+    Node,
+    /// Namespaces.
+    Namespace,
+    /// Services, ReplicationControllers, ReplicaSets, StatefulSets.
+    Workload,
+}
+
+bitflags! {
+    /// What happened to an object.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub struct Action: u32 {
+        /// It was made; for a pod: it came to a node.
+        const ADD = 1 << 0;
+        /// It is gone.
+        const DELETE = 1 << 1;
+        /// `status.allocatable` of a node changed.
+        const UPDATE_NODE_ALLOCATABLE = 1 << 2;
+        /// Labels of a node changed.
+        const UPDATE_NODE_LABEL = 1 << 3;
+        /// Taints of a node, or `spec.unschedulable`, changed.
+        const UPDATE_NODE_TAINT = 1 << 4;
+        /// Annotations of a node changed.
+        const UPDATE_NODE_ANNOTATION = 1 << 5;
+        /// Declared features of a node changed.
+        const UPDATE_NODE_DECLARED_FEATURE = 1 << 6;
+        /// Labels of a pod changed.
+        const UPDATE_POD_LABEL = 1 << 7;
+        /// A pod asks for less than before.
+        const UPDATE_POD_SCALE_DOWN = 1 << 8;
+        /// Tolerations of a pod changed.
+        const UPDATE_POD_TOLERATION = 1 << 9;
+        /// The last scheduling gate of a pod is gone.
+        const UPDATE_POD_SCHEDULING_GATES_ELIMINATED = 1 << 10;
+        /// Anything else of an object changed.
+        const UPDATE_OTHER = 1 << 11;
+    }
+}
+
+impl Action {
+    /// Any change of an object that stays.
+    pub const UPDATE: Action = Action::all().difference(Action::ADD).difference(Action::DELETE);
+}
+
+/// One kind of thing that can happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClusterEvent {
+    /// To what.
+    pub resource: Resource,
+    /// What.
+    pub action: Action,
+}
+
+impl ClusterEvent {
+    /// `action` happened to a `resource`.
+    pub const fn new(resource: Resource, action: Action) -> Self {
+        ClusterEvent { resource, action }
+    }
+
+    /// Whether a plugin that waits for `self` hears of `happened`.
+    pub fn covers(self, happened: ClusterEvent) -> bool {
+        self.resource == happened.resource && self.action.intersects(happened.action)
+    }
+}
+
+/// `Node/UPDATE_NODE_TAINT`.
+impl fmt::Display for ClusterEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}/", self.resource)?;
+        bitflags::parser::to_writer(&self.action, f)
+    }
+}
+
+/// The object to which it happened.
+#[derive(Clone, Copy, Debug)]
+pub enum Object<'a> {
+    /// A node: as it was, and as it is now with its row. One of both may be missing.
+    Node {
+        /// As it was.
+        before: Option<&'a Node>,
+        /// Where it is now.
+        after: Option<Row>,
+    },
+    /// A pod on a node: as it was and as it is. One of both may be missing.
+    Assigned {
+        /// As it was.
+        before: Option<&'a PodInfo>,
+        /// As it is.
+        after: Option<&'a PodInfo>,
+        /// The row of its node, where the node is known.
+        row: Option<Row>,
+    },
+    /// The pending pod itself: as it was. It is now the pod that the hint is asked about.
+    Itself {
+        /// As it was.
+        before: &'a PodInfo,
+    },
+    /// Something of which only the kind is told.
+    Other,
+}
+
+/// Something that happened.
+#[derive(Clone, Copy, Debug)]
+pub struct Change<'a> {
+    /// What kind of thing.
+    pub event: ClusterEvent,
+    /// To which object.
+    pub object: Object<'a>,
+    /// The cluster after it.
+    pub view: View<'a>,
+}
+
+/// Whether a pod is worth another attempt after a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hint {
+    /// It is.
+    Queue,
+    /// It is not: the change cannot help.
+    Skip,
+}
+
+/// What happened to a node whose columns `changed`.
+pub fn node_actions(changed: NodeReads) -> Action {
+    let mut action = Action::empty();
+    action.set(Action::UPDATE_NODE_ALLOCATABLE, changed.intersects(NodeReads::ALLOCATABLE));
+    action.set(Action::UPDATE_NODE_LABEL, changed.intersects(NodeReads::LABELS));
+    let taint = NodeReads::TAINTS.union(NodeReads::UNSCHEDULABLE);
+    action.set(Action::UPDATE_NODE_TAINT, changed.intersects(taint));
+    action.set(Action::UPDATE_NODE_ANNOTATION, changed.intersects(NodeReads::ANNOTATIONS));
+    action.set(Action::UPDATE_NODE_DECLARED_FEATURE, changed.intersects(NodeReads::FEATURES));
+    action.set(Action::UPDATE_OTHER, changed.intersects(NodeReads::IMAGES));
+    action
+}
+
+/// What happened to a pod that was `before` and is `after`.
+pub fn pod_actions(before: &PodInfo, after: &PodInfo) -> Action {
+    let mut action = Action::empty();
+    action.set(Action::UPDATE_POD_LABEL, before.labels != after.labels);
+    action.set(Action::UPDATE_POD_SCALE_DOWN, asks_less(before, after));
+    action.set(Action::UPDATE_POD_TOLERATION, before.tolerations != after.tolerations);
+    let gates = !before.scheduling_gates.is_empty() && after.scheduling_gates.is_empty();
+    action.set(Action::UPDATE_POD_SCHEDULING_GATES_ELIMINATED, gates);
+    if action.is_empty() && **before != **after {
+        action = Action::UPDATE_OTHER;
+    }
+    action
+}
+
+fn asks_less(before: &PodInfo, after: &PodInfo) -> bool {
+    let (old, new) = (&before.requests, &after.requests);
+    new.milli_cpu < old.milli_cpu
+        || new.memory < old.memory
+        || new.ephemeral_storage < old.ephemeral_storage
+        || old
+            .scalar
+            .iter()
+            .any(|(name, amount)| new.scalar.get(name).is_none_or(|now| now < amount))
+}
+
+/// The events that may change the verdict of a plugin that reads `reads`.
+///
+/// A plugin that reads every node hears of nodes that go, too: fewer domains can be an even spread.
+pub fn derived(reads: Reads) -> Vec<ClusterEvent> {
+    let columns = reads.node.union(reads.cluster.nodes);
+    let mut node = Action::ADD | node_actions(columns);
+    if !reads.cluster.nodes.is_empty() {
+        node |= Action::DELETE;
+    }
+    let mut events = vec![ClusterEvent::new(Resource::Node, node)];
+    let mut pod = own_actions(reads.pod);
+    if columns.intersects(NodeReads::BY_PLACEMENT) {
+        pod |= Action::DELETE | Action::UPDATE_POD_SCALE_DOWN;
+    }
+    if reads.cluster.nodes.intersects(NodeReads::PODS) {
+        pod |= Action::ADD | Action::UPDATE_POD_LABEL;
+    }
+    if !pod.is_empty() {
+        events.push(ClusterEvent::new(Resource::Pod, pod));
+    }
+    if reads.cluster.stores.intersects(StoreReads::NAMESPACES) {
+        events.push(ClusterEvent::new(Resource::Namespace, Action::all()));
+    }
+    if reads.cluster.stores.intersects(StoreReads::SELECTING) {
+        events.push(ClusterEvent::new(Resource::Workload, Action::all()));
+    }
+    events
+}
+
+fn own_actions(reads: PodReads) -> Action {
+    let mut action = Action::empty();
+    action.set(Action::UPDATE_POD_LABEL, reads.intersects(PodReads::LABELS));
+    action.set(Action::UPDATE_POD_SCALE_DOWN, reads.intersects(PodReads::REQUESTS));
+    action.set(Action::UPDATE_POD_TOLERATION, reads.intersects(PodReads::TOLERATIONS));
+    let gates = reads.intersects(PodReads::SCHEDULING_GATES);
+    action.set(Action::UPDATE_POD_SCHEDULING_GATES_ELIMINATED, gates);
+    let others = PodReads::all()
+        .difference(PodReads::LABELS)
+        .difference(PodReads::REQUESTS)
+        .difference(PodReads::TOLERATIONS)
+        .difference(PodReads::SCHEDULING_GATES);
+    action.set(Action::UPDATE_OTHER, reads.intersects(others));
+    action
+}

@@ -1,0 +1,111 @@
+//! The extension points of the scheduling framework. This is the only crate that a plugin depends on
+//! (and `serde`, if it takes args).
+//!
+//! # Writing a plugin
+//!
+//! 1. Make a type and implement [`Plugin`]: its name, its args, and how it is made.
+//! 2. Implement the extension points where it has something to say. For filters there are three
+//!    levels: [`Filter`] judges a pod and a node, [`CellFilter`] a pod and a topology domain, and
+//!    [`PreFilter`] a pod, a node and a state. For scores there are two: [`Score`] and [`PreScore`].
+//! 3. Say in the associated types what it reads: a *part* of the pod, of the node, of the cluster,
+//!    or a tuple of parts. The parts are handed to the methods; nothing else can be read.
+//! 4. List its points in an [`Entry`], and add the entry to a [`Registry`].
+//!
+//! ```
+//! use plimsoll_framework::prelude::*;
+//!
+//! /// Keeps pods off nodes that are being drained.
+//! struct Drain;
+//!
+//! impl Plugin for Drain {
+//!     const NAME: &'static str = "Drain";
+//!     type Args = NoArgs;
+//!     fn new(_: NoArgs, _: &FeatureGates) -> Self {
+//!         Drain
+//!     }
+//! }
+//!
+//! impl Filter for Drain {
+//!     type Pod = (); // reads nothing of the pod
+//!     type Node = Labels; // asked again only where labels change
+//!     fn filter(&self, (): (), labels: &Labels) -> Verdict {
+//!         match labels.get("example.com/drain") {
+//!             Some(_) => Verdict::unresolvable("node(s) were being drained"),
+//!             None => Verdict::Pass,
+//!         }
+//!     }
+//! }
+//!
+//! let entry = Entry::of::<Drain>().filter().done();
+//! assert_eq!(entry.name(), "Drain");
+//! ```
+//!
+//! If a method's parameter does not fit the associated type, change the associated type: that is
+//! what the plugin reads, whatever the compiler's help suggests.
+//!
+//! From what a plugin reads the engine derives when a pod that it rejected is worth another attempt.
+//! Where that is not right, implement [`Requeue`].
+#![warn(clippy::disallowed_methods, clippy::disallowed_types)]
+
+pub mod binding;
+pub mod columns;
+pub mod cycle_state;
+pub mod enqueue;
+mod erased;
+pub mod events;
+pub mod filter;
+pub mod math;
+pub mod parts;
+pub mod plugin;
+pub mod pod_info;
+pub mod points;
+pub mod post_filter;
+mod reads;
+pub mod registry;
+pub mod score;
+pub mod status;
+pub mod stores;
+pub mod time;
+pub mod view;
+
+pub use binding::{
+    Bind, Binding, Patch, Permission, Permit, Placement, PostBind, PreBind, Readiness, Reserve,
+    WaitingDecision, WaitingPod, WaitingPods,
+};
+pub use columns::{Allocatable, Columns, NonZeroRequested, PodSet, Requested, Row};
+pub use cycle_state::CycleState;
+pub use enqueue::{Gate, PreEnqueue, QueueSort, QueuedPod, Requeue, SortKey};
+pub use erased::Prepared;
+pub use events::{Action, Change, ClusterEvent, Hint, Resource};
+pub use filter::{
+    Candidates, Cell, CellFilter, Cells, Filter, PodChange, PreFilter, Update, Verdict,
+};
+pub use parts::{
+    Annotations, BalanceRequests, ClusterPart, DeclaredFeatures, Feasible, HostPorts, Images, Name,
+    Namespaces, NodeImages, NodePart, Nodes, NodesRef, NonZeroRequests, Owner, Part, PinnedNode,
+    PodNamespace, PodPart, Pods, Priority, Reads, Ref, Requests, RequiredFeatures, ResourceClaims,
+    RoomRequests, SchedulingGates, SelectingObjects, Shared, Spread, Taints, Tolerations,
+    Unschedulable, UsedPorts,
+};
+pub use plugin::{FeatureGates, NoArgs, Plugin};
+pub use pod_info::PodInfo;
+pub use points::{Held, Point, Points};
+pub use post_filter::{NodeRejection, Nomination, PostFilter, PostFilterAnswer, WhatIf};
+pub use registry::{ArgsError, Builder, Entry, Registry};
+pub use score::{MAX_NODE_SCORE, Normalize, PreScore, Score, Scored};
+pub use status::{Code, Reason, Rejection};
+pub use stores::Stores;
+pub use time::Time;
+pub use view::View;
+
+/// Everything a plugin needs.
+pub mod prelude {
+    pub use crate::*;
+    pub use plimsoll_api::{
+        AffinityTerm, Asks, Controller, Effect, HostPort, Labels, NodeImage, NodeSelection,
+        NonZero, Pod, PodAffinity, PodImages, PodKey, PreferredNodes, Requirement, Resources,
+        Selecting, SelectingKind, Selector, SpreadConstraint, Str, Taint, Test, Toleration,
+        WeightedTerm, WhenUnsatisfiable,
+    };
+    pub use smallvec::{SmallVec, smallvec};
+}

@@ -1,0 +1,408 @@
+//! Parts: what a plugin may read. Naming a part in a trait's associated type delivers the data and
+//! tells the engine what the plugin depends on, so that an undeclared read cannot happen.
+
+use std::marker::PhantomData;
+
+use plimsoll_api::{
+    Controller, HostPort, Labels, NodeImage, NodeSelection, NonZero, PodAffinity, PodImages,
+    PodKey, PreferredNodes, Resources, SpreadConstraint, Str, Taint, Toleration,
+};
+
+use crate::columns::{Allocatable, Columns, NonZeroRequested, PodSet, Requested, Row};
+use crate::cycle_state::CycleState;
+use crate::pod_info::PodInfo;
+pub use crate::reads::{ClusterReads, NodeReads, PodReads, Reads, StoreReads};
+use crate::stores::{ImageStore, NamespaceStore, SelectingStore};
+use crate::view::View;
+
+mod sealed {
+    /// Only this crate defines parts: a part of an outsider could read what it does not declare.
+    #[diagnostic::on_unimplemented(
+        message = "`{Self}` is not a part, and only the framework defines parts",
+        label = "not a part"
+    )]
+    pub trait Sealed {}
+}
+use sealed::Sealed;
+
+/// Something a plugin may read.
+#[diagnostic::on_unimplemented(message = "`{Self}` is not a part", label = "not a part")]
+pub trait Part: Sealed + Sized + 'static {
+    /// How it is handed over.
+    type Ref<'a>: Copy;
+}
+
+/// How part `P` is handed over.
+pub type Ref<'a, P> = <P as Part>::Ref<'a>;
+
+/// A part of the pod that is being scheduled.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a part of a pod",
+    label = "not a part of a pod",
+    note = "write `type Pod = ();` if you read nothing of the pod"
+)]
+pub trait PodPart: Part {
+    /// What is read.
+    const READS: PodReads;
+    /// The part of `pod`.
+    fn of<'a>(pod: &'a PodInfo, shared: &'a CycleState) -> Ref<'a, Self>;
+}
+
+/// A part of a node.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a part of a node",
+    label = "not a part of a node",
+    note = "write `type Node = ();` if you read nothing of the node"
+)]
+pub trait NodePart: Part {
+    /// What is read.
+    const READS: NodeReads;
+    /// The part of the node in `row`.
+    fn at(nodes: &Columns, row: Row) -> Ref<'_, Self>;
+}
+
+/// A part of the cluster as a whole.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a part of the cluster",
+    label = "not a part of the cluster",
+    note = "to read every node, write `Nodes<{Self}>`; write `type Cluster = ();` if you read nothing else"
+)]
+pub trait ClusterPart: Part {
+    /// What is read.
+    const READS: ClusterReads;
+    /// The part of the cluster in `view`.
+    fn of<'a>(view: &View<'a>) -> Ref<'a, Self>;
+}
+
+macro_rules! pod_part {
+    ($(#[$doc:meta])* new $part:ident as $ref:ty, $flag:ident, |$pod:ident, $shared:ident| $of:expr) => {
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub enum $part {}
+        impl Sealed for $part {}
+        impl Part for $part { type Ref<'a> = $ref; }
+        pod_part! { $part, $flag, |$pod, $shared| $of }
+    };
+    ($part:ident, $flag:ident, |$pod:ident, $shared:ident| $of:expr) => {
+        impl PodPart for $part {
+            const READS: PodReads = PodReads::$flag;
+            #[inline]
+            fn of<'a>($pod: &'a PodInfo, $shared: &'a CycleState) -> Ref<'a, Self> { $of }
+        }
+    };
+}
+
+macro_rules! node_part {
+    ($(#[$doc:meta])* new $part:ident as $ref:ty, $flag:ident, |$nodes:ident, $row:ident| $of:expr) => {
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub enum $part {}
+        impl Sealed for $part {}
+        impl Part for $part { type Ref<'a> = $ref; }
+        node_part! { $part, $flag, |$nodes, $row| $of }
+    };
+    ($part:ident, $flag:ident, |$nodes:ident, $row:ident| $of:expr) => {
+        impl NodePart for $part {
+            const READS: NodeReads = NodeReads::$flag;
+            #[inline]
+            fn at($nodes: &Columns, $row: Row) -> Ref<'_, Self> { $of }
+        }
+    };
+}
+
+macro_rules! cluster_part {
+    ($(#[$doc:meta])* new $part:ident as $ref:ty, $flag:ident, |$stores:ident| $of:expr) => {
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub enum $part {}
+        impl Sealed for $part {}
+        impl Part for $part { type Ref<'a> = $ref; }
+        impl ClusterPart for $part {
+            const READS: ClusterReads =
+                ClusterReads { nodes: NodeReads::empty(), stores: StoreReads::$flag };
+            #[inline]
+            fn of<'a>(view: &View<'a>) -> Ref<'a, Self> { let $stores = view.stores; $of }
+        }
+    };
+}
+
+/// Parts that are their own values.
+macro_rules! value_part {
+    ($($part:ty),* $(,)?) => { $(
+        impl Sealed for $part {}
+        impl Part for $part { type Ref<'a> = &'a $part; }
+    )* };
+}
+
+value_part!(
+    PodKey,
+    Labels,
+    NodeSelection,
+    PreferredNodes,
+    PodAffinity,
+    PodImages,
+    Allocatable,
+    Requested,
+    NonZeroRequested,
+);
+
+pod_part! { PodKey, KEY, |pod, _shared| &pod.key }
+pod_part! { Labels, LABELS, |pod, _shared| &pod.labels }
+pod_part! { NodeSelection, NODE_SELECTION, |pod, _shared| &pod.node_selection }
+pod_part! { PreferredNodes, PREFERRED_NODES, |pod, _shared| &pod.preferred_nodes }
+pod_part! { PodAffinity, POD_AFFINITY, |pod, _shared| &pod.affinity }
+pod_part! { PodImages, IMAGES, |pod, _shared| &pod.images }
+pod_part! {
+    /// The namespace of the pod.
+    new PodNamespace as &'a Str, NAMESPACE, |pod, _shared| &pod.key.namespace
+}
+pod_part! {
+    /// The node that the pod asks for by name.
+    new PinnedNode as Option<&'a Str>, PINNED_NODE, |pod, _shared| pod.node_name.as_ref()
+}
+pod_part! {
+    /// The tolerations of the pod.
+    new Tolerations as &'a [Toleration], TOLERATIONS, |pod, _shared| &pod.tolerations
+}
+pod_part! {
+    /// The topology spread constraints of the pod.
+    new Spread as &'a [SpreadConstraint], SPREAD, |pod, _shared| &pod.spread
+}
+pod_part! {
+    /// What the pod asks of a node and must fit.
+    new Requests as &'a Resources, REQUESTS, |pod, _shared| &pod.asks.fit
+}
+pod_part! {
+    /// What the pod asks of a node when the balance of the node is scored.
+    new BalanceRequests as &'a Resources, REQUESTS, |pod, _shared| &pod.asks.balance
+}
+pod_part! {
+    /// What the pod asks of a node when the room on the node is scored.
+    new RoomRequests as &'a Resources, REQUESTS, |pod, _shared| &pod.asks.room
+}
+pod_part! {
+    /// The same for CPU and memory, with a default for containers that ask nothing.
+    new NonZeroRequests as &'a NonZero, REQUESTS, |pod, _shared| &pod.asks.room_non_zero
+}
+pod_part! {
+    /// The ports of the host that the pod asks for.
+    new HostPorts as &'a [HostPort], HOST_PORTS, |pod, _shared| &pod.host_ports
+}
+pod_part! {
+    /// The node features that the pod needs.
+    new RequiredFeatures as &'a [Str], REQUIRED_FEATURES, |pod, _shared| &pod.required_features
+}
+pod_part! {
+    /// The priority of the pod.
+    new Priority as i32, PRIORITY, |pod, _shared| pod.priority
+}
+pod_part! {
+    /// The gates that keep the pod from being scheduled.
+    new SchedulingGates as &'a [Str], SCHEDULING_GATES, |pod, _shared| &pod.scheduling_gates
+}
+pod_part! {
+    /// The controller that owns the pod.
+    new Owner as Option<&'a Controller>, CONTROLLER, |pod, _shared| pod.controller.as_ref()
+}
+pod_part! {
+    /// The resource claims of the pod.
+    new ResourceClaims as &'a [Str], RESOURCE_CLAIMS, |pod, _shared| &pod.resource_claims
+}
+pod_part! {
+    /// What plugins share in this cycle. A plugin that reads it is asked anew in every cycle.
+    new Shared as &'a CycleState, SHARED, |_pod, shared| shared
+}
+
+/// Annotations, of a pod or of a node.
+#[derive(Debug)]
+pub enum Annotations {}
+impl Sealed for Annotations {}
+impl Part for Annotations {
+    type Ref<'a> = &'a Labels;
+}
+pod_part! { Annotations, ANNOTATIONS, |pod, _shared| &pod.annotations }
+node_part! { Annotations, ANNOTATIONS, |nodes, row| nodes.annotations.at(row) }
+
+node_part! { Labels, LABELS, |nodes, row| nodes.labels.at(row) }
+node_part! { Allocatable, ALLOCATABLE, |nodes, row| nodes.allocatable.at(row) }
+node_part! { Requested, REQUESTED, |nodes, row| nodes.requested.at(row) }
+node_part! { NonZeroRequested, NON_ZERO_REQUESTED, |nodes, row| nodes.non_zero_requested.at(row) }
+node_part! {
+    /// The name of the node.
+    new Name as &'a Str, NAME, |nodes, row| nodes.name.at(row)
+}
+node_part! {
+    /// The taints of the node.
+    new Taints as &'a [Taint], TAINTS, |nodes, row| nodes.taints.at(row)
+}
+node_part! {
+    /// Whether the node is cordoned.
+    new Unschedulable as bool, UNSCHEDULABLE, |nodes, row| *nodes.unschedulable.at(row)
+}
+node_part! {
+    /// The images that lie on the node.
+    new NodeImages as &'a [NodeImage], IMAGES, |nodes, row| nodes.images.at(row)
+}
+node_part! {
+    /// The features that the node declares.
+    new DeclaredFeatures as &'a [Str], FEATURES, |nodes, row| nodes.declared_features.at(row)
+}
+node_part! {
+    /// The host ports that pods on the node use.
+    new UsedPorts as &'a [HostPort], USED_PORTS, |nodes, row| nodes.used_ports.at(row)
+}
+node_part! {
+    /// The pods on the node. A pod reached this way offers all its parts.
+    new Pods as &'a PodSet, PODS, |nodes, row| nodes.pods_on(row)
+}
+
+cluster_part! {
+    /// The namespaces with their labels.
+    new Namespaces as &'a NamespaceStore, NAMESPACES, |stores| &stores.namespaces
+}
+cluster_part! {
+    /// Services, ReplicationControllers, ReplicaSets and StatefulSets with their selectors.
+    new SelectingObjects as &'a SelectingStore, SELECTING, |stores| &stores.selecting
+}
+cluster_part! {
+    /// Which images lie on how many nodes.
+    new Images as &'a ImageStore, IMAGES, |stores| &stores.images
+}
+
+/// Every node: the part `N` of each.
+#[derive(Debug)]
+pub struct Nodes<N>(PhantomData<fn() -> N>);
+
+/// Every node, to be walked through.
+#[derive(Debug)]
+pub struct NodesRef<'a, N> {
+    nodes: &'a Columns,
+    part: PhantomData<fn() -> N>,
+}
+
+impl<N> Clone for NodesRef<'_, N> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<N> Copy for NodesRef<'_, N> {}
+
+impl<'a, N: NodePart> NodesRef<'a, N> {
+    /// The part of each node, in the order of their rows.
+    pub fn iter(self) -> impl Iterator<Item = Ref<'a, N>> {
+        self.nodes.rows().map(move |row| N::at(self.nodes, row))
+    }
+
+    /// How many nodes there are.
+    pub fn len(self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(self) -> bool {
+        self.nodes.is_empty()
+    }
+}
+
+impl<N: NodePart> Sealed for Nodes<N> {}
+impl<N: NodePart> Part for Nodes<N> {
+    type Ref<'a> = NodesRef<'a, N>;
+}
+impl<N: NodePart> ClusterPart for Nodes<N> {
+    // A row that is reused holds another node: every reader of nodes depends on the name.
+    const READS: ClusterReads =
+        ClusterReads { nodes: N::READS.union(NodeReads::NAME), stores: StoreReads::empty() };
+    fn of<'a>(view: &View<'a>) -> Ref<'a, Self> {
+        NodesRef { nodes: view.nodes, part: PhantomData }
+    }
+}
+
+/// The feasible nodes of this cycle: the part `N` of each.
+#[derive(Debug)]
+pub struct Feasible<'a, N> {
+    nodes: &'a Columns,
+    rows: &'a [Row],
+    part: PhantomData<fn() -> N>,
+}
+
+impl<N> Clone for Feasible<'_, N> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<N> Copy for Feasible<'_, N> {}
+
+impl<'a, N: NodePart> Feasible<'a, N> {
+    pub(crate) fn new(nodes: &'a Columns, rows: &'a [Row]) -> Self {
+        Feasible { nodes, rows, part: PhantomData }
+    }
+
+    /// Each feasible node with its row.
+    pub fn iter(self) -> impl Iterator<Item = (Row, Ref<'a, N>)> {
+        self.rows.iter().map(move |&row| (row, N::at(self.nodes, row)))
+    }
+
+    /// How many there are.
+    pub fn len(self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(self) -> bool {
+        self.rows.is_empty()
+    }
+}
+
+// Nothing at all is a part of everything.
+impl Sealed for () {}
+impl Part for () {
+    type Ref<'a> = ();
+}
+impl PodPart for () {
+    const READS: PodReads = PodReads::empty();
+    fn of<'a>(_: &'a PodInfo, _: &'a CycleState) -> Ref<'a, Self> {}
+}
+impl NodePart for () {
+    const READS: NodeReads = NodeReads::empty();
+    fn at(_: &Columns, _: Row) -> Ref<'_, Self> {}
+}
+impl ClusterPart for () {
+    const READS: ClusterReads = ClusterReads::EMPTY;
+    fn of<'a>(_: &View<'a>) -> Ref<'a, Self> {}
+}
+
+macro_rules! tuples {
+    ($($p:ident)*) => {
+        impl<$($p: Part),*> Sealed for ($($p,)*) {}
+        impl<$($p: Part),*> Part for ($($p,)*) {
+            type Ref<'a> = ($(Ref<'a, $p>,)*);
+        }
+        impl<$($p: PodPart),*> PodPart for ($($p,)*) {
+            const READS: PodReads = PodReads::empty()$(.union($p::READS))*;
+            #[inline]
+            fn of<'a>(pod: &'a PodInfo, shared: &'a CycleState) -> Ref<'a, Self> {
+                ($($p::of(pod, shared),)*)
+            }
+        }
+        impl<$($p: NodePart),*> NodePart for ($($p,)*) {
+            const READS: NodeReads = NodeReads::empty()$(.union($p::READS))*;
+            #[inline]
+            fn at(nodes: &Columns, row: Row) -> Ref<'_, Self> {
+                ($($p::at(nodes, row),)*)
+            }
+        }
+        impl<$($p: ClusterPart),*> ClusterPart for ($($p,)*) {
+            const READS: ClusterReads = ClusterReads::EMPTY$(.union($p::READS))*;
+            #[inline]
+            fn of<'a>(view: &View<'a>) -> Ref<'a, Self> {
+                ($($p::of(view),)*)
+            }
+        }
+    };
+}
+
+tuples!(A B);
+tuples!(A B C);
+tuples!(A B C D);
+tuples!(A B C D E);
+tuples!(A B C D E F);

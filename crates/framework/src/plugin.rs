@@ -1,0 +1,43 @@
+//! What every plugin is.
+
+use std::collections::BTreeMap;
+
+use serde::de::DeserializeOwned;
+
+/// A plugin of the scheduling framework.
+///
+/// A plugin is made once for each profile that enables it and is then only read: what it needs to
+/// judge a pod comes as arguments, and what it keeps between two calls is its typed state.
+pub trait Plugin: Send + Sync + Sized + 'static {
+    /// The name in KubeSchedulerConfiguration, metrics and events.
+    const NAME: &'static str;
+    /// `pluginConfig[].args`, parsed and defaulted before [`Plugin::new`] is called. To validate,
+    /// let serde do it: `#[serde(try_from = "Raw")]`. Without args, write `()`-like
+    /// [`NoArgs`](crate::NoArgs).
+    type Args: DeserializeOwned + Default;
+    /// Makes the plugin of one profile.
+    fn new(args: Self::Args, gates: &FeatureGates) -> Self;
+}
+
+/// The args of a plugin that takes none: any field is an error.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NoArgs {}
+
+/// Feature gates by name. A gate that is not set has the value that release 1.36 gives it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FeatureGates(BTreeMap<String, bool>);
+
+impl FeatureGates {
+    /// Switches gate `name` on or off.
+    #[must_use]
+    pub fn with(mut self, name: &str, on: bool) -> Self {
+        self.0.insert(name.to_owned(), on);
+        self
+    }
+
+    /// Whether gate `name` is on; `default` is its value in 1.36.
+    pub fn enabled(&self, name: &str, default: bool) -> bool {
+        self.0.get(name).copied().unwrap_or(default)
+    }
+}

@@ -1,0 +1,387 @@
+//! The extension points of a plugin as the engine sees them: objects without type parameters.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::binding::{
+    Bind, Binding, Patch, Permission, Permit, Placement, PostBind, PreBind, Readiness, Reserve,
+    WaitingDecision, WaitingPod, WaitingPods,
+};
+use crate::columns::Row;
+use crate::cycle_state::{CycleState, NOTHING_SHARED};
+use crate::enqueue::{Gate, PreEnqueue, QueueSort, QueuedPod, Requeue, SortKey};
+use crate::erased::{ErasedFilter, ErasedScore, Prepared};
+use crate::events::{Change, ClusterEvent, Hint};
+use crate::parts::{ClusterPart, PodPart, Reads};
+use crate::pod_info::PodInfo;
+use crate::post_filter::{NodeRejection, PostFilter, PostFilterAnswer, WhatIf};
+use crate::score::Scored;
+use crate::status::Rejection;
+use crate::view::View;
+
+/// The extension points.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Point {
+    /// May the pod enter the queue?
+    PreEnqueue,
+    /// The order of the queue.
+    QueueSort,
+    /// A look at pod and cluster before nodes are judged.
+    PreFilter,
+    /// May the pod run on this node?
+    Filter,
+    /// No node was found: can room be made?
+    PostFilter,
+    /// A look at the feasible nodes before they are scored.
+    PreScore,
+    /// How good is this node?
+    Score,
+    /// A node was chosen: hold what the pod needs.
+    Reserve,
+    /// May the pod be bound now?
+    Permit,
+    /// What must be done before binding.
+    PreBind,
+    /// Binds the pod.
+    Bind,
+    /// The pod is bound.
+    PostBind,
+}
+
+impl Point {
+    /// All points in the order in which a pod meets them.
+    pub const ALL: [Point; 12] = [
+        Point::PreEnqueue,
+        Point::QueueSort,
+        Point::PreFilter,
+        Point::Filter,
+        Point::PostFilter,
+        Point::PreScore,
+        Point::Score,
+        Point::Reserve,
+        Point::Permit,
+        Point::PreBind,
+        Point::Bind,
+        Point::PostBind,
+    ];
+
+    /// The name Kubernetes uses for it, such as `PreFilter`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Point::PreEnqueue => "PreEnqueue",
+            Point::QueueSort => "QueueSort",
+            Point::PreFilter => "PreFilter",
+            Point::Filter => "Filter",
+            Point::PostFilter => "PostFilter",
+            Point::PreScore => "PreScore",
+            Point::Score => "Score",
+            Point::Reserve => "Reserve",
+            Point::Permit => "Permit",
+            Point::PreBind => "PreBind",
+            Point::Bind => "Bind",
+            Point::PostBind => "PostBind",
+        }
+    }
+}
+
+/// A filter of a profile.
+pub struct FilterPoint(pub(crate) Box<dyn ErasedFilter>);
+
+impl FilterPoint {
+    /// Lets the filter look at a pod and the cluster.
+    pub fn prepare(&self, pod: &PodInfo, shared: &mut CycleState, view: &View<'_>) -> Prepared {
+        self.0.prepare(pod, shared, view)
+    }
+}
+
+/// A score of a profile.
+pub struct ScorePoint(pub(crate) Box<dyn ErasedScore>);
+
+impl ScorePoint {
+    /// Normalised scores of `rows` in their order; `None` where the plugin skips the pod.
+    pub fn score(
+        &self,
+        pod: &PodInfo,
+        shared: &mut CycleState,
+        view: &View<'_>,
+        rows: &[Row],
+    ) -> Option<Vec<Scored>> {
+        self.0.score(pod, shared, view, rows)
+    }
+}
+
+type PreEnqueueFn = dyn Fn(&PodInfo, &View<'_>) -> Gate + Send + Sync;
+
+/// A PreEnqueue plugin of a profile.
+pub struct PreEnqueuePoint(Box<PreEnqueueFn>);
+
+impl PreEnqueuePoint {
+    pub(crate) fn new<P: PreEnqueue>(plugin: Arc<P>) -> Self {
+        PreEnqueuePoint(Box::new(move |pod, view| {
+            plugin.pre_enqueue(P::Pod::of(pod, &NOTHING_SHARED), P::Cluster::of(view))
+        }))
+    }
+
+    /// Judges one pod.
+    pub fn pre_enqueue(&self, pod: &PodInfo, view: &View<'_>) -> Gate {
+        (self.0)(pod, view)
+    }
+}
+
+type QueueSortFn = dyn Fn(&QueuedPod<'_>) -> SortKey + Send + Sync;
+
+/// The QueueSort plugin of a profile.
+pub struct QueueSortPoint(Box<QueueSortFn>);
+
+impl QueueSortPoint {
+    pub(crate) fn new<P: QueueSort>(plugin: Arc<P>) -> Self {
+        QueueSortPoint(Box::new(move |pod| plugin.key(pod)))
+    }
+
+    /// Where a pod stands.
+    pub fn key(&self, pod: &QueuedPod<'_>) -> SortKey {
+        (self.0)(pod)
+    }
+}
+
+type HintFn = dyn Fn(&PodInfo, &Change<'_>) -> Hint + Send + Sync;
+
+/// A plugin's own events and hints.
+pub struct RequeuePoint {
+    events: Vec<ClusterEvent>,
+    hint: Box<HintFn>,
+}
+
+impl RequeuePoint {
+    pub(crate) fn new<P: Requeue>(plugin: Arc<P>) -> Self {
+        let events = plugin.events();
+        RequeuePoint { events, hint: Box::new(move |pod, change| plugin.hint(pod, change)) }
+    }
+
+    /// The events that may help.
+    pub fn events(&self) -> &[ClusterEvent] {
+        &self.events
+    }
+
+    /// Whether this change helps this pod.
+    pub fn hint(&self, pod: &PodInfo, change: &Change<'_>) -> Hint {
+        (self.hint)(pod, change)
+    }
+}
+
+type PostFilterFn =
+    dyn Fn(&PodInfo, &[NodeRejection], &WhatIf<'_>) -> PostFilterAnswer + Send + Sync;
+
+/// A PostFilter plugin of a profile.
+pub struct PostFilterPoint(Box<PostFilterFn>);
+
+impl PostFilterPoint {
+    pub(crate) fn new<P: PostFilter>(plugin: Arc<P>) -> Self {
+        PostFilterPoint(Box::new(move |pod, rejected, what_if| {
+            plugin.post_filter(pod, rejected, what_if)
+        }))
+    }
+
+    /// Looks for a way to make room.
+    pub fn post_filter(
+        &self,
+        pod: &PodInfo,
+        rejected: &[NodeRejection],
+        what_if: &WhatIf<'_>,
+    ) -> PostFilterAnswer {
+        (self.0)(pod, rejected, what_if)
+    }
+}
+
+/// What a plugin holds for a pod, with the plugin itself.
+pub(crate) trait Hold: Send {
+    fn unreserve(self: Box<Self>, at: &Placement<'_>, shared: &mut CycleState);
+    fn writes(&self, at: &Placement<'_>) -> Vec<Patch>;
+    fn ready(&self, at: &Placement<'_>) -> Readiness;
+    fn timeout(&self) -> Duration;
+}
+
+/// What a plugin holds for one pod between Reserve and PostBind.
+pub struct Held(Box<dyn Hold>);
+
+impl Held {
+    /// Gives it back.
+    pub fn unreserve(self, at: &Placement<'_>, shared: &mut CycleState) {
+        self.0.unreserve(at, shared);
+    }
+
+    /// What to write before the pod is bound.
+    pub fn writes(&self, at: &Placement<'_>) -> Vec<Patch> {
+        self.0.writes(at)
+    }
+
+    /// Whether the world has caught up.
+    pub fn ready(&self, at: &Placement<'_>) -> Readiness {
+        self.0.ready(at)
+    }
+
+    /// How long to wait for that.
+    pub fn timeout(&self) -> Duration {
+        self.0.timeout()
+    }
+}
+
+impl fmt::Debug for Held {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Held")
+    }
+}
+
+/// A reservation of a plugin that does nothing before binding.
+struct Reserved<P: Reserve>(Arc<P>, P::Reservation);
+
+impl<P: Reserve> Hold for Reserved<P> {
+    fn unreserve(self: Box<Self>, at: &Placement<'_>, shared: &mut CycleState) {
+        self.0.unreserve(self.1, at, shared);
+    }
+    fn writes(&self, _: &Placement<'_>) -> Vec<Patch> {
+        Vec::new()
+    }
+    fn ready(&self, _: &Placement<'_>) -> Readiness {
+        Readiness::Ready
+    }
+    fn timeout(&self) -> Duration {
+        Duration::ZERO
+    }
+}
+
+/// A reservation of a plugin that has something to do before binding.
+struct PreBound<P: PreBind>(Arc<P>, P::Reservation);
+
+impl<P: PreBind> Hold for PreBound<P> {
+    fn unreserve(self: Box<Self>, at: &Placement<'_>, shared: &mut CycleState) {
+        self.0.unreserve(self.1, at, shared);
+    }
+    fn writes(&self, at: &Placement<'_>) -> Vec<Patch> {
+        self.0.writes(&self.1, at)
+    }
+    fn ready(&self, at: &Placement<'_>) -> Readiness {
+        self.0.ready(&self.1, at)
+    }
+    fn timeout(&self) -> Duration {
+        self.0.timeout()
+    }
+}
+
+type ReserveFn = dyn Fn(&Placement<'_>, &mut CycleState) -> Result<Held, Rejection> + Send + Sync;
+
+/// A Reserve plugin of a profile, with its PreBind if it has one.
+pub struct ReservePoint(Box<ReserveFn>);
+
+impl ReservePoint {
+    pub(crate) fn new<P: Reserve>(plugin: Arc<P>) -> Self {
+        ReservePoint(Box::new(move |at, shared| {
+            let held = plugin.reserve(at, shared)?;
+            Ok(Held(Box::new(Reserved(plugin.clone(), held))))
+        }))
+    }
+
+    pub(crate) fn with_pre_bind<P: PreBind>(plugin: Arc<P>) -> Self {
+        ReservePoint(Box::new(move |at, shared| {
+            let held = plugin.reserve(at, shared)?;
+            Ok(Held(Box::new(PreBound(plugin.clone(), held))))
+        }))
+    }
+
+    /// Holds what the pod needs.
+    pub fn reserve(&self, at: &Placement<'_>, shared: &mut CycleState) -> Result<Held, Rejection> {
+        (self.0)(at, shared)
+    }
+}
+
+type PermitFn =
+    dyn Fn(&Placement<'_>, &mut CycleState, &mut WaitingPods<'_>) -> Permission + Send + Sync;
+
+/// A Permit plugin of a profile.
+pub struct PermitPoint {
+    plugin: &'static str,
+    permit: Box<PermitFn>,
+}
+
+impl PermitPoint {
+    pub(crate) fn new<P: Permit>(plugin: Arc<P>) -> Self {
+        PermitPoint {
+            plugin: P::NAME,
+            permit: Box::new(move |at, shared, waiting| plugin.permit(at, shared, waiting)),
+        }
+    }
+
+    /// Judges a pod; what it decides about pods that wait is added to `decisions`.
+    pub fn permit(
+        &self,
+        at: &Placement<'_>,
+        shared: &mut CycleState,
+        waiting: &[WaitingPod],
+        decisions: &mut Vec<WaitingDecision>,
+    ) -> Permission {
+        let mut waiting = WaitingPods::new(self.plugin, waiting, decisions);
+        (self.permit)(at, shared, &mut waiting)
+    }
+}
+
+type BindFn = dyn Fn(&Placement<'_>) -> Option<Binding> + Send + Sync;
+
+/// A Bind plugin of a profile.
+pub struct BindPoint(Box<BindFn>);
+
+impl BindPoint {
+    pub(crate) fn new<P: Bind>(plugin: Arc<P>) -> Self {
+        BindPoint(Box::new(move |at| plugin.bind(at)))
+    }
+
+    /// The binding to write; `None` leaves the pod to the next plugin.
+    pub fn bind(&self, at: &Placement<'_>) -> Option<Binding> {
+        (self.0)(at)
+    }
+}
+
+type PostBindFn = dyn Fn(&Placement<'_>, &mut CycleState) -> Vec<Patch> + Send + Sync;
+
+/// A PostBind plugin of a profile.
+pub struct PostBindPoint(Box<PostBindFn>);
+
+impl PostBindPoint {
+    pub(crate) fn new<P: PostBind>(plugin: Arc<P>) -> Self {
+        PostBindPoint(Box::new(move |at, shared| plugin.post_bind(at, shared)))
+    }
+
+    /// What to write now that the pod is bound.
+    pub fn post_bind(&self, at: &Placement<'_>, shared: &mut CycleState) -> Vec<Patch> {
+        (self.0)(at, shared)
+    }
+}
+
+/// One plugin of one profile at all its points.
+#[derive(Default)]
+pub struct Points {
+    /// What it reads as a filter.
+    pub reads: Reads,
+    /// At PreEnqueue.
+    pub pre_enqueue: Option<PreEnqueuePoint>,
+    /// At QueueSort.
+    pub queue_sort: Option<QueueSortPoint>,
+    /// At PreFilter and Filter.
+    pub filter: Option<FilterPoint>,
+    /// Whether the filter judges from pod and node alone, so that a hint can be had by asking it.
+    pub filter_is_local: bool,
+    /// At PostFilter.
+    pub post_filter: Option<PostFilterPoint>,
+    /// At PreScore and Score.
+    pub score: Option<ScorePoint>,
+    /// At Reserve and PreBind.
+    pub reserve: Option<ReservePoint>,
+    /// At Permit.
+    pub permit: Option<PermitPoint>,
+    /// At Bind.
+    pub bind: Option<BindPoint>,
+    /// At PostBind.
+    pub post_bind: Option<PostBindPoint>,
+    /// Its own events and hints.
+    pub requeue: Option<RequeuePoint>,
+}

@@ -1,0 +1,355 @@
+//! From plugins to a registry. Each builder method demands its trait, so a wrong claim does not
+//! compile.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::binding::{Bind, Permit, PostBind, PreBind, Reserve};
+use crate::enqueue::{PreEnqueue, QueueSort, Requeue};
+use crate::erased::{ByCell, Local, LocalScore, Stateful, StatefulScore};
+use crate::filter::{CellFilter, Filter, PreFilter};
+use crate::parts::{ClusterPart, ClusterReads, NodePart, PodPart, Reads};
+use crate::plugin::{FeatureGates, Plugin};
+use crate::points::{
+    BindPoint, FilterPoint, PermitPoint, Point, Points, PostBindPoint, PostFilterPoint,
+    PreEnqueuePoint, QueueSortPoint, RequeuePoint, ReservePoint, ScorePoint,
+};
+use crate::post_filter::PostFilter;
+use crate::score::{PreScore, Score};
+
+/// A plugin could not be made from its args.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArgsError {
+    /// The plugin.
+    pub plugin: &'static str,
+    /// The path of the field within the args; empty for the args as a whole.
+    pub field: String,
+    /// What is wrong with it.
+    pub message: String,
+}
+
+impl fmt::Display for ArgsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let dot = if self.field.is_empty() { "" } else { "." };
+        write!(f, "args{dot}{} of plugin {}: {}", self.field, self.plugin, self.message)
+    }
+}
+
+impl std::error::Error for ArgsError {}
+
+type Make = dyn Fn(Option<&Value>, &FeatureGates) -> Result<Points, ArgsError> + Send + Sync;
+
+/// A plugin in a registry: its name, where it stands, and how to make it.
+pub struct Entry {
+    name: &'static str,
+    points: BTreeSet<Point>,
+    reads: Reads,
+    make: Box<Make>,
+}
+
+impl Entry {
+    /// Begins the entry of plugin `P`.
+    pub fn of<P: Plugin>() -> Builder<P> {
+        Builder { add: Vec::new(), points: BTreeSet::new(), reads: Reads::default() }
+    }
+
+    /// The name of the plugin.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The extension points at which it stands.
+    pub fn points(&self) -> &BTreeSet<Point> {
+        &self.points
+    }
+
+    /// What it reads as a filter and as a score.
+    pub fn reads(&self) -> Reads {
+        self.reads
+    }
+
+    /// Makes the plugin of one profile from its args.
+    pub fn make(&self, args: Option<&Value>, gates: &FeatureGates) -> Result<Points, ArgsError> {
+        (self.make)(args, gates)
+    }
+}
+
+impl fmt::Debug for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Entry")
+            .field("name", &self.name)
+            .field("points", &self.points)
+            .finish_non_exhaustive()
+    }
+}
+
+type Add<P> = Box<dyn Fn(&Arc<P>, &mut Points) + Send + Sync>;
+
+/// An entry in the making.
+pub struct Builder<P> {
+    add: Vec<Add<P>>,
+    points: BTreeSet<Point>,
+    reads: Reads,
+}
+
+impl<P: Plugin> Builder<P> {
+    /// It stands at PreEnqueue.
+    pub fn pre_enqueue(self) -> Self
+    where
+        P: PreEnqueue,
+    {
+        let reads = reads_of::<P::Pod, (), P::Cluster>();
+        self.point(&[Point::PreEnqueue], reads, |plugin, points| {
+            points.pre_enqueue = Some(PreEnqueuePoint::new(plugin.clone()));
+        })
+    }
+
+    /// It stands at QueueSort.
+    pub fn queue_sort(self) -> Self
+    where
+        P: QueueSort,
+    {
+        self.point(&[Point::QueueSort], Reads::default(), |plugin, points| {
+            points.queue_sort = Some(QueueSortPoint::new(plugin.clone()));
+        })
+    }
+
+    /// It stands at Filter.
+    pub fn filter(self) -> Self
+    where
+        P: Filter,
+    {
+        let reads = reads_of::<P::Pod, P::Node, ()>();
+        self.point(&[Point::Filter], reads, move |plugin, points| {
+            set_filter(points, FilterPoint(Box::new(Local(plugin.clone()))), reads);
+            points.filter_is_local = true;
+        })
+    }
+
+    /// It stands at PreFilter and Filter.
+    pub fn pre_filter(self) -> Self
+    where
+        P: PreFilter,
+    {
+        let reads = reads_of::<P::Pod, P::Node, P::Cluster>();
+        self.point(&[Point::PreFilter, Point::Filter], reads, move |plugin, points| {
+            set_filter(points, FilterPoint(Box::new(Stateful(plugin.clone()))), reads);
+        })
+    }
+
+    /// It stands at PreFilter and Filter, and judges cells.
+    pub fn cell_filter(self) -> Self
+    where
+        P: CellFilter,
+    {
+        let reads = reads_of::<P::Pod, P::Node, P::Cluster>();
+        self.point(&[Point::PreFilter, Point::Filter], reads, move |plugin, points| {
+            set_filter(points, FilterPoint(Box::new(ByCell(plugin.clone()))), reads);
+        })
+    }
+
+    /// It stands at PostFilter.
+    pub fn post_filter(self) -> Self
+    where
+        P: PostFilter,
+    {
+        self.point(&[Point::PostFilter], Reads::default(), |plugin, points| {
+            points.post_filter = Some(PostFilterPoint::new(plugin.clone()));
+        })
+    }
+
+    /// It stands at Score.
+    pub fn score(self) -> Self
+    where
+        P: Score,
+    {
+        let reads = reads_of::<P::Pod, P::Node, ()>();
+        self.point(&[Point::Score], reads, |plugin, points| {
+            set_score(points, ScorePoint(Box::new(LocalScore(plugin.clone()))));
+        })
+    }
+
+    /// It stands at PreScore and Score.
+    pub fn pre_score(self) -> Self
+    where
+        P: PreScore,
+    {
+        let reads = reads_of::<P::Pod, P::Node, P::Cluster>();
+        self.point(&[Point::PreScore, Point::Score], reads, |plugin, points| {
+            set_score(points, ScorePoint(Box::new(StatefulScore(plugin.clone()))));
+        })
+    }
+
+    /// It stands at Reserve.
+    pub fn reserve(self) -> Self
+    where
+        P: Reserve,
+    {
+        self.point(&[Point::Reserve], Reads::default(), |plugin, points| {
+            points.reserve = Some(ReservePoint::new(plugin.clone()));
+        })
+    }
+
+    /// It stands at Reserve and PreBind.
+    pub fn pre_bind(self) -> Self
+    where
+        P: PreBind,
+    {
+        self.point(&[Point::Reserve, Point::PreBind], Reads::default(), |plugin, points| {
+            points.reserve = Some(ReservePoint::with_pre_bind(plugin.clone()));
+        })
+    }
+
+    /// It stands at Permit.
+    pub fn permit(self) -> Self
+    where
+        P: Permit,
+    {
+        self.point(&[Point::Permit], Reads::default(), |plugin, points| {
+            points.permit = Some(PermitPoint::new(plugin.clone()));
+        })
+    }
+
+    /// It stands at Bind.
+    pub fn bind(self) -> Self
+    where
+        P: Bind,
+    {
+        self.point(&[Point::Bind], Reads::default(), |plugin, points| {
+            points.bind = Some(BindPoint::new(plugin.clone()));
+        })
+    }
+
+    /// It stands at PostBind.
+    pub fn post_bind(self) -> Self
+    where
+        P: PostBind,
+    {
+        self.point(&[Point::PostBind], Reads::default(), |plugin, points| {
+            points.post_bind = Some(PostBindPoint::new(plugin.clone()));
+        })
+    }
+
+    /// It has events and hints of its own.
+    pub fn requeue(self) -> Self
+    where
+        P: Requeue,
+    {
+        self.point(&[], Reads::default(), |plugin, points| {
+            points.requeue = Some(RequeuePoint::new(plugin.clone()));
+        })
+    }
+
+    /// It also stands at `point` in configurations, where kube-scheduler's plugin of this name does.
+    /// At PreFilter, a [`Filter`]'s [`candidates`](Filter::candidates) count.
+    pub fn at(mut self, point: Point) -> Self {
+        self.points.insert(point);
+        self
+    }
+
+    /// It does not stand at `point` in configurations, since kube-scheduler's plugin of this name does
+    /// not.
+    pub fn not_at(mut self, point: Point) -> Self {
+        self.points.remove(&point);
+        self
+    }
+
+    /// The entry.
+    pub fn done(self) -> Entry {
+        let Builder { add, points, reads } = self;
+        let make = move |args: Option<&Value>, gates: &FeatureGates| {
+            let plugin = Arc::new(P::new(parse_args::<P>(args)?, gates));
+            let mut made = Points::default();
+            for add in &add {
+                add(&plugin, &mut made);
+            }
+            Ok(made)
+        };
+        Entry { name: P::NAME, points, reads, make: Box::new(make) }
+    }
+
+    fn point(
+        mut self,
+        points: &[Point],
+        reads: Reads,
+        add: impl Fn(&Arc<P>, &mut Points) + Send + Sync + 'static,
+    ) -> Self {
+        self.points.extend(points);
+        self.reads = self.reads.union(reads);
+        self.add.push(Box::new(add));
+        self
+    }
+}
+
+/// # Panics
+/// If the plugin already has a filter of another level: one of both would never be asked.
+fn set_filter(points: &mut Points, filter: FilterPoint, reads: Reads) {
+    assert!(points.filter.is_none(), "a plugin has one of filter, pre_filter and cell_filter");
+    points.filter = Some(filter);
+    points.reads = reads;
+}
+
+/// # Panics
+/// If the plugin already has a score of another level.
+fn set_score(points: &mut Points, score: ScorePoint) {
+    assert!(points.score.is_none(), "a plugin has one of score and pre_score");
+    points.score = Some(score);
+}
+
+const fn reads_of<A: PodPart, B: NodePart, C: ClusterPart>() -> Reads {
+    let ClusterReads { nodes, stores } = C::READS;
+    Reads { pod: A::READS, node: B::READS, cluster: ClusterReads { nodes, stores } }
+}
+
+fn parse_args<P: Plugin>(args: Option<&Value>) -> Result<P::Args, ArgsError> {
+    let Some(args) = args else { return Ok(P::Args::default()) };
+    serde_path_to_error::deserialize(args).map_err(|error| {
+        let path = error.path().to_string();
+        ArgsError {
+            plugin: P::NAME,
+            field: if path == "." { String::new() } else { path },
+            message: error.into_inner().to_string(),
+        }
+    })
+}
+
+/// The plugins that configurations may name, in the order of the default profile.
+#[derive(Debug, Default)]
+pub struct Registry(Vec<Entry>);
+
+impl Registry {
+    /// A registry of these plugins.
+    ///
+    /// # Panics
+    /// If two have the same name.
+    pub fn new(entries: impl IntoIterator<Item = Entry>) -> Self {
+        let mut registry = Registry::default();
+        for entry in entries {
+            registry.add(entry);
+        }
+        registry
+    }
+
+    /// Adds a plugin.
+    ///
+    /// # Panics
+    /// If there is one of the same name.
+    pub fn add(&mut self, entry: Entry) {
+        let known = self.get(entry.name()).is_some();
+        assert!(!known, "a plugin named {:?} already exists", entry.name());
+        self.0.push(entry);
+    }
+
+    /// The plugin named `name`.
+    pub fn get(&self, name: &str) -> Option<&Entry> {
+        self.0.iter().find(|entry| entry.name() == name)
+    }
+
+    /// All plugins in order.
+    pub fn iter(&self) -> impl Iterator<Item = &Entry> {
+        self.0.iter()
+    }
+}

@@ -1,0 +1,90 @@
+//! Scores: on which of the feasible nodes a pod would rather run. Implement [`Score`] if pod and node
+//! suffice, [`PreScore`] if you need the rest of the cluster.
+
+use crate::columns::Row;
+use crate::cycle_state::CycleState;
+use crate::parts::{ClusterPart, Feasible, NodePart, PodPart, Ref};
+use crate::plugin::Plugin;
+
+/// The highest score a plugin may give, before its weight.
+pub const MAX_NODE_SCORE: i64 = 100;
+
+/// How raw scores become 0 to [`MAX_NODE_SCORE`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Normalize {
+    /// They are in that range already.
+    #[default]
+    None,
+    /// In proportion to the highest.
+    Max {
+        /// The highest raw score becomes 0 and 0 becomes the highest.
+        reverse: bool,
+    },
+}
+
+impl Normalize {
+    /// Brings raw scores into range. As in helper/normalize_score.go, DefaultNormalizeScore: with a
+    /// highest of 0 every node gets 0, or the highest score if reversed.
+    pub fn apply(self, scores: &mut [Scored]) {
+        let Normalize::Max { reverse } = self else { return };
+        let max = scores.iter().map(|one| one.score).max().unwrap_or(0);
+        for one in scores {
+            let share = if max == 0 { 0 } else { MAX_NODE_SCORE * one.score / max };
+            one.score = if reverse { MAX_NODE_SCORE - share } else { share };
+        }
+    }
+}
+
+/// The score of one node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scored {
+    /// Which node.
+    pub row: Row,
+    /// Its score: raw first, then 0 to [`MAX_NODE_SCORE`].
+    pub score: i64,
+}
+
+/// How much a pod would like a node, judged from that pod and that node alone.
+pub trait Score: Plugin {
+    /// What it reads of the pod.
+    type Pod: PodPart;
+    /// What it reads of the node.
+    type Node: NodePart;
+    /// How raw scores become 0 to 100. Data, so that the engine knows what a new maximum costs.
+    const NORMALIZE: Normalize = Normalize::None;
+    /// `false`: the plugin gives this pod no scores (Skip).
+    fn applies(&self, _pod: Ref<'_, Self::Pod>) -> bool {
+        true
+    }
+    /// The raw score of one node.
+    fn score(&self, pod: Ref<'_, Self::Pod>, node: Ref<'_, Self::Node>) -> i64;
+}
+
+/// A score that must first look at the feasible nodes or the rest of the cluster.
+pub trait PreScore: Plugin {
+    /// What it reads of the pod.
+    type Pod: PodPart;
+    /// What it reads of the nodes it scores.
+    type Node: NodePart;
+    /// What it reads of everything else.
+    type Cluster: ClusterPart;
+    /// What it learnt. It cannot borrow: clone or share what it keeps.
+    type State: Clone + Send + Sync + 'static;
+    /// `false`: the plugin gives this pod no scores (Skip), because of the pod.
+    fn applies(&self, _pod: Ref<'_, Self::Pod>) -> bool {
+        true
+    }
+    /// Looks at the feasible nodes and the cluster. `None`: the plugin gives no scores (Skip).
+    fn pre_score(
+        &self,
+        pod: Ref<'_, Self::Pod>,
+        feasible: Feasible<'_, Self::Node>,
+        cluster: Ref<'_, Self::Cluster>,
+    ) -> Option<Self::State>;
+    /// The raw score of one node.
+    fn score(&self, state: &Self::State, row: Row, node: Ref<'_, Self::Node>) -> i64;
+    /// Brings raw scores into 0 to [`MAX_NODE_SCORE`] (NormalizeScore).
+    fn normalize(&self, _state: &Self::State, _scores: &mut [Scored]) {}
+    /// Tells other plugins of this cycle something ([`Shared`](crate::Shared)).
+    fn share(&self, _state: &Self::State, _with: &mut CycleState) {}
+}
