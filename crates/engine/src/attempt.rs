@@ -1,0 +1,332 @@
+//! One attempt at a pod: the scheduling cycle, and from there into the binding cycle.
+
+use std::collections::BTreeSet;
+
+use plimsoll_api::{Pod, PodKey, Str};
+use plimsoll_framework::{PodInfo, Row, Time, View, WaitingPod};
+
+use crate::binding::{BindingCycle, Desk, Moved, Permitted, Unbound, Verdicts};
+use crate::cycle::{self, Cycle, CycleResult, Failure};
+use crate::decision::{Decision, NodeDecision, NodeVerdict, Outcome};
+use crate::effect::{Condition, Effect, EffectId, Record, Write};
+use crate::event::WriteError;
+use crate::pick::TieBreak;
+use crate::profile::Profile;
+use crate::queue::{Place, QueuedPodInfo, Surroundings, Verdict};
+use crate::sample::Sample;
+use crate::scheduler::{Detail, Scheduler};
+
+impl Scheduler {
+    /// Tries one pod.
+    pub(crate) fn attempt(&mut self, now: Time, info: &QueuedPodInfo, effects: &mut Vec<Effect>) {
+        let pod = &info.pod;
+        if pod.is_terminating() {
+            let note = format!("skip schedule deleting pod: {}", pod.key);
+            self.write(&pod.key, Write::Record(Record::failed(&note)), effects);
+            self.queue.done(&pod.key);
+            return;
+        }
+        let cycle = self.cycle(pod);
+        match cycle.result {
+            CycleResult::Found { row, .. } => self.place(now, info, row, cycle, effects),
+            CycleResult::Unschedulable(_) | CycleResult::Error(_) => {
+                self.log(info, &cycle);
+                let (failed, error) = match cycle.result {
+                    CycleResult::Unschedulable(failure) => (failure, false),
+                    CycleResult::Error(message) => {
+                        (Failure { message, ..Failure::default() }, true)
+                    }
+                    CycleResult::Found { .. } => return,
+                };
+                self.fail(now, &pod.key, failed, error, effects);
+            }
+        }
+    }
+
+    /// Runs the scheduling cycle for a pod.
+    fn cycle(&mut self, pod: &PodInfo) -> Cycle {
+        let profile = self.profile_of(pod);
+        let sample = self.sample(profile);
+        let mut rng = self.rng.clone();
+        let tie_break = self.options.tie_break;
+        let view = self.cache.view();
+        let cycle = cycle::schedule(profile, view, &sample, pod, tie_break, &mut rng);
+        self.rng = rng;
+        let n_nodes = self.cache.view().nodes.len().max(1);
+        self.next_start = (self.next_start + cycle.n_judged) % n_nodes;
+        cycle
+    }
+
+    fn profile_of(&self, pod: &PodInfo) -> &Profile {
+        self.profiles.get(&pod.scheduler_name).expect("only pods of our profiles are queued")
+    }
+
+    fn sample(&self, profile: &Profile) -> Sample {
+        let percentage = profile.percentage_of_nodes_to_score;
+        let rows = percentage.map_or_else(Vec::new, |_| self.cache.rows_by_zone());
+        Sample { percentage, rows, start: self.next_start }
+    }
+
+    /// Takes it that the pod is on its node, reserves, and asks Permit.
+    fn place(
+        &mut self,
+        now: Time,
+        info: &QueuedPodInfo,
+        row: Row,
+        mut cycle: Cycle,
+        effects: &mut Vec<Effect>,
+    ) {
+        let node = self.cache.view().nodes.name_of(row).clone();
+        let assumed = PodInfo::new(Pod { node_name: Some(node.clone()), ..Pod::clone(&info.pod) });
+        self.cache.assume(assumed.clone(), node.clone());
+        let shared = std::mem::take(&mut cycle.shared);
+        let profile = self.profiles.get(&info.pod.scheduler_name).expect("it was just used");
+        let reserved = BindingCycle::reserve(
+            assumed.clone(),
+            node.clone(),
+            info.attempts,
+            shared,
+            profile,
+            &self.cache,
+        );
+        let permitted = reserved.and_then(|mut binding| {
+            let waiting = self.waiting.pods();
+            let decisions = &mut self.waiting_decisions;
+            match binding.permit(now, profile, &self.cache, waiting, decisions) {
+                Permitted::Failed(why) => {
+                    binding.unreserve(&self.cache);
+                    Err(why)
+                }
+                permitted => Ok((binding, permitted)),
+            }
+        });
+        match permitted {
+            Err(why) => self.unbound(now, &info.pod.key, info.attempts, why, effects),
+            Ok((binding, permitted)) => {
+                self.log(info, &cycle);
+                self.bindings.insert(info.pod.key.clone(), binding);
+                match permitted {
+                    Permitted::Wait(pending) => {
+                        let pod = assumed;
+                        self.waiting.add(WaitingPod { pod, node, since: now, pending });
+                    }
+                    Permitted::Now | Permitted::Failed(_) => {
+                        self.drive(now, &info.pod.key, effects, BindingCycle::proceed);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Carries binding cycles on: answers, decisions of plugins, deadlines, and changes in the world.
+    pub(crate) fn carry_on(&mut self, now: Time, effects: &mut Vec<Effect>) {
+        let decisions = std::mem::take(&mut self.waiting_decisions);
+        let mut verdicts = self.waiting.decide(decisions);
+        verdicts.extend(self.waiting.expire(now));
+        self.permit_over(now, verdicts, effects);
+        for (id, answer) in std::mem::take(&mut self.answers) {
+            self.answered(now, id, &answer, effects);
+        }
+        let all: Vec<PodKey> = self.bindings.keys().cloned().collect();
+        for key in all {
+            self.drive(now, &key, effects, BindingCycle::look);
+        }
+    }
+
+    fn permit_over(&mut self, now: Time, verdicts: Verdicts, effects: &mut Vec<Effect>) {
+        for (key, verdict) in verdicts {
+            match verdict {
+                Ok(()) => self.drive(now, &key, effects, BindingCycle::proceed),
+                Err(why) => self.give_up(now, &key, why, effects),
+            }
+        }
+    }
+
+    fn answered(
+        &mut self,
+        now: Time,
+        id: EffectId,
+        answer: &Result<(), WriteError>,
+        effects: &mut Vec<Effect>,
+    ) {
+        // An answer belongs to the one cycle that awaits it; the others stay as they are.
+        let owner = self.bindings.iter().find(|(_, cycle)| cycle.awaits(id));
+        if let Some(key) = owner.map(|(key, _)| key.clone()) {
+            self.drive(now, &key, effects, |cycle, desk| cycle.answered(id, answer.clone(), desk));
+        }
+    }
+
+    /// Lets a binding cycle do something, and carries out what comes of it.
+    fn drive(
+        &mut self,
+        now: Time,
+        key: &PodKey,
+        effects: &mut Vec<Effect>,
+        act: impl FnOnce(&mut BindingCycle, &mut Desk<'_>) -> Moved,
+    ) {
+        let Some(cycle) = self.bindings.get_mut(key) else { return };
+        let profile = self.profiles.get(&cycle.pod.scheduler_name).expect("it placed the pod");
+        let mut desk = Desk {
+            now,
+            profile,
+            cache: &self.cache,
+            effects,
+            next_effect: &mut self.next_effect,
+            write_timeout: self.options.write_timeout,
+        };
+        match act(cycle, &mut desk) {
+            Moved::Waits => {}
+            Moved::Bound => {
+                let node = cycle.node.clone();
+                desk.write(key, Write::Record(Record::scheduled(key, &node)));
+                self.bindings.remove(key);
+                self.queue.done(key);
+            }
+            Moved::Failed(why) => self.give_up(now, key, why, effects),
+        }
+    }
+
+    /// A binding cycle has failed: everything is undone.
+    fn give_up(&mut self, now: Time, key: &PodKey, why: Unbound, effects: &mut Vec<Effect>) {
+        let Some(mut cycle) = self.bindings.remove(key) else { return };
+        self.waiting.remove(key);
+        cycle.unreserve(&self.cache);
+        self.unbound(now, key, cycle.attempt, why, effects);
+    }
+
+    /// A pod that had a node is not bound after all: it is taken off its node, others hear of the room
+    /// it leaves, and it goes back into the queue.
+    fn unbound(
+        &mut self,
+        now: Time,
+        key: &PodKey,
+        attempt: u32,
+        why: Unbound,
+        effects: &mut Vec<Effect>,
+    ) {
+        let (failure, error) = match why {
+            Unbound::Error(message) => (Failure { message, ..Failure::default() }, true),
+            Unbound::Rejected { plugin, why } => (cycle::rejected_on_its_node(plugin, &why), false),
+        };
+        if self.options.detail != Detail::None {
+            let outcome = match error {
+                true => Outcome::Error { message: failure.message.clone() },
+                false => Outcome::Unschedulable {
+                    message: failure.message.clone(),
+                    pre_filter: None,
+                    nomination: None,
+                },
+            };
+            let pod = key.clone();
+            self.decisions.push(Decision { pod, attempt, outcome, nodes: Vec::new() });
+        }
+        let left = self.cache.forget(key);
+        self.fail(now, key, failure, error, effects);
+        if let Some(pod) = left {
+            self.freed(now, &pod, Some(key));
+        }
+    }
+
+    /// An attempt has failed: tells the world, and puts the pod back into the queue.
+    fn fail(
+        &mut self,
+        now: Time,
+        key: &PodKey,
+        failure: Failure,
+        error: bool,
+        effects: &mut Vec<Effect>,
+    ) {
+        let reason = if error { "SchedulerError" } else { "Unschedulable" };
+        self.write(key, Write::Record(Record::failed(&failure.message)), effects);
+        let condition = Condition { reason, message: failure.message };
+        self.write(key, Write::Condition(condition), effects);
+        // Without any node nobody rejected the pod, and yet it is not an error: any node may help.
+        let mut rejectors = failure.rejectors;
+        if !error && rejectors.is_empty() {
+            rejectors = BTreeSet::from([cycle::NO_NODE_REJECTOR]);
+        }
+        let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
+        self.queue.failed(now, key, Verdict { rejectors, pending: failure.pending }, with);
+    }
+
+    fn write(&mut self, pod: &PodKey, write: Write, effects: &mut Vec<Effect>) {
+        let id = EffectId(self.next_effect);
+        self.next_effect += 1;
+        effects.push(Effect { id, pod: pod.clone(), write });
+    }
+
+    fn log(&mut self, info: &QueuedPodInfo, cycle: &Cycle) {
+        if self.options.detail != Detail::None {
+            let view = self.cache.view();
+            let detail = self.options.detail;
+            let decision = decision(&info.pod.key, info.attempts, cycle, view, detail);
+            self.decisions.push(decision);
+        }
+    }
+
+    /// Decides a pending pod with every node, and changes nothing. `None` for a pod that is not
+    /// pending.
+    pub fn explain(&self, pod: &PodKey) -> Option<Decision> {
+        let info = self.queue.get(pod)?;
+        if let Place::Gated { why, .. } = &info.place {
+            let (message, attempt) = (why.to_string(), info.attempts + 1);
+            let outcome = Outcome::Unschedulable { message, pre_filter: None, nomination: None };
+            return Some(Decision { pod: pod.clone(), attempt, outcome, nodes: Vec::new() });
+        }
+        let profile = self.profile_of(&info.pod);
+        let (view, mut rng) = (self.cache.view(), self.rng.clone());
+        let tie_break: TieBreak = self.options.tie_break;
+        let sample = self.sample(profile);
+        let cycle = cycle::schedule(profile, view, &sample, &info.pod, tie_break, &mut rng);
+        Some(decision(pod, info.attempts + 1, &cycle, view, Detail::Nodes))
+    }
+}
+
+fn decision(pod: &PodKey, attempt: u32, cycle: &Cycle, view: View<'_>, detail: Detail) -> Decision {
+    let outcome = match &cycle.result {
+        CycleResult::Found { row, best } => Outcome::Scheduled {
+            node: view.nodes.name_of(*row).clone(),
+            best: cycle::names(view.nodes, best),
+        },
+        CycleResult::Unschedulable(failure) => Outcome::Unschedulable {
+            message: failure.message.clone(),
+            pre_filter: failure
+                .pre_filter
+                .as_ref()
+                .map(|(plugin, why)| (Str::from(*plugin), why.clone())),
+            nomination: failure.nomination.clone(),
+        },
+        CycleResult::Error(message) => Outcome::Error { message: message.clone() },
+    };
+    let nodes = match detail {
+        Detail::Nodes => nodes(cycle, view),
+        Detail::None | Detail::Outcome => Vec::new(),
+    };
+    Decision { pod: pod.clone(), attempt, outcome, nodes }
+}
+
+/// Every node that was judged, by name. A rejection of the pod for all nodes is told once, not here.
+fn nodes(cycle: &Cycle, view: View<'_>) -> Vec<NodeDecision> {
+    let for_all = matches!(&cycle.result, CycleResult::Unschedulable(f) if f.pre_filter.is_some());
+    if for_all {
+        return Vec::new();
+    }
+    let mut nodes: Vec<NodeDecision> = Vec::new();
+    for node in &cycle.rejected {
+        let verdict = NodeVerdict::Rejected {
+            plugin: node.plugin.into(),
+            code: node.rejection.code,
+            reasons: node.rejection.reasons.to_vec(),
+        };
+        nodes.push(NodeDecision { name: view.nodes.name_of(node.row).clone(), verdict });
+    }
+    for (i, &row) in cycle.feasible.iter().enumerate() {
+        let verdict = cycle.scores.as_ref().map_or(NodeVerdict::Only, |scores| {
+            let of_plugin = scores.plugins.iter().map(|(name, all)| (name.clone(), all[i]));
+            NodeVerdict::Scored { scores: of_plugin.collect(), total: scores.totals[i] }
+        });
+        nodes.push(NodeDecision { name: view.nodes.name_of(row).clone(), verdict });
+    }
+    nodes.sort_by(|a, b| a.name.cmp(&b.name));
+    nodes
+}

@@ -1,0 +1,415 @@
+//! The binding cycle as a state machine: Permit, what plugins write before binding, Bind, PostBind.
+//!
+//! Every step can fail, and every step that waits has a deadline. No thread waits: a cycle moves on
+//! when an answer comes, when the cluster changes, or when its time is over.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use plimsoll_api::{PodKey, Str};
+use plimsoll_framework::{
+    Code, CycleState, Held, Permission, PodInfo, Point, Readiness, Reason, Rejection, Time,
+    WaitingDecision, WaitingPod, binding::PERMIT_TIMEOUT_MAX,
+};
+
+use crate::cache::Cache;
+use crate::effect::{Effect, EffectId, Write};
+use crate::event::WriteError;
+use crate::profile::Profile;
+
+/// Why a pod that had a node is not bound after all.
+#[derive(Clone, Debug)]
+pub(crate) enum Unbound {
+    /// A plugin rejected it.
+    Rejected { plugin: &'static str, why: Rejection },
+    /// Something went wrong.
+    Error(String),
+}
+
+/// Where a binding cycle stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Stage {
+    /// Waits for plugins at Permit.
+    Permit,
+    /// Waits for the answers to what the plugin at `at` of the PreBind order has written.
+    Writing { at: usize, awaited: BTreeSet<EffectId> },
+    /// Waits until the world has caught up with what that plugin wanted.
+    Settling { at: usize },
+    /// Waits for the answer to the binding.
+    Binding { effect: EffectId },
+}
+
+/// The binding cycle of one pod.
+#[derive(Debug)]
+pub(crate) struct BindingCycle {
+    pub(crate) pod: PodInfo,
+    pub(crate) node: Str,
+    pub(crate) attempt: u32,
+    held: Vec<(&'static str, Held)>,
+    shared: CycleState,
+    stage: Stage,
+    deadline: Option<Time>,
+}
+
+/// What became of a binding cycle.
+pub(crate) enum Moved {
+    /// It waits.
+    Waits,
+    /// The pod is bound.
+    Bound,
+    /// It is not, and will not be.
+    Failed(Unbound),
+}
+
+/// What a binding cycle needs of the rest.
+pub(crate) struct Desk<'a> {
+    pub(crate) now: Time,
+    pub(crate) profile: &'a Profile,
+    pub(crate) cache: &'a Cache,
+    pub(crate) effects: &'a mut Vec<Effect>,
+    pub(crate) next_effect: &'a mut u64,
+    /// How long to wait for the answer to a write.
+    pub(crate) write_timeout: Duration,
+}
+
+impl Desk<'_> {
+    pub(crate) fn write(&mut self, pod: &PodKey, write: Write) -> EffectId {
+        let id = EffectId(*self.next_effect);
+        *self.next_effect += 1;
+        self.effects.push(Effect { id, pod: pod.clone(), write });
+        id
+    }
+}
+
+/// What Permit came to for a pod that has just got its node.
+pub(crate) enum Permitted {
+    /// It may be bound.
+    Now,
+    /// It waits for these plugins, each until its time.
+    Wait(Vec<(&'static str, Time)>),
+    /// It may not.
+    Failed(Unbound),
+}
+
+impl BindingCycle {
+    /// Reserves. On failure everything that was reserved is given back.
+    pub(crate) fn reserve(
+        pod: PodInfo,
+        node: Str,
+        attempt: u32,
+        shared: CycleState,
+        profile: &Profile,
+        cache: &Cache,
+    ) -> Result<Self, Unbound> {
+        let mut cycle = BindingCycle {
+            pod,
+            node,
+            attempt,
+            held: Vec::new(),
+            shared,
+            stage: Stage::Permit,
+            deadline: None,
+        };
+        for (plugin, _) in profile.at(Point::Reserve) {
+            let Some(point) = &plugin.points.reserve else { continue };
+            let mut shared = std::mem::take(&mut cycle.shared);
+            let held = point.reserve(&cycle.placement(cache), &mut shared);
+            cycle.shared = shared;
+            match held {
+                Ok(held) => cycle.held.push((plugin.name, held)),
+                Err(why) => {
+                    cycle.unreserve(cache);
+                    return Err(rejected("Reserve", plugin.name, why));
+                }
+            }
+        }
+        Ok(cycle)
+    }
+
+    /// Asks Permit.
+    pub(crate) fn permit(
+        &mut self,
+        now: Time,
+        profile: &Profile,
+        cache: &Cache,
+        waiting: &[WaitingPod],
+        decisions: &mut Vec<WaitingDecision>,
+    ) -> Permitted {
+        let mut pending = Vec::new();
+        for (plugin, _) in profile.at(Point::Permit) {
+            let Some(point) = &plugin.points.permit else { continue };
+            let mut shared = std::mem::take(&mut self.shared);
+            let said = point.permit(&self.placement(cache), &mut shared, waiting, decisions);
+            self.shared = shared;
+            match said {
+                Permission::Approve => {}
+                Permission::Deny(why) => {
+                    return Permitted::Failed(rejected("Permit", plugin.name, why));
+                }
+                Permission::Wait(span) => {
+                    pending.push((plugin.name, now + span.min(PERMIT_TIMEOUT_MAX)));
+                }
+            }
+        }
+        if pending.is_empty() { Permitted::Now } else { Permitted::Wait(pending) }
+    }
+
+    /// Permit is over: begins with what must be done before binding.
+    pub(crate) fn proceed(&mut self, desk: &mut Desk<'_>) -> Moved {
+        self.pre_bind(0, desk)
+    }
+
+    /// A write that this cycle [awaits](Self::awaits) was answered.
+    pub(crate) fn answered(
+        &mut self,
+        id: EffectId,
+        answer: Result<(), WriteError>,
+        desk: &mut Desk<'_>,
+    ) -> Moved {
+        match &mut self.stage {
+            Stage::Writing { at, awaited } => {
+                let at = *at;
+                awaited.remove(&id);
+                let done = awaited.is_empty();
+                match answer {
+                    Err(error) => {
+                        let plugin = self.pre_bind_plugin(at, desk.profile);
+                        let text = format!("running PreBind plugin {plugin:?}: {error}");
+                        Moved::Failed(Unbound::Error(text))
+                    }
+                    Ok(()) if done => self.settle(at, desk),
+                    Ok(()) => Moved::Waits,
+                }
+            }
+            Stage::Binding { .. } => match answer {
+                Ok(()) => self.bound(desk),
+                Err(error) => Moved::Failed(Unbound::Error(format!("binding rejected: {error}"))),
+            },
+            Stage::Permit | Stage::Settling { .. } => Moved::Waits,
+        }
+    }
+
+    /// The cluster or the time has changed: has the world caught up, or is the time over?
+    pub(crate) fn look(&mut self, desk: &mut Desk<'_>) -> Moved {
+        if let Stage::Settling { at } = self.stage
+            && let moved @ (Moved::Bound | Moved::Failed(_)) = self.check(at, desk)
+        {
+            return moved;
+        }
+        match self.deadline {
+            Some(deadline) if deadline <= desk.now => self.timed_out(desk),
+            _ => Moved::Waits,
+        }
+    }
+
+    /// When its time is over, if it waits for anything but Permit.
+    pub(crate) fn deadline(&self) -> Option<Time> {
+        self.deadline
+    }
+
+    /// Whether it waits for the answer to write `id`.
+    pub(crate) fn awaits(&self, id: EffectId) -> bool {
+        match &self.stage {
+            Stage::Writing { awaited, .. } => awaited.contains(&id),
+            Stage::Binding { effect } => *effect == id,
+            Stage::Permit | Stage::Settling { .. } => false,
+        }
+    }
+
+    /// Whether the binding was written and is not yet answered.
+    pub(crate) fn is_binding(&self) -> bool {
+        matches!(self.stage, Stage::Binding { .. })
+    }
+
+    /// Gives back what was reserved, the last first.
+    pub(crate) fn unreserve(&mut self, cache: &Cache) {
+        let mut shared = std::mem::take(&mut self.shared);
+        for (_, held) in std::mem::take(&mut self.held).into_iter().rev() {
+            held.unreserve(&self.placement(cache), &mut shared);
+        }
+        self.shared = shared;
+    }
+
+    fn pre_bind_plugin(&self, at: usize, profile: &Profile) -> &'static str {
+        self.pre_bind_order(profile).get(at).map_or("", |&i| self.held[i].0)
+    }
+
+    /// Places in `held` of the plugins that stand at PreBind, in their order there.
+    fn pre_bind_order(&self, profile: &Profile) -> Vec<usize> {
+        let place = |name| self.held.iter().position(|(held, _)| *held == name);
+        profile.at(Point::PreBind).filter_map(|(plugin, _)| place(plugin.name)).collect()
+    }
+
+    fn pre_bind(&mut self, at: usize, desk: &mut Desk<'_>) -> Moved {
+        let order = self.pre_bind_order(desk.profile);
+        let Some(&place) = order.get(at) else { return self.bind(desk) };
+        let patches = self.held[place].1.writes(&self.placement(desk.cache));
+        if patches.is_empty() {
+            return self.settle(at, desk);
+        }
+        let pod = self.pod.key.clone();
+        let awaited =
+            patches.into_iter().map(|patch| desk.write(&pod, Write::Patch(patch))).collect();
+        self.stage = Stage::Writing { at, awaited };
+        self.deadline = Some(desk.now + desk.write_timeout);
+        Moved::Waits
+    }
+
+    fn settle(&mut self, at: usize, desk: &mut Desk<'_>) -> Moved {
+        let place = self.pre_bind_order(desk.profile)[at];
+        self.stage = Stage::Settling { at };
+        self.deadline = Some(desk.now + self.held[place].1.timeout());
+        self.check(at, desk)
+    }
+
+    fn check(&mut self, at: usize, desk: &mut Desk<'_>) -> Moved {
+        let place = self.pre_bind_order(desk.profile)[at];
+        let (plugin, held) = &self.held[place];
+        match held.ready(&self.placement(desk.cache)) {
+            Readiness::Ready => self.pre_bind(at + 1, desk),
+            Readiness::Waiting => Moved::Waits,
+            Readiness::Failed(why) => Moved::Failed(rejected("PreBind", plugin, why)),
+        }
+    }
+
+    fn bind(&mut self, desk: &mut Desk<'_>) -> Moved {
+        let at = self.placement(desk.cache);
+        let binding = desk
+            .profile
+            .at(Point::Bind)
+            .find_map(|(plugin, _)| plugin.points.bind.as_ref().and_then(|point| point.bind(&at)));
+        let Some(binding) = binding else {
+            return Moved::Failed(Unbound::Error("all bind plugins skipped the pod".to_owned()));
+        };
+        let pod = self.pod.key.clone();
+        let effect = desk.write(&pod, Write::Bind(binding));
+        self.stage = Stage::Binding { effect };
+        self.deadline = Some(desk.now + desk.write_timeout);
+        Moved::Waits
+    }
+
+    fn bound(&mut self, desk: &mut Desk<'_>) -> Moved {
+        let mut shared = std::mem::take(&mut self.shared);
+        let mut patches = Vec::new();
+        for (plugin, _) in desk.profile.at(Point::PostBind) {
+            if let Some(point) = &plugin.points.post_bind {
+                patches.extend(point.post_bind(&self.placement(desk.cache), &mut shared));
+            }
+        }
+        let pod = self.pod.key.clone();
+        for patch in patches {
+            desk.write(&pod, Write::Patch(patch));
+        }
+        Moved::Bound
+    }
+
+    fn timed_out(&self, desk: &Desk<'_>) -> Moved {
+        let text = match &self.stage {
+            Stage::Permit => return Moved::Waits,
+            Stage::Writing { at, .. } => {
+                let plugin = self.pre_bind_plugin(*at, desk.profile);
+                format!("running PreBind plugin {plugin:?}: timed out waiting for a write")
+            }
+            Stage::Settling { at } => {
+                let plugin = self.pre_bind_plugin(*at, desk.profile);
+                format!("running PreBind plugin {plugin:?}: timed out waiting for the condition")
+            }
+            Stage::Binding { .. } => "timed out waiting for the binding".to_owned(),
+        };
+        Moved::Failed(Unbound::Error(text))
+    }
+
+    fn placement<'a>(&'a self, cache: &'a Cache) -> plimsoll_framework::Placement<'a> {
+        plimsoll_framework::Placement {
+            pod: &self.pod,
+            node: &self.node,
+            row: cache.row(&self.node),
+            view: cache.view(),
+        }
+    }
+}
+
+fn rejected(point: &str, plugin: &'static str, why: Rejection) -> Unbound {
+    match why.code {
+        Code::Error => Unbound::Error(format!("running {point} plugin {plugin:?}: {why}")),
+        _ => Unbound::Rejected { plugin, why },
+    }
+}
+
+/// The pods that wait at Permit, and what was decided about them.
+#[derive(Debug, Default)]
+pub(crate) struct Waiting {
+    pods: Vec<WaitingPod>,
+}
+
+/// What became of a pod that waited at Permit.
+pub(crate) type Verdicts = Vec<(PodKey, Result<(), Unbound>)>;
+
+impl Waiting {
+    pub(crate) fn pods(&self) -> &[WaitingPod] {
+        &self.pods
+    }
+
+    pub(crate) fn add(&mut self, pod: WaitingPod) {
+        self.pods.push(pod);
+    }
+
+    pub(crate) fn remove(&mut self, key: &PodKey) {
+        self.pods.retain(|waiting| waiting.pod.key != *key);
+    }
+
+    /// Carries decisions out. A pod that no plugin has anything against any more goes on.
+    pub(crate) fn decide(&mut self, decisions: Vec<WaitingDecision>) -> Verdicts {
+        let mut verdicts = BTreeMap::new();
+        for decision in decisions {
+            match decision {
+                WaitingDecision::Allow { pod, plugin } => {
+                    let waiting = self.pods.iter_mut().find(|waiting| waiting.pod.key == pod);
+                    let Some(waiting) = waiting else { continue };
+                    waiting.pending.retain(|(name, _)| *name != plugin);
+                    if waiting.pending.is_empty() {
+                        verdicts.entry(pod).or_insert(Ok(()));
+                    }
+                }
+                WaitingDecision::Reject { pod, plugin, reason } => {
+                    let why = Rejection::unschedulable(reason);
+                    verdicts.insert(pod, Err(Unbound::Rejected { plugin, why }));
+                }
+            }
+        }
+        self.finish(verdicts)
+    }
+
+    /// Rejects pods that have waited too long. As in waiting_pods_map.go, the text names the span and
+    /// the plugin.
+    pub(crate) fn expire(&mut self, now: Time) -> Verdicts {
+        let mut verdicts = BTreeMap::new();
+        for waiting in &self.pods {
+            let over = waiting.pending.iter().filter(|(_, until)| *until <= now);
+            let Some(&(plugin, until)) = over.min_by_key(|(_, until)| *until) else { continue };
+            let span = plimsoll_framework::time::go_duration(until.since(waiting.since));
+            let reason: Reason =
+                format!("rejected due to timeout after waiting {span} at plugin {plugin}").into();
+            let why = Rejection::unschedulable(reason);
+            verdicts.insert(waiting.pod.key.clone(), Err(Unbound::Rejected { plugin, why }));
+        }
+        self.finish(verdicts)
+    }
+
+    pub(crate) fn next_timeout(&self) -> Option<Time> {
+        self.pods.iter().flat_map(|waiting| &waiting.pending).map(|(_, until)| *until).min()
+    }
+
+    /// Takes pods off the list in the order in which they came.
+    fn finish(&mut self, mut verdicts: BTreeMap<PodKey, Result<(), Unbound>>) -> Verdicts {
+        let mut finished = Vec::new();
+        self.pods.retain(|waiting| match verdicts.remove(&waiting.pod.key) {
+            Some(verdict) => {
+                finished.push((waiting.pod.key.clone(), verdict));
+                false
+            }
+            None => true,
+        });
+        finished
+    }
+}

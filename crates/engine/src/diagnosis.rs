@@ -1,0 +1,94 @@
+//! Why no node was found, and the text that says so (FitError).
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use plimsoll_framework::{NodeRejection, Rejection};
+
+/// The text when there is no node at all.
+pub const NO_NODES: &str = "no nodes available to schedule pods";
+
+/// Why the nodes were rejected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Cause<'a> {
+    /// All at once, by a plugin at PreFilter.
+    PreFilter(&'a Rejection),
+    /// Each by itself.
+    Nodes(&'a [NodeRejection]),
+}
+
+/// The text for events and conditions, without what PostFilter adds. As in framework/types.go,
+/// FitError.Error: `0/3 nodes are available: 1 Too many pods, 2 Insufficient cpu.`, the parts sorted
+/// as texts.
+pub(crate) fn fit_error(n_nodes: usize, cause: &Cause<'_>) -> String {
+    let mut message = format!("0/{n_nodes} nodes are available:");
+    match cause {
+        Cause::PreFilter(rejection) => {
+            write!(message, " {rejection}.").expect("a text can grow");
+        }
+        Cause::Nodes(rejected) => {
+            let parts = histogram(rejected);
+            if !parts.is_empty() {
+                write!(message, " {}.", parts.join(", ")).expect("a text can grow");
+            }
+        }
+    }
+    message
+}
+
+/// Adds what the PostFilter plugins say.
+pub(crate) fn with_post_filter(mut message: String, post_filter: &str) -> String {
+    if !post_filter.is_empty() {
+        message.push(' ');
+        message += post_filter;
+    }
+    message
+}
+
+fn histogram(rejected: &[NodeRejection]) -> Vec<String> {
+    let mut counts = BTreeMap::new();
+    for reason in rejected.iter().flat_map(|node| &node.rejection.reasons) {
+        *counts.entry(reason).or_insert(0_usize) += 1;
+    }
+    // Two reasons that differ as values may read the same: they are counted by their text.
+    let mut by_text = BTreeMap::new();
+    for (reason, count) in counts {
+        *by_text.entry(reason.to_string()).or_insert(0_usize) += count;
+    }
+    let mut parts: Vec<String> =
+        by_text.into_iter().map(|(text, count)| format!("{count} {text}")).collect();
+    parts.sort_unstable();
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_framework::Row;
+
+    fn rejected(reasons: &[&'static str]) -> Vec<NodeRejection> {
+        let node = |(i, &reason)| NodeRejection {
+            row: Row::from_index(i),
+            plugin: "P",
+            rejection: Rejection::unschedulable(reason),
+        };
+        reasons.iter().enumerate().map(node).collect()
+    }
+
+    #[test]
+    fn reasons_are_counted_and_sorted_as_texts_with_their_numbers() {
+        let mut reasons = vec!["b"; 10];
+        reasons.extend(["a", "c", "c"]);
+        let message = fit_error(13, &Cause::Nodes(&rejected(&reasons)));
+        assert_eq!(message, "0/13 nodes are available: 1 a, 10 b, 2 c.");
+    }
+
+    #[test]
+    fn a_rejection_for_all_nodes_stands_alone_and_post_filter_follows() {
+        let why = Rejection::unresolvable("pod affinity terms conflict");
+        let message = fit_error(3, &Cause::PreFilter(&why));
+        assert_eq!(message, "0/3 nodes are available: pod affinity terms conflict.");
+        let whole = with_post_filter(message, "no new claims to deallocate");
+        assert!(whole.ends_with("conflict. no new claims to deallocate"));
+    }
+}

@@ -1,0 +1,98 @@
+//! What goes out: what the world must now do.
+
+use plimsoll_api::PodKey;
+use plimsoll_framework::{Binding, Patch};
+
+/// The number of a write, by which its answer is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EffectId(pub u64);
+
+/// Something the world must do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Effect {
+    /// Its number.
+    pub id: EffectId,
+    /// The pod for which it is done.
+    pub pod: PodKey,
+    /// What to do.
+    pub write: Write,
+}
+
+/// What to write.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Write {
+    /// Bind the pod. Answered with [`Event::Done`](crate::Event::Done).
+    Bind(Binding),
+    /// Change an object for a plugin. Answered with [`Event::Done`](crate::Event::Done).
+    Patch(Patch),
+    /// Set the condition `PodScheduled=False` of the pod. No answer is awaited.
+    Condition(Condition),
+    /// Record an event about the pod. No answer is awaited.
+    Record(Record),
+}
+
+/// The condition `PodScheduled=False` of a pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Condition {
+    /// `Unschedulable` or `SchedulerError`.
+    pub reason: &'static str,
+    /// The whole text, never truncated.
+    pub message: String,
+}
+
+/// An event about a pod, for `kubectl describe`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// `Normal` or `Warning`.
+    pub kind: &'static str,
+    /// Such as `FailedScheduling`.
+    pub reason: &'static str,
+    /// Such as `Scheduling`.
+    pub action: &'static str,
+    /// The text, cut to [`NOTE_LENGTH_LIMIT`] bytes.
+    pub note: String,
+}
+
+/// The longest note that the API server takes, in bytes.
+pub const NOTE_LENGTH_LIMIT: usize = 1024;
+
+impl Record {
+    /// The pod was bound.
+    pub(crate) fn scheduled(pod: &PodKey, node: &str) -> Self {
+        let text = format!("Successfully assigned {pod} to {node}");
+        Record { kind: "Normal", reason: "Scheduled", action: "Binding", note: truncate(text) }
+    }
+
+    /// The pod could not be scheduled.
+    pub(crate) fn failed(message: &str) -> Self {
+        Record {
+            kind: "Warning",
+            reason: "FailedScheduling",
+            action: "Scheduling",
+            note: truncate(message.to_owned()),
+        }
+    }
+}
+
+/// As in schedule_one.go, truncateMessage: a text that is too long ends with ` ...`.
+fn truncate(mut message: String) -> String {
+    const SUFFIX: &str = " ...";
+    if message.len() <= NOTE_LENGTH_LIMIT {
+        return message;
+    }
+    let end = message.floor_char_boundary(NOTE_LENGTH_LIMIT - SUFFIX.len());
+    message.truncate(end);
+    message + SUFFIX
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_that_is_too_long_is_cut_and_says_so() {
+        assert_eq!(Record::failed("short").note, "short");
+        let cut = Record::failed(&"é".repeat(1000)).note;
+        assert!(cut.len() <= NOTE_LENGTH_LIMIT && cut.ends_with("é ..."), "{}", cut.len());
+    }
+}

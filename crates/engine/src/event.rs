@@ -1,0 +1,34 @@
+//! What comes in: all that can happen, in one closed list.
+
+use plimsoll_api::{Namespace, Node, ObjectKey, Pod, PodKey, Selecting, SelectingKind, Str};
+
+use crate::effect::EffectId;
+
+/// What was seen of an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Seen<T, K> {
+    /// It is so: made, changed, or the same as before.
+    Is(T),
+    /// It is gone.
+    Gone(K),
+}
+
+/// One thing that happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A pod.
+    Pod(Box<Seen<Pod, PodKey>>),
+    /// A node.
+    Node(Box<Seen<Node, Str>>),
+    /// A namespace.
+    Namespace(Seen<Namespace, Str>),
+    /// A Service, ReplicationController, ReplicaSet or StatefulSet.
+    Selecting(Seen<Selecting, (SelectingKind, ObjectKey)>),
+    /// A write was answered. Answers to writes that are not awaited any more are ignored.
+    Done(EffectId, Result<(), WriteError>),
+}
+
+/// Why a write failed, in the words of whoever did it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct WriteError(pub String);

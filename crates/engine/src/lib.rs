@@ -1,0 +1,33 @@
+//! The scheduling engine: pure and deterministic. It knows no plugin by name.
+//!
+//! A scheduler is a fold over events: [`Scheduler::observe`] takes a change in, [`Scheduler::step`] does
+//! one unit of work and says what the world must now do. A real cluster, a simulation and a
+//! benchmark are three loops around the same value.
+#![warn(clippy::disallowed_methods, clippy::disallowed_types)]
+
+mod attempt;
+mod binding;
+mod cache;
+mod cycle;
+pub mod decision;
+mod diagnosis;
+pub mod effect;
+pub mod event;
+mod observe;
+mod pick;
+pub mod profile;
+mod profiles;
+mod queue;
+mod sample;
+mod scheduler;
+#[cfg(test)]
+mod tests;
+
+pub use decision::{Decision, NodeDecision, NodeVerdict, Outcome};
+pub use diagnosis::NO_NODES;
+pub use effect::{Condition, Effect, EffectId, Record, Write};
+pub use event::{Event, Seen, WriteError};
+pub use pick::TieBreak;
+pub use profile::{Profile, ProfileError, ProfileSpec};
+pub use queue::{Backoff, Place, QueuedPodInfo};
+pub use scheduler::{Detail, Next, Options, Scheduler};

@@ -1,0 +1,143 @@
+//! Taking events in.
+
+use plimsoll_api::{Node, Pod, PodKey, Str};
+use plimsoll_framework::events::{self, Object};
+use plimsoll_framework::{Action, Change, ClusterEvent, PodInfo, Resource, Time};
+
+use crate::event::{Event, Seen};
+use crate::queue::Surroundings;
+use crate::scheduler::Scheduler;
+
+impl Scheduler {
+    /// Takes in one change. Cheap; decides nothing.
+    pub fn observe(&mut self, now: Time, event: Event) {
+        match event {
+            Event::Pod(seen) => match *seen {
+                Seen::Is(pod) if pod.phase == plimsoll_api::PodPhase::Ended => {
+                    self.pod_gone(now, &pod.key);
+                }
+                Seen::Is(pod) => self.pod_is(now, pod),
+                Seen::Gone(key) => self.pod_gone(now, &key),
+            },
+            Event::Node(seen) => match *seen {
+                Seen::Is(node) => self.node_is(now, node),
+                Seen::Gone(name) => self.node_gone(now, &name),
+            },
+            Event::Namespace(seen) => {
+                let namespaces = &mut self.cache.stores_mut().namespaces;
+                let changed = match seen {
+                    Seen::Is(namespace) => namespaces.set(namespace),
+                    Seen::Gone(name) => namespaces.remove(&name),
+                };
+                self.other_changed(now, Resource::Namespace, changed);
+            }
+            Event::Selecting(seen) => {
+                let selecting = &mut self.cache.stores_mut().selecting;
+                let changed = match seen {
+                    Seen::Is(object) => selecting.set(object),
+                    Seen::Gone((kind, key)) => selecting.remove(kind, &key),
+                };
+                self.other_changed(now, Resource::Workload, changed);
+            }
+            Event::Done(id, answer) => self.answers.push((id, answer)),
+        }
+    }
+
+    fn pod_is(&mut self, now: Time, pod: Pod) {
+        let pod = PodInfo::new(pod);
+        if pod.node_name.is_some() {
+            self.pod_is_on_its_node(now, &pod);
+        } else if self.profiles.get(&pod.scheduler_name).is_some() {
+            let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
+            self.queue.set(now, pod, with);
+        }
+    }
+
+    /// A pod was seen on its node: placed by us and now confirmed, or placed by someone else.
+    fn pod_is_on_its_node(&mut self, now: Time, pod: &PodInfo) {
+        let (key, Some(node)) = (&pod.key, &pod.node_name) else { return };
+        if self.bindings.get(key).is_some_and(|cycle| !cycle.is_binding()) {
+            self.cancel_binding(key);
+        }
+        let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
+        if !self.bindings.contains_key(key) {
+            self.queue.remove(key, with);
+        }
+        let confirmed = self.cache.is_assumed(key);
+        let before = self.cache.set_pod(pod.clone(), node.clone()).filter(|_| !confirmed);
+        let action = match &before {
+            None => Action::ADD,
+            Some(before) => events::pod_actions(before, pod),
+        };
+        if !action.is_empty() {
+            let row = self.cache.row(node);
+            let object = Object::Assigned { before: before.as_ref(), after: Some(pod), row };
+            self.changed(now, ClusterEvent::new(Resource::Pod, action), object, None);
+        }
+    }
+
+    fn pod_gone(&mut self, now: Time, key: &PodKey) {
+        self.cancel_binding(key);
+        let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
+        self.queue.remove(key, with);
+        if let Some(before) = self.cache.remove_pod(key) {
+            self.freed(now, &before, None);
+        }
+    }
+
+    /// A pod is no longer on its node, so others may fit.
+    pub(crate) fn freed(&mut self, now: Time, pod: &PodInfo, except: Option<&PodKey>) {
+        let row = pod.node_name.as_ref().and_then(|node| self.cache.row(node));
+        let object = Object::Assigned { before: Some(pod), after: None, row };
+        self.changed(now, ClusterEvent::new(Resource::Pod, Action::DELETE), object, except);
+    }
+
+    /// Ends a binding cycle of a pod that needs none any more.
+    fn cancel_binding(&mut self, key: &PodKey) {
+        if let Some(mut cycle) = self.bindings.remove(key) {
+            cycle.unreserve(&self.cache);
+            self.waiting.remove(key);
+            // The pod stays in the cache until its deletion is told to everyone.
+        }
+    }
+
+    fn node_is(&mut self, now: Time, node: Node) {
+        let name = node.name.clone();
+        let change = self.cache.set_node(node);
+        let action = match change.before {
+            None => Action::ADD,
+            Some(_) => events::node_actions(change.changed),
+        };
+        if !action.is_empty() {
+            let after = self.cache.row(&name);
+            let object = Object::Node { before: change.before.as_deref(), after };
+            self.changed(now, ClusterEvent::new(Resource::Node, action), object, None);
+        }
+    }
+
+    fn node_gone(&mut self, now: Time, name: &Str) {
+        if let Some(before) = self.cache.remove_node(name) {
+            let object = Object::Node { before: Some(&before), after: None };
+            self.changed(now, ClusterEvent::new(Resource::Node, Action::DELETE), object, None);
+        }
+    }
+
+    fn other_changed(&mut self, now: Time, resource: Resource, changed: bool) {
+        if changed {
+            let event = ClusterEvent::new(resource, Action::UPDATE_OTHER);
+            self.changed(now, event, Object::Other, None);
+        }
+    }
+
+    fn changed(
+        &mut self,
+        now: Time,
+        event: ClusterEvent,
+        object: Object<'_>,
+        except: Option<&PodKey>,
+    ) {
+        let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
+        let change = Change { event, object, view: self.cache.view() };
+        self.queue.on_change(now, &change, except, with);
+    }
+}

@@ -1,0 +1,71 @@
+//! Which of the best nodes is taken.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use plimsoll_framework::{Columns, Row, Scored};
+use rand::{Rng, RngExt};
+
+/// How one of several equally good nodes is chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TieBreak {
+    /// The one with the smallest name.
+    #[default]
+    First,
+    /// Any, all equally likely, from the seeded generator.
+    Random,
+}
+
+/// The scores of the feasible nodes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Scores {
+    /// Normalised scores times weight, by plugin in the order of the profile; each in the order of
+    /// the feasible rows.
+    pub(crate) plugins: Vec<(Arc<str>, Vec<i64>)>,
+    /// Their sums, in the order of the feasible rows.
+    pub(crate) totals: Vec<i64>,
+}
+
+impl Scores {
+    /// No plugin has scored yet.
+    pub(crate) fn new(n_rows: usize) -> Self {
+        Scores { plugins: Vec::new(), totals: vec![0; n_rows] }
+    }
+
+    /// Adds what one plugin says. Sums stay in range: weights are checked when a profile is made.
+    pub(crate) fn add(&mut self, plugin: &str, weight: i64, scored: &[Scored]) {
+        let weighted: Vec<i64> =
+            scored.iter().map(|one| one.score.saturating_mul(weight)).collect();
+        for (total, score) in self.totals.iter_mut().zip(&weighted) {
+            *total = total.saturating_add(*score);
+        }
+        self.plugins.push((plugin.into(), weighted));
+    }
+
+    /// As in schedule_one.go, prioritizeNodes: without any Score plugin all nodes count the same.
+    pub(crate) fn all_equal(n_rows: usize) -> Self {
+        Scores { plugins: Vec::new(), totals: vec![1; n_rows] }
+    }
+}
+
+/// The rows with the highest total, in the order of the names of their nodes.
+pub(crate) fn best(nodes: &Columns, rows: &[Row], totals: &[i64]) -> Vec<Row> {
+    let Some(max) = totals.iter().max() else { return rows.to_vec() };
+    let by_name: BTreeMap<_, _> = rows
+        .iter()
+        .zip(totals)
+        .filter(|(_, total)| *total == max)
+        .map(|(&row, _)| (nodes.name_of(row), row))
+        .collect();
+    by_name.into_values().collect()
+}
+
+/// One of `best`, which is sorted by name and not empty.
+pub(crate) fn pick(best: &[Row], tie_break: TieBreak, rng: &mut impl Rng) -> Row {
+    match tie_break {
+        TieBreak::First => best[0],
+        // One of one needs no chance: the generator is left as it is.
+        TieBreak::Random if best.len() == 1 => best[0],
+        TieBreak::Random => best[rng.random_range(0..best.len())],
+    }
+}

@@ -1,0 +1,265 @@
+//! The plugins of one scheduler name, with their order and weights.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use plimsoll_framework::events::{self, Object};
+use plimsoll_framework::parts::{NodeReads, PodReads};
+use plimsoll_framework::{
+    Action, Candidates, Change, ClusterEvent, CycleState, FeatureGates, Hint, PodInfo, Point,
+    Points, Registry, Resource, Row, View,
+};
+use serde_json::Value;
+
+/// What a profile is to contain.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ProfileSpec {
+    /// The scheduler name of the pods it places.
+    pub scheduler_name: String,
+    /// The share of nodes to look at in percent, 0 to 100, where 0 means the adaptive formula.
+    /// `None` looks at all nodes.
+    pub percentage_of_nodes_to_score: Option<u8>,
+    /// The plugins of each point in order, with their weights (which count at Score only).
+    pub points: BTreeMap<Point, Vec<(String, i64)>>,
+    /// The args of plugins, by name.
+    pub args: BTreeMap<String, Value>,
+}
+
+/// Why a profile could not be made.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ProfileError {
+    /// A name that the registry does not know.
+    #[error("profile {profile:?}: plugin {plugin:?} does not exist")]
+    Unknown {
+        /// The profile.
+        profile: String,
+        /// The name.
+        plugin: String,
+    },
+    /// A plugin at a point where it does not stand.
+    #[error("profile {profile:?}: plugin {plugin:?} does not extend {} plugin", point.as_str())]
+    NotThere {
+        /// The profile.
+        profile: String,
+        /// The plugin.
+        plugin: String,
+        /// The point.
+        point: Point,
+    },
+    /// Args that do not parse.
+    #[error("profile {profile:?}: {error}")]
+    Args {
+        /// The profile.
+        profile: String,
+        /// What is wrong.
+        error: plimsoll_framework::ArgsError,
+    },
+    /// No or several QueueSort plugins, or no Bind plugin.
+    #[error("profile {profile:?}: {message}")]
+    Incomplete {
+        /// The profile.
+        profile: String,
+        /// What is missing.
+        message: &'static str,
+    },
+    /// Two profiles with one scheduler name.
+    #[error("duplicated profile with scheduler name {0:?}")]
+    Duplicate(String),
+}
+
+/// One plugin of a profile.
+pub(crate) struct ProfilePlugin {
+    pub(crate) name: &'static str,
+    pub(crate) points: Points,
+    events: Vec<ClusterEvent>,
+}
+
+/// The index of a plugin in its profile.
+pub(crate) type PluginIndex = usize;
+
+/// The plugins of one scheduler name.
+pub struct Profile {
+    pub(crate) scheduler_name: String,
+    pub(crate) percentage_of_nodes_to_score: Option<u8>,
+    plugins: Vec<ProfilePlugin>,
+    order: BTreeMap<Point, Vec<(PluginIndex, i64)>>,
+}
+
+impl std::fmt::Debug for Profile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Profile")
+            .field("scheduler_name", &self.scheduler_name)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Profile {
+    /// Makes every plugin that `spec` names.
+    pub fn new(
+        spec: &ProfileSpec,
+        registry: &Registry,
+        gates: &FeatureGates,
+    ) -> Result<Self, ProfileError> {
+        let mut profile = Profile {
+            scheduler_name: spec.scheduler_name.clone(),
+            percentage_of_nodes_to_score: spec.percentage_of_nodes_to_score,
+            plugins: Vec::new(),
+            order: BTreeMap::new(),
+        };
+        for (&point, names) in &spec.points {
+            for (name, weight) in names {
+                let plugin = profile.plugin(name, point, spec, registry, gates)?;
+                profile.order.entry(point).or_default().push((plugin, (*weight).max(1)));
+            }
+        }
+        profile.check()?;
+        Ok(profile)
+    }
+
+    fn plugin(
+        &mut self,
+        name: &str,
+        point: Point,
+        spec: &ProfileSpec,
+        registry: &Registry,
+        gates: &FeatureGates,
+    ) -> Result<PluginIndex, ProfileError> {
+        let profile = || spec.scheduler_name.clone();
+        let plugin = || name.to_owned();
+        let entry = registry
+            .get(name)
+            .ok_or_else(|| ProfileError::Unknown { profile: profile(), plugin: plugin() })?;
+        if !entry.points().contains(&point) {
+            return Err(ProfileError::NotThere { profile: profile(), plugin: plugin(), point });
+        }
+        if let Some(known) = self.plugins.iter().position(|known| known.name == name) {
+            return Ok(known);
+        }
+        let points = entry
+            .make(spec.args.get(name), gates)
+            .map_err(|error| ProfileError::Args { profile: profile(), error })?;
+        let events = registered_events(&points, entry.reads().pod);
+        self.plugins.push(ProfilePlugin { name: entry.name(), points, events });
+        Ok(self.plugins.len() - 1)
+    }
+
+    fn check(&self) -> Result<(), ProfileError> {
+        let incomplete = |message| {
+            Err(ProfileError::Incomplete { profile: self.scheduler_name.clone(), message })
+        };
+        if self.at(Point::QueueSort).count() != 1 {
+            return incomplete("exactly one queue sort plugin must be enabled");
+        }
+        if self.at(Point::Bind).count() == 0 {
+            return incomplete("at least one bind plugin must be enabled");
+        }
+        Ok(())
+    }
+
+    /// The plugins at `point` in order, with their weights.
+    pub(crate) fn at(&self, point: Point) -> impl Iterator<Item = (&ProfilePlugin, i64)> {
+        self.indices(point).map(|(index, weight)| (&self.plugins[index], weight))
+    }
+
+    /// The indices of the plugins at `point` in order, with their weights.
+    pub(crate) fn indices(&self, point: Point) -> impl Iterator<Item = (PluginIndex, i64)> {
+        self.order.get(&point).into_iter().flatten().copied()
+    }
+
+    /// The plugin at `index`.
+    pub(crate) fn get(&self, index: PluginIndex) -> &ProfilePlugin {
+        &self.plugins[index]
+    }
+
+    /// Whether `change` makes a pod that `rejectors` rejected worth another attempt, and if so because
+    /// of which of them.
+    pub(crate) fn hint<'r>(
+        &self,
+        rejectors: &'r BTreeSet<&'static str>,
+        pod: &PodInfo,
+        change: &Change<'_>,
+    ) -> Vec<&'r &'static str> {
+        let worth = |name: &&&'static str| match self.plugins.iter().find(|p| p.name == **name) {
+            Some(plugin) => plugin.hint(pod, change) == Hint::Queue,
+            // As in scheduling_queue.go: a rejector without registered events, such as an extender,
+            // hears of every event.
+            None => true,
+        };
+        rejectors.iter().filter(worth).collect()
+    }
+}
+
+/// The events that may help a pod that the plugin rejected: its own, or those derived from its parts.
+/// A plugin that reads nothing at a point that rejects, such as Permit, hears of everything.
+fn registered_events(points: &Points, reads: PodReads) -> Vec<ClusterEvent> {
+    if let Some(requeue) = &points.requeue {
+        return requeue.events().to_vec();
+    }
+    if points.filter.is_some() || points.pre_enqueue.is_some() {
+        let mut reads_all = points.reads;
+        reads_all.pod |= reads;
+        return events::derived(reads_all);
+    }
+    [Resource::Pod, Resource::Node, Resource::Namespace, Resource::Workload]
+        .map(|resource| ClusterEvent::new(resource, Action::all()))
+        .to_vec()
+}
+
+impl ProfilePlugin {
+    fn hint(&self, pod: &PodInfo, change: &Change<'_>) -> Hint {
+        if !self.events.iter().any(|event| event.covers(change.event)) {
+            return self.hint_of_taint(change.event);
+        }
+        if let Some(requeue) = &self.points.requeue {
+            return requeue.hint(pod, change);
+        }
+        let row = match change.object {
+            Object::Node { after, .. } => after,
+            Object::Assigned { .. } if !self.is_touched_by_assigned(change.event) => {
+                return Hint::Skip;
+            }
+            Object::Assigned { row, .. } => row,
+            Object::Itself { .. } | Object::Other => None,
+        };
+        match row {
+            Some(row) if self.points.filter_is_local => self.judge_emptied(pod, row, &change.view),
+            _ => Hint::Queue,
+        }
+    }
+
+    /// As in scheduler.go, buildQueueingHintMap: who waits for new nodes is woken by every change of
+    /// taints, too.
+    fn hint_of_taint(&self, event: ClusterEvent) -> Hint {
+        const NEW_NODE: ClusterEvent = ClusterEvent::new(Resource::Node, Action::ADD);
+        const TAINT: ClusterEvent = ClusterEvent::new(Resource::Node, Action::UPDATE_NODE_TAINT);
+        match TAINT.covers(event) && self.events.iter().any(|own| own.covers(NEW_NODE)) {
+            true => Hint::Queue,
+            false => Hint::Skip,
+        }
+    }
+
+    /// Whether another pod's change can matter: it frees something, or the plugin reads all pods.
+    fn is_touched_by_assigned(&self, event: ClusterEvent) -> bool {
+        event.action.intersects(Action::DELETE | Action::UPDATE_POD_SCALE_DOWN)
+            || self.points.reads.cluster.nodes.intersects(NodeReads::PODS)
+    }
+
+    /// Would the filter pass on this node if the pods that could be preempted were gone? Taking them
+    /// off is the first step of preemption itself, so a pod that preemption could help is not left
+    /// asleep.
+    fn judge_emptied(&self, pod: &PodInfo, row: Row, view: &View<'_>) -> Hint {
+        let Some(filter) = &self.points.filter else { return Hint::Queue };
+        let prepared = filter.prepare(pod, &mut CycleState::new(), view);
+        if let Candidates::Only(names) = prepared.candidates()
+            && !names.contains(view.nodes.name_of(row))
+        {
+            return Hint::Skip;
+        }
+        let mut scratch = view.nodes.scratch(row);
+        let only = Row::from_index(0);
+        let preemptible: Vec<_> = view.nodes.pods_on(row).iter().cloned().collect();
+        for other in preemptible.iter().filter(|other| other.priority < pod.priority) {
+            scratch.displace(only, &other.key);
+        }
+        if prepared.judge_one(pod, &scratch, only).passes() { Hint::Queue } else { Hint::Skip }
+    }
+}

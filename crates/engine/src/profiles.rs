@@ -1,0 +1,52 @@
+//! All profiles, by scheduler name.
+
+use std::collections::BTreeMap;
+
+use plimsoll_framework::{Point, QueuedPod, SortKey};
+
+use crate::profile::{Profile, ProfileError};
+
+/// All profiles, by scheduler name. There is at least one, and all order the queue alike.
+#[derive(Debug)]
+pub(crate) struct Profiles {
+    by_name: BTreeMap<String, Profile>,
+    /// The profile whose QueueSort orders the queue.
+    first: String,
+}
+
+impl Profiles {
+    pub(crate) fn new(profiles: Vec<Profile>) -> Result<Self, ProfileError> {
+        let sort = |profile: &Profile| profile.at(Point::QueueSort).next().map(|(p, _)| p.name);
+        let Some(first) = profiles.first() else {
+            let message = "at least one profile is needed";
+            return Err(ProfileError::Incomplete { profile: String::new(), message });
+        };
+        let (first, order) = (first.scheduler_name.clone(), sort(first));
+        let mut by_name = BTreeMap::new();
+        for profile in profiles {
+            let name = profile.scheduler_name.clone();
+            if sort(&profile) != order {
+                let message = "different queue sort plugins in two profiles";
+                return Err(ProfileError::Incomplete { profile: name, message });
+            }
+            if by_name.insert(name.clone(), profile).is_some() {
+                return Err(ProfileError::Duplicate(name));
+            }
+        }
+        Ok(Profiles { by_name, first })
+    }
+
+    /// The profile of a scheduler name.
+    pub(crate) fn get(&self, scheduler_name: &str) -> Option<&Profile> {
+        self.by_name.get(scheduler_name)
+    }
+
+    /// Where a pod stands in the queue.
+    pub(crate) fn sort_key(&self, pod: &QueuedPod<'_>) -> SortKey {
+        let (sort, _) = self.by_name[&self.first]
+            .at(Point::QueueSort)
+            .next()
+            .expect("a profile has exactly one QueueSort plugin");
+        sort.points.queue_sort.as_ref().expect("it stands at QueueSort").key(pod)
+    }
+}

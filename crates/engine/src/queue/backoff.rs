@@ -1,0 +1,63 @@
+//! How long a pod waits after a failed attempt.
+
+use std::time::Duration;
+
+use plimsoll_framework::Time;
+
+/// Backoff ends at whole multiples of this span, so that pods whose backoff ends together are taken in
+/// the order of the queue. As in backoff_queue.go, backoffQOrderingWindowDuration.
+pub(crate) const WINDOW: Duration = Duration::from_secs(1);
+
+/// The span of the first backoff, and the longest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Backoff {
+    /// After the first failure (`podInitialBackoffSeconds`).
+    pub initial: Duration,
+    /// At most (`podMaxBackoffSeconds`).
+    pub max: Duration,
+}
+
+impl Default for Backoff {
+    /// 1 s to 10 s.
+    fn default() -> Self {
+        Backoff { initial: Duration::from_secs(1), max: Duration::from_secs(10) }
+    }
+}
+
+impl Backoff {
+    /// The span after `failures` failures in a row: doubling each time.
+    pub(crate) fn span(self, failures: u32) -> Duration {
+        let Some(doublings) = failures.checked_sub(1) else { return Duration::ZERO };
+        let factor = 1_u32.checked_shl(doublings).filter(|&factor| factor != 0);
+        factor.and_then(|factor| self.initial.checked_mul(factor)).unwrap_or(self.max).min(self.max)
+    }
+
+    /// When the backoff of a pod ends that failed at `since`, aligned to [`WINDOW`].
+    pub(crate) fn end(self, since: Time, failures: u32) -> Time {
+        align(since + self.span(failures))
+    }
+}
+
+/// The beginning of the window that `time` lies in.
+pub(crate) fn align(time: Time) -> Time {
+    let window = i64::try_from(WINDOW.as_millis()).expect("a window is short");
+    Time::from_millis(time.millis().div_euclid(window) * window)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn backoff_doubles_from_one_to_ten_seconds() {
+        let spans: Vec<u64> = (0..7).map(|n| Backoff::default().span(n).as_secs()).collect();
+        assert_eq!(spans, [0, 1, 2, 4, 8, 10, 10]);
+        assert_eq!(Backoff::default().span(u32::MAX).as_secs(), 10);
+    }
+
+    #[test]
+    fn it_ends_at_the_beginning_of_a_window() {
+        let end = Backoff::default().end(Time::from_millis(2_700), 1);
+        assert_eq!(end, Time::from_millis(3_000));
+    }
+}

@@ -1,0 +1,69 @@
+//! How many nodes are looked at: `percentageOfNodesToScore`.
+
+use plimsoll_framework::Row;
+
+/// Clusters with fewer nodes are looked at whole, and at least so many feasible nodes are looked for.
+/// As in schedule_one.go, minFeasibleNodesToFind.
+const MIN_NODES: usize = 100;
+/// The adaptive share never falls below this many percent.
+const MIN_PERCENTAGE: usize = 5;
+
+/// Which nodes a cycle looks at.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sample {
+    /// Percent of nodes, where 0 is adaptive; `None` looks at all.
+    pub(crate) percentage: Option<u8>,
+    /// Every row, zones in turn; empty where all are looked at.
+    pub(crate) rows: Vec<Row>,
+    /// Where the last cycle ended.
+    pub(crate) start: usize,
+}
+
+/// In which order nodes are looked at, and until when.
+pub(crate) struct Turn<'a> {
+    pub(crate) rows: &'a [Row],
+    pub(crate) start: usize,
+    /// How many feasible nodes are enough.
+    pub(crate) limit: usize,
+}
+
+impl Sample {
+    /// The order for `n_candidates` nodes; `None` where all are looked at.
+    pub(crate) fn order(&self, n_candidates: usize) -> Option<Turn<'_>> {
+        let limit = enough(n_candidates, self.percentage?);
+        Some(Turn { rows: &self.rows, start: self.start, limit })
+    }
+}
+
+/// How many feasible nodes are enough among `n_nodes`. As in schedule_one.go, numFeasibleNodesToFind.
+fn enough(n_nodes: usize, percentage: u8) -> usize {
+    if n_nodes < MIN_NODES {
+        return n_nodes;
+    }
+    let percentage = match usize::from(percentage) {
+        0 => 50_usize.saturating_sub(n_nodes / 125).max(MIN_PERCENTAGE),
+        set => set,
+    };
+    (n_nodes * percentage / 100).max(MIN_NODES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_of_nodes_follows_the_formula_of_kube_scheduler() {
+        for (n_nodes, percentage, expected) in [
+            (10, 0, 10),
+            (99, 5, 99),
+            (100, 5, 100),
+            (1000, 0, 420),
+            (6000, 0, 300),
+            (5000, 40, 2000),
+            (5000, 100, 5000),
+            (1000, 1, 100),
+        ] {
+            assert_eq!(enough(n_nodes, percentage), expected, "{n_nodes} nodes, {percentage} %");
+        }
+    }
+}

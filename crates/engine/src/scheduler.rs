@@ -1,0 +1,196 @@
+//! The scheduler: takes events in, and says step by step what the world must now do.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use plimsoll_api::PodKey;
+use plimsoll_framework::{Time, View, WaitingDecision, WaitingPod};
+use rand::SeedableRng;
+use rand_pcg::Pcg64;
+
+use crate::binding::{BindingCycle, Waiting};
+use crate::cache::Cache;
+use crate::decision::Decision;
+use crate::effect::Effect;
+use crate::pick::TieBreak;
+use crate::profile::{Profile, ProfileError};
+use crate::profiles::Profiles;
+use crate::queue::{Backoff, Queue, QueuedPodInfo, Surroundings};
+
+/// How much of a decision is kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Detail {
+    /// Nothing: decisions are not kept.
+    #[default]
+    None,
+    /// What came out.
+    Outcome,
+    /// And every node.
+    Nodes,
+}
+
+/// What can be set beside the profiles.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// How one of several equally good nodes is chosen.
+    pub tie_break: TieBreak,
+    /// How much of a decision is kept for [`Scheduler::take_decisions`].
+    pub detail: Detail,
+    /// How long pods wait after failures.
+    pub backoff: Backoff,
+    /// How long a pod may wait for a change before it is tried all the same
+    /// (`--pod-max-in-unschedulable-pods-duration`).
+    pub max_in_unschedulable: Duration,
+    /// How long to wait for the answer to a write.
+    pub write_timeout: Duration,
+}
+
+impl Default for Options {
+    /// As kube-scheduler, with the smallest name among equals; a minute for a write.
+    fn default() -> Self {
+        Options {
+            tie_break: TieBreak::First,
+            detail: Detail::None,
+            backoff: Backoff::default(),
+            max_in_unschedulable: Duration::from_mins(5),
+            write_timeout: Duration::from_mins(1),
+        }
+    }
+}
+
+/// What [`Scheduler::step`] should be called for next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// There is more to do now.
+    Again,
+    /// Nothing before this time, unless an event comes.
+    At(Time),
+    /// Nothing, unless an event comes.
+    Idle,
+}
+
+/// A scheduler: a fold over events. It reads no clock, does no IO and takes chance only from its seed,
+/// so the same events at the same times give the same effects.
+pub struct Scheduler {
+    pub(crate) profiles: Profiles,
+    pub(crate) options: Options,
+    pub(crate) rng: Pcg64,
+    pub(crate) cache: Cache,
+    pub(crate) queue: Queue,
+    pub(crate) bindings: BTreeMap<PodKey, BindingCycle>,
+    pub(crate) waiting: Waiting,
+    /// What was decided about waiting pods since the last step.
+    pub(crate) waiting_decisions: Vec<WaitingDecision>,
+    pub(crate) answers: Vec<(crate::EffectId, Result<(), crate::WriteError>)>,
+    pub(crate) next_effect: u64,
+    /// Where the last cycle ended that did not look at all nodes.
+    pub(crate) next_start: usize,
+    pub(crate) decisions: Vec<Decision>,
+}
+
+impl std::fmt::Debug for Scheduler {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Scheduler")
+            .field("profiles", &self.profiles)
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Scheduler {
+    /// A scheduler with these profiles. `seed` is where all chance comes from.
+    pub fn new(profiles: Vec<Profile>, options: Options, seed: u64) -> Result<Self, ProfileError> {
+        Ok(Scheduler {
+            profiles: Profiles::new(profiles)?,
+            options,
+            rng: Pcg64::seed_from_u64(seed),
+            cache: Cache::default(),
+            queue: Queue::new(options.backoff, options.max_in_unschedulable),
+            bindings: BTreeMap::new(),
+            waiting: Waiting::default(),
+            waiting_decisions: Vec::new(),
+            answers: Vec::new(),
+            next_effect: 0,
+            next_start: 0,
+            decisions: Vec::new(),
+        })
+    }
+
+    /// Does one unit of work and appends what the world must now do: carries binding cycles on, or
+    /// decides one pod.
+    pub fn step(&mut self, now: Time, effects: &mut Vec<Effect>) -> Next {
+        self.carry_on(now, effects);
+        let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
+        if let Some(info) = self.queue.pop(now, with) {
+            self.attempt(now, &info, effects);
+        }
+        self.next(now)
+    }
+
+    fn next(&self, now: Time) -> Next {
+        let work = self.queue.has_ready()
+            || !self.waiting_decisions.is_empty()
+            || !self.answers.is_empty();
+        if work {
+            return Next::Again;
+        }
+        let timers = [
+            self.queue.next_ready(),
+            self.queue.next_flush(),
+            self.waiting.next_timeout(),
+            self.bindings.values().filter_map(BindingCycle::deadline).min(),
+        ];
+        match timers.into_iter().flatten().min() {
+            Some(time) if time <= now => Next::Again,
+            Some(time) => Next::At(time),
+            None => Next::Idle,
+        }
+    }
+
+    /// What was decided since the last call, in order; kept as [`Options::detail`] says.
+    pub fn take_decisions(&mut self) -> Vec<Decision> {
+        std::mem::take(&mut self.decisions)
+    }
+
+    /// Whether nothing is under way: every pod that is left waits for a change in the cluster, or is
+    /// kept out by a gate. Only the regular look at pods that wait too long is still to come, and it
+    /// cannot bring anything new unless the cluster changes.
+    pub fn is_settled(&self) -> bool {
+        self.bindings.is_empty()
+            && self.answers.is_empty()
+            && self.waiting_decisions.is_empty()
+            && !self.queue.has_ready()
+            && self.queue.next_ready().is_none()
+    }
+
+    /// The pods that are not bound yet, by name, with where they are.
+    pub fn pending(&self) -> impl Iterator<Item = &QueuedPodInfo> {
+        self.queue.iter()
+    }
+
+    /// The cluster as it stands, with the pods that are assumed to be on their nodes.
+    pub fn view(&self) -> View<'_> {
+        self.cache.view()
+    }
+
+    /// The pods that wait at Permit, in the order in which they came.
+    pub fn waiting_pods(&self) -> &[WaitingPod] {
+        self.waiting.pods()
+    }
+
+    /// Says that `plugin` has nothing more against a pod that waits at Permit.
+    pub fn allow_waiting_pod(&mut self, pod: &PodKey, plugin: &'static str) {
+        self.waiting_decisions.push(WaitingDecision::Allow { pod: pod.clone(), plugin });
+    }
+
+    /// Says that a pod that waits at Permit must not be bound.
+    pub fn reject_waiting_pod(
+        &mut self,
+        pod: &PodKey,
+        plugin: &'static str,
+        reason: impl Into<plimsoll_framework::Reason>,
+    ) {
+        let reason = reason.into();
+        self.waiting_decisions.push(WaitingDecision::Reject { pod: pod.clone(), plugin, reason });
+    }
+}

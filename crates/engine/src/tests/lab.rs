@@ -1,0 +1,256 @@
+//! A scheduler in virtual time, with a world that does as the script says.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use plimsoll_api::{Labels, Namespace, Node, Pod, PodKey, Resources, Str};
+use plimsoll_framework::{FeatureGates, Time};
+
+use super::plugins::registry;
+use crate::{
+    Detail, Effect, EffectId, Event, Next, Options, Outcome, Profile, ProfileSpec, Scheduler, Seen,
+    Write, WriteError,
+};
+
+/// What becomes of a write.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Manner {
+    /// It is done at once.
+    #[default]
+    Works,
+    /// It fails at once.
+    Fails,
+    /// It is never answered.
+    Hangs,
+}
+
+/// A scheduler, its world, and the trace of what happened.
+pub(super) struct Lab {
+    scheduler: Scheduler,
+    now: Time,
+    pods: BTreeMap<PodKey, Pod>,
+    binds: Manner,
+    patches: Manner,
+    hanging: BTreeSet<(EffectId, PodKey)>,
+    trace: String,
+}
+
+impl Default for Lab {
+    fn default() -> Self {
+        let registry = registry();
+        let points = registry
+            .iter()
+            .flat_map(|entry| entry.points().iter().map(|&point| (point, entry.name().to_owned())));
+        let mut spec = ProfileSpec { scheduler_name: "lab".into(), ..ProfileSpec::default() };
+        for (point, name) in points {
+            spec.points.entry(point).or_default().push((name, 1));
+        }
+        let profile = Profile::new(&spec, &registry, &FeatureGates::default())
+            .expect("the plugins make a profile");
+        let options = Options { detail: Detail::Outcome, ..Options::default() };
+        Lab {
+            scheduler: Scheduler::new(vec![profile], options, 0).expect("there is one profile"),
+            now: Time::ZERO,
+            pods: BTreeMap::new(),
+            binds: Manner::Works,
+            patches: Manner::Works,
+            hanging: BTreeSet::new(),
+            trace: String::new(),
+        }
+    }
+}
+
+impl Lab {
+    /// Does what a line says, after everything that is due before it.
+    ///
+    /// `5 pod p cpu=1 prio=2 gate=g KEY=LABEL...` · `5 node a cpu=4 KEY=LABEL...` · `5 delete pod p` ·
+    /// `5 delete node a` · `5 namespace KEY=LABEL...` · `5 binds fail|work|hang` · `5 patches ...` ·
+    /// `5 answer p ok|fail` · `5 wait`
+    pub(super) fn act(&mut self, line: &str) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let at: i64 = words[0].parse().expect("a line begins with a time in seconds");
+        self.advance(Time::from_millis(at * 1000));
+        match &words[1..] {
+            ["pod", name, what @ ..] => {
+                let pod = pod(name, what);
+                self.pods.insert(pod.key.clone(), pod.clone());
+                self.tell(Event::Pod(Box::new(Seen::Is(pod))));
+            }
+            ["node", name, what @ ..] => {
+                self.tell(Event::Node(Box::new(Seen::Is(node(name, what)))));
+            }
+            ["delete", "pod", name] => {
+                self.pods.remove(&key(name));
+                self.tell(Event::Pod(Box::new(Seen::Gone(key(name)))));
+            }
+            ["delete", "node", name] => {
+                self.tell(Event::Node(Box::new(Seen::Gone(Str::from(*name)))));
+            }
+            ["namespace", what @ ..] => {
+                let labels: Labels = what.iter().map(|word| pair(word)).collect();
+                let namespace = Namespace { name: "default".into(), labels };
+                self.tell(Event::Namespace(Seen::Is(namespace)));
+            }
+            ["binds", how] => self.binds = manner(how),
+            ["patches", how] => self.patches = manner(how),
+            ["answer", name, how] => {
+                let found = self.hanging.iter().find(|(_, pod)| *pod == key(name)).cloned();
+                let (id, pod) = found.expect("a write of the pod hangs");
+                self.hanging.remove(&(id, pod.clone()));
+                self.answer(id, &pod, manner(how));
+            }
+            ["wait"] => {}
+            other => panic!("{other:?} is no verb"),
+        }
+        self.settle();
+    }
+
+    /// What happened, a line each.
+    pub(super) fn trace(self) -> String {
+        self.trace
+    }
+
+    fn advance(&mut self, to: Time) {
+        assert!(self.now <= to, "time does not go back");
+        while let Some(time) = self.settle().filter(|time| *time <= to) {
+            self.now = time;
+        }
+        self.now = to;
+    }
+
+    /// Works until nothing is left to do now; when something is due next.
+    fn settle(&mut self) -> Option<Time> {
+        for _ in 0..1000 {
+            let mut effects = Vec::new();
+            let next = self.scheduler.step(self.now, &mut effects);
+            self.decided();
+            // The world answers, so what the scheduler said of the time to come holds no longer.
+            let answered = !effects.is_empty();
+            for effect in effects {
+                self.perform(effect);
+            }
+            match next {
+                _ if answered => {}
+                Next::Again => {}
+                Next::At(time) => return Some(time),
+                Next::Idle => return None,
+            }
+        }
+        panic!("the scheduler never rests at {}", self.now);
+    }
+
+    fn decided(&mut self) {
+        for decision in self.scheduler.take_decisions() {
+            let name = decision.pod.name.clone();
+            let attempt = decision.attempt;
+            let text = match decision.outcome {
+                Outcome::Scheduled { node, .. } => format!("{name} #{attempt} -> {node}"),
+                Outcome::Unschedulable { message, .. } => format!("{name} #{attempt} !! {message}"),
+                Outcome::Error { message } => format!("{name} #{attempt} error: {message}"),
+            };
+            self.note(&text);
+        }
+    }
+
+    fn perform(&mut self, effect: Effect) {
+        let name = effect.pod.name.clone();
+        match effect.write {
+            Write::Bind(binding) => {
+                self.note(&format!("bind {name} to {}", binding.node));
+                if let Some(pod) = self.pods.get_mut(&effect.pod)
+                    && self.binds == Manner::Works
+                {
+                    pod.node_name = Some(binding.node);
+                }
+                self.answer(effect.id, &effect.pod, self.binds);
+            }
+            Write::Patch(patch) => {
+                self.note(&format!("patch {name} {}", patch.merge));
+                self.answer(effect.id, &effect.pod, self.patches);
+            }
+            // Decisions tell the same.
+            Write::Condition(_) | Write::Record(_) => {}
+        }
+    }
+
+    fn answer(&mut self, id: EffectId, pod: &PodKey, manner: Manner) {
+        match manner {
+            Manner::Works => self.tell(Event::Done(id, Ok(()))),
+            Manner::Fails => self.tell(Event::Done(id, Err(WriteError("refused".into())))),
+            Manner::Hangs => {
+                self.hanging.insert((id, pod.clone()));
+            }
+        }
+        if let Some(pod) = self.pods.get(pod).filter(|pod| pod.node_name.is_some()).cloned() {
+            self.tell(Event::Pod(Box::new(Seen::Is(pod))));
+        }
+    }
+
+    fn tell(&mut self, event: Event) {
+        self.scheduler.observe(self.now, event);
+    }
+
+    fn note(&mut self, text: &str) {
+        writeln!(self.trace, "{:>3} {text}", self.now.millis() / 1000).expect("text can grow");
+    }
+}
+
+fn manner(word: &str) -> Manner {
+    match word {
+        "work" | "ok" => Manner::Works,
+        "fail" => Manner::Fails,
+        "hang" => Manner::Hangs,
+        other => panic!("{other:?} is no manner"),
+    }
+}
+
+fn key(name: &str) -> PodKey {
+    PodKey::new("default", name)
+}
+
+fn pair(word: &str) -> (&str, &str) {
+    word.split_once('=').expect("written as KEY=VALUE")
+}
+
+fn cpu(value: &str) -> Resources {
+    let milli_cpu = 1000 * value.parse::<i64>().expect("whole cores");
+    Resources { milli_cpu, ..Resources::default() }
+}
+
+fn pod(name: &str, what: &[&str]) -> Pod {
+    let mut pod = Pod { key: key(name), scheduler_name: "lab".into(), ..Pod::default() };
+    let mut labels = Vec::new();
+    for (key, value) in what.iter().map(|word| pair(word)) {
+        match key {
+            "cpu" => {
+                pod.requests = cpu(value);
+                pod.asks.fit = cpu(value);
+            }
+            "prio" => pod.priority = value.parse().expect("a priority is a number"),
+            "gate" => pod.scheduling_gates.push(value.into()),
+            "on" => pod.node_name = Some(value.into()),
+            "for" => pod.scheduler_name = value.into(),
+            _ => labels.push((key, value)),
+        }
+    }
+    pod.labels = labels.into_iter().collect();
+    pod
+}
+
+fn node(name: &str, what: &[&str]) -> Node {
+    let mut node = Node { name: name.into(), ..Node::default() };
+    let mut labels = Vec::new();
+    for (key, value) in what.iter().map(|word| pair(word)) {
+        match key {
+            "cpu" => node.allocatable = cpu(value),
+            "taint" => node.taints.push(plimsoll_api::Taint {
+                key: value.into(),
+                value: Str::default(),
+                effect: plimsoll_api::Effect::NoSchedule,
+            }),
+            _ => labels.push((key, value)),
+        }
+    }
+    node.labels = labels.into_iter().collect();
+    node
+}

@@ -1,0 +1,21 @@
+//! The queue, the cache and the binding cycle in virtual time: scripts in, traces out.
+//!
+//! A line of a script is a time in seconds, a verb and its arguments; see [`lab::Lab::act`].
+
+mod binding;
+mod lab;
+mod plugins;
+mod queue;
+mod scheduling;
+
+use lab::Lab;
+
+/// Runs a script and compares the trace.
+#[expect(clippy::needless_pass_by_value, reason = "reads better where it is called")]
+fn check(script: &str, expected: expect_test::Expect) {
+    let mut lab = Lab::default();
+    for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        lab.act(line);
+    }
+    expected.assert_eq(&lab.trace());
+}

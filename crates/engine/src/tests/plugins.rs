@@ -1,0 +1,213 @@
+//! Small plugins that do as the labels of a pod say.
+
+use std::time::Duration;
+
+use plimsoll_framework::prelude::*;
+use serde_json::json;
+
+/// Makes a plugin type without args.
+macro_rules! plugin {
+    ($name:ident) => {
+        pub(super) struct $name;
+        impl Plugin for $name {
+            const NAME: &'static str = stringify!($name);
+            type Args = NoArgs;
+            fn new(_: NoArgs, _: &FeatureGates) -> Self {
+                $name
+            }
+        }
+    };
+}
+
+plugin!(Sort);
+impl QueueSort for Sort {
+    fn key(&self, pod: &QueuedPod<'_>) -> SortKey {
+        SortKey(-i64::from(pod.pod.priority), pod.queued.millis())
+    }
+}
+
+plugin!(Gates);
+impl PreEnqueue for Gates {
+    type Pod = SchedulingGates;
+    type Cluster = ();
+    fn pre_enqueue(&self, gates: &[Str], (): ()) -> Gate {
+        match gates {
+            [] => Gate::Open,
+            _ => Gate::Closed(Rejection::unresolvable("gated")),
+        }
+    }
+}
+
+plugin!(Cpu);
+impl Filter for Cpu {
+    type Pod = Requests;
+    type Node = (Allocatable, Requested);
+    fn filter(&self, pod: &Resources, (has, used): (&Allocatable, &Requested)) -> Verdict {
+        if pod.milli_cpu <= has.0.milli_cpu - used.0.milli_cpu {
+            Verdict::Pass
+        } else {
+            Verdict::unschedulable("Insufficient cpu")
+        }
+    }
+}
+
+plugin!(Zone);
+impl Filter for Zone {
+    type Pod = Labels;
+    type Node = Labels;
+    fn filter(&self, pod: &Labels, node: &Labels) -> Verdict {
+        if pod.get("zone").is_none_or(|zone| node.get("zone") == Some(zone)) {
+            Verdict::Pass
+        } else {
+            Verdict::unresolvable("wrong zone")
+        }
+    }
+}
+
+plugin!(Broken);
+impl Filter for Broken {
+    type Pod = Labels;
+    type Node = ();
+    fn filter(&self, pod: &Labels, (): ()) -> Verdict {
+        match pod.get("broken") {
+            Some(_) => Verdict::Fail(Rejection::error("cannot judge")),
+            None => Verdict::Pass,
+        }
+    }
+}
+
+// Two reservations, to see the order in which they are given back.
+plugin!(HoldA);
+plugin!(HoldB);
+
+/// What reservations have been given back, for the pod to tell.
+macro_rules! hold {
+    ($name:ident) => {
+        impl Reserve for $name {
+            type Reservation = ();
+            fn reserve(&self, at: &Placement<'_>, _: &mut CycleState) -> Result<(), Rejection> {
+                match at.pod.labels.get("refuse").is_some_and(|by| by == Self::NAME) {
+                    true => Err(Rejection::unschedulable("reservation refused")),
+                    false => Ok(()),
+                }
+            }
+            fn unreserve(&self, (): (), _: &Placement<'_>, shared: &mut CycleState) {
+                let mut order = shared.read::<Vec<&'static str>>().cloned().unwrap_or_default();
+                // The reservation made last is given back first.
+                assert!(Self::NAME != "HoldA" || order.is_empty() || order == ["HoldB"]);
+                order.push(Self::NAME);
+                shared.write(order);
+            }
+        }
+    };
+}
+hold!(HoldA);
+hold!(HoldB);
+
+plugin!(Group);
+impl Permit for Group {
+    fn permit(
+        &self,
+        at: &Placement<'_>,
+        _: &mut CycleState,
+        waiting: &mut WaitingPods<'_>,
+    ) -> Permission {
+        match at.pod.labels.get("permit").map(Str::as_str) {
+            Some("deny") => Permission::Deny(Rejection::unschedulable("permit denied")),
+            Some("wait") => Permission::Wait(Duration::from_secs(20)),
+            Some("release") => {
+                let keys: Vec<_> = waiting.iter().map(|one| one.pod.key.clone()).collect();
+                for key in keys {
+                    waiting.allow(&key);
+                }
+                Permission::Approve
+            }
+            _ => Permission::Approve,
+        }
+    }
+}
+
+plugin!(Prepare);
+impl Reserve for Prepare {
+    type Reservation = ();
+    fn reserve(&self, _: &Placement<'_>, _: &mut CycleState) -> Result<(), Rejection> {
+        Ok(())
+    }
+}
+impl PreBind for Prepare {
+    fn writes(&self, (): &(), at: &Placement<'_>) -> Vec<Patch> {
+        match at.pod.labels.get("prepare") {
+            None => Vec::new(),
+            Some(_) => vec![Patch {
+                api_version: "v1".into(),
+                kind: "Pod".into(),
+                key: at.pod.key.clone(),
+                subresource: None,
+                merge: json!({"metadata": {"annotations": {"prepared": "yes"}}}),
+            }],
+        }
+    }
+    fn ready(&self, (): &(), at: &Placement<'_>) -> Readiness {
+        let Some(zone) = at.pod.labels.get("prepare") else { return Readiness::Ready };
+        // Ready once the namespace has the label.
+        match at.view.stores.namespaces.labels("default").get(zone) {
+            Some(value) if value == "never" => {
+                Readiness::Failed(Rejection::unschedulable("will never be ready"))
+            }
+            Some(_) => Readiness::Ready,
+            None if zone == "yes" => Readiness::Ready,
+            None => Readiness::Waiting,
+        }
+    }
+    fn timeout(&self) -> Duration {
+        Duration::from_secs(30)
+    }
+}
+
+plugin!(Elsewhere);
+impl Bind for Elsewhere {
+    fn bind(&self, at: &Placement<'_>) -> Option<Binding> {
+        at.pod.labels.get("bind").map(|node| Binding { node: node.clone() })
+    }
+}
+
+plugin!(Binder);
+impl Bind for Binder {
+    fn bind(&self, at: &Placement<'_>) -> Option<Binding> {
+        Some(Binding { node: at.node.clone() })
+    }
+}
+
+plugin!(Notes);
+impl PostBind for Notes {
+    fn post_bind(&self, at: &Placement<'_>, _: &mut CycleState) -> Vec<Patch> {
+        match at.pod.labels.get("note") {
+            None => Vec::new(),
+            Some(_) => vec![Patch {
+                api_version: "v1".into(),
+                kind: "Pod".into(),
+                key: at.pod.key.clone(),
+                subresource: None,
+                merge: json!({"metadata": {"annotations": {"note": "bound"}}}),
+            }],
+        }
+    }
+}
+
+/// All of them.
+pub(super) fn registry() -> Registry {
+    Registry::new([
+        Entry::of::<Sort>().queue_sort().done(),
+        Entry::of::<Gates>().pre_enqueue().done(),
+        Entry::of::<Cpu>().filter().done(),
+        Entry::of::<Zone>().filter().done(),
+        Entry::of::<Broken>().filter().done(),
+        Entry::of::<HoldA>().reserve().done(),
+        Entry::of::<HoldB>().reserve().done(),
+        Entry::of::<Group>().permit().done(),
+        Entry::of::<Prepare>().pre_bind().done(),
+        Entry::of::<Elsewhere>().bind().done(),
+        Entry::of::<Binder>().bind().done(),
+        Entry::of::<Notes>().post_bind().done(),
+    ])
+}

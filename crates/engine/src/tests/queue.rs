@@ -1,0 +1,219 @@
+//! The scheduling queue.
+
+use expect_test::expect;
+
+use super::check;
+
+#[test]
+fn pods_go_by_priority_and_then_by_arrival() {
+    check(
+        "0 pod low
+         0 pod first prio=1
+         0 pod second prio=1
+         1 node a cpu=9",
+        expect![[r#"
+              0 low #1 !! no nodes available to schedule pods
+              0 first #1 !! no nodes available to schedule pods
+              0 second #1 !! no nodes available to schedule pods
+              1 first #2 -> a
+              1 bind first to a
+              1 second #2 -> a
+              1 bind second to a
+              1 low #2 -> a
+              1 bind low to a
+        "#]],
+    );
+}
+
+#[test]
+fn a_gated_pod_is_not_tried_until_its_last_gate_is_gone() {
+    check(
+        "0 node a cpu=9
+         0 pod p gate=x
+         5 node b cpu=9
+         9 pod p",
+        expect![[r#"
+              9 p #1 -> a
+              9 bind p to a
+        "#]],
+    );
+}
+
+#[test]
+fn a_pod_that_failed_sleeps_through_changes_that_cannot_help() {
+    check(
+        "0 node a cpu=1
+         0 pod p cpu=2
+         20 node b cpu=1
+         40 node c cpu=1 zone=x
+         60 node a cpu=1 zone=y",
+        expect![[r#"
+              0 p #1 !! 0/1 nodes are available: 1 Insufficient cpu.
+        "#]],
+    );
+}
+
+#[test]
+fn a_change_of_taints_wakes_whoever_waits_for_nodes() {
+    check(
+        "0 node a cpu=1
+         0 pod p cpu=2
+         20 node a cpu=1 taint=yes",
+        expect![[r#"
+              0 p #1 !! 0/1 nodes are available: 1 Insufficient cpu.
+             20 p #2 !! 0/1 nodes are available: 1 Insufficient cpu.
+        "#]],
+    );
+}
+
+#[test]
+fn a_node_that_fits_wakes_a_pod() {
+    check(
+        "0 node a cpu=1
+         0 pod p cpu=2
+         20 node b cpu=2",
+        expect![[r#"
+              0 p #1 !! 0/1 nodes are available: 1 Insufficient cpu.
+             20 p #2 -> b
+             20 bind p to b
+        "#]],
+    );
+}
+
+#[test]
+fn a_pod_that_goes_makes_room_for_another() {
+    check(
+        "0 node a cpu=2
+         0 pod p cpu=2
+         0 pod q cpu=2
+         20 delete pod p",
+        expect![[r#"
+              0 p #1 -> a
+              0 bind p to a
+              0 q #1 !! 0/1 nodes are available: 1 Insufficient cpu.
+             20 q #2 -> a
+             20 bind q to a
+        "#]],
+    );
+}
+
+#[test]
+fn lower_priority_pods_on_a_node_do_not_keep_a_pod_asleep() {
+    // Preemption could clear the node, so the change is worth an attempt although the pod does not fit.
+    check(
+        "0 node a cpu=2
+         0 pod small cpu=2
+         1 pod large cpu=4 prio=5
+         20 node a cpu=4
+         40 pod other cpu=2 on=a prio=9
+         60 delete pod other",
+        expect![[r#"
+              0 small #1 -> a
+              0 bind small to a
+              1 large #1 !! 0/1 nodes are available: 1 Insufficient cpu.
+             20 large #2 !! 0/1 nodes are available: 1 Insufficient cpu.
+             60 large #3 !! 0/1 nodes are available: 1 Insufficient cpu.
+        "#]],
+    );
+}
+
+#[test]
+fn without_a_node_the_first_one_wakes_every_pod() {
+    check(
+        "0 pod p cpu=1
+         0 pod q cpu=9
+         7 node a cpu=1",
+        expect![[r#"
+              0 p #1 !! no nodes available to schedule pods
+              0 q #1 !! no nodes available to schedule pods
+              7 p #2 -> a
+              7 bind p to a
+              7 q #2 !! 0/1 nodes are available: 1 Insufficient cpu.
+        "#]],
+    );
+}
+
+#[test]
+fn an_error_is_tried_again_after_a_backoff_that_doubles_up_to_ten_seconds() {
+    check(
+        "0 node a cpu=9
+         0 pod p broken=yes
+         40 wait",
+        expect![[r#"
+              0 p #1 error: running "Broken" filter plugin: cannot judge
+              1 p #2 error: running "Broken" filter plugin: cannot judge
+              3 p #3 error: running "Broken" filter plugin: cannot judge
+              7 p #4 error: running "Broken" filter plugin: cannot judge
+             15 p #5 error: running "Broken" filter plugin: cannot judge
+             25 p #6 error: running "Broken" filter plugin: cannot judge
+             35 p #7 error: running "Broken" filter plugin: cannot judge
+        "#]],
+    );
+}
+
+#[test]
+fn a_pod_is_tried_again_after_five_minutes_whatever_happens() {
+    check(
+        "0 node a cpu=1
+         0 pod p cpu=2
+         400 wait",
+        expect![[r#"
+              0 p #1 !! 0/1 nodes are available: 1 Insufficient cpu.
+            330 p #2 !! 0/1 nodes are available: 1 Insufficient cpu.
+        "#]],
+    );
+}
+
+#[test]
+fn a_pod_in_backoff_is_tried_early_when_nothing_else_is_ready() {
+    check(
+        "0 node a cpu=1
+         0 pod p cpu=2
+         0 node b cpu=2",
+        expect![[r#"
+              0 p #1 !! 0/1 nodes are available: 1 Insufficient cpu.
+              0 p #2 -> b
+              0 bind p to b
+        "#]],
+    );
+}
+
+#[test]
+fn a_pod_that_is_changed_so_that_it_may_fit_is_tried_again() {
+    check(
+        "0 node a cpu=1 zone=x
+         0 pod p cpu=1 zone=y
+         20 pod p cpu=1 zone=x",
+        expect![[r#"
+              0 p #1 !! 0/1 nodes are available: 1 wrong zone.
+             20 p #2 -> a
+             20 bind p to a
+        "#]],
+    );
+}
+
+#[test]
+fn a_pod_that_is_deleted_is_never_tried_again() {
+    check(
+        "0 node a cpu=1
+         0 pod p cpu=2
+         5 delete pod p
+         9 node b cpu=9",
+        expect![[r#"
+              0 p #1 !! 0/1 nodes are available: 1 Insufficient cpu.
+        "#]],
+    );
+}
+
+#[test]
+fn a_pod_of_another_scheduler_is_left_alone_but_takes_its_room() {
+    check(
+        "0 node a cpu=2
+         0 pod theirs cpu=1 for=other
+         1 pod theirs cpu=1 for=other on=a
+         2 pod p cpu=2",
+        expect![[r#"
+              2 p #1 !! 0/1 nodes are available: 1 Insufficient cpu.
+        "#]],
+    );
+}
