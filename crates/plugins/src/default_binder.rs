@@ -1,0 +1,42 @@
+//! DefaultBinder: binds pods.
+
+use plimsoll_framework::prelude::*;
+
+/// Binds every pod to the node that was chosen for it, by the API server's `pods/binding`.
+///
+/// It stands last: an earlier Bind plugin may take pods of its own.
+#[derive(Clone, Copy, Debug)]
+pub struct DefaultBinder;
+
+impl Plugin for DefaultBinder {
+    const NAME: &'static str = "DefaultBinder";
+    type Args = NoArgs;
+    fn new(_: NoArgs, _: &FeatureGates) -> Self {
+        DefaultBinder
+    }
+}
+
+impl Bind for DefaultBinder {
+    fn bind(&self, at: &Placement<'_>) -> Option<Binding> {
+        Some(Binding { node: at.node.clone() })
+    }
+}
+
+/// Registration.
+pub fn entry() -> Entry {
+    Entry::of::<DefaultBinder>().bind().done()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pod_is_bound_to_the_node_that_was_chosen() {
+        let (pod, node) = (PodInfo::new(Pod::default()), Str::from("n1"));
+        let (nodes, stores) = (Columns::default(), Stores::default());
+        let view = View { nodes: &nodes, stores: &stores };
+        let binding = DefaultBinder.bind(&Placement { pod: &pod, node: &node, row: None, view });
+        assert_eq!(binding, Some(Binding { node: "n1".into() }));
+    }
+}

@@ -1,0 +1,125 @@
+//! DynamicResources: devices that pods claim.
+
+use plimsoll_framework::prelude::*;
+use serde::Deserialize;
+
+const UNSUPPORTED: &str = "resource claims are not supported yet";
+const NOTHING_TO_DEALLOCATE: &str = "no new claims to deallocate";
+
+/// Rejects pods with resource claims for all nodes, and says nothing about other pods.
+///
+/// Claims are not allocated yet, and a pod that is placed without its devices could not start.
+///
+/// ```yaml
+/// spec:
+///   resourceClaims: [{name: gpu, resourceClaimName: a100}]
+/// ```
+///
+/// In kube-scheduler the plugin allocates claims. For a pod without claims both are the same: no
+/// node is rejected, each gets the score 0, and nothing can be deallocated to make room.
+#[derive(Clone, Debug)]
+pub struct DynamicResources;
+
+/// The args that kube-scheduler takes. They bound the allocation of claims, and nothing reads them
+/// yet.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
+pub struct DynamicResourcesArgs {
+    /// How long the filter may take for one node, as Go writes durations; `0s` for ever.
+    pub filter_timeout: Option<String>,
+    /// How long PreBind waits for the conditions of a device, as Go writes durations.
+    pub binding_timeout: Option<String>,
+}
+
+impl Plugin for DynamicResources {
+    const NAME: &'static str = "DynamicResources";
+    type Args = DynamicResourcesArgs;
+    fn new(_: DynamicResourcesArgs, _: &FeatureGates) -> Self {
+        DynamicResources
+    }
+}
+
+impl Filter for DynamicResources {
+    type Pod = ResourceClaims;
+    type Node = ();
+    fn applies(&self, claims: &[Str]) -> bool {
+        !claims.is_empty()
+    }
+    fn candidates(&self, claims: &[Str]) -> Result<Candidates, Rejection> {
+        Err(unsupported(claims))
+    }
+    fn filter(&self, claims: &[Str], (): ()) -> Verdict {
+        Verdict::Fail(unsupported(claims))
+    }
+}
+
+#[cold]
+fn unsupported(claims: &[Str]) -> Rejection {
+    Rejection::unresolvable(format!("{UNSUPPORTED}: {}", claims.join(", ")))
+}
+
+impl PostFilter for DynamicResources {
+    fn post_filter(&self, _: &PodInfo, _: &[NodeRejection], _: &WhatIf<'_>) -> PostFilterAnswer {
+        PostFilterAnswer::Unschedulable(NOTHING_TO_DEALLOCATE.into())
+    }
+}
+
+impl Score for DynamicResources {
+    type Pod = ();
+    type Node = ();
+    fn score(&self, (): (), (): ()) -> i64 {
+        0
+    }
+}
+
+/// Registration.
+pub fn entry() -> Entry {
+    Entry::of::<DynamicResources>()
+        .at(Point::PreEnqueue)
+        .at(Point::PreFilter)
+        .filter()
+        .post_filter()
+        .score()
+        .at(Point::Reserve)
+        .at(Point::PreBind)
+        .done()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pod_with_claims_is_rejected_for_all_nodes_and_its_claims_are_named() {
+        let claims = ["gpu".into(), "nic".into()];
+        assert!(Filter::applies(&DynamicResources, &claims));
+        let why = DynamicResources.candidates(&claims).expect_err("claims are not supported");
+        assert_eq!(why.code, Code::UnschedulableAndUnresolvable);
+        assert_eq!(why.to_string(), "resource claims are not supported yet: gpu, nic");
+        assert_eq!(DynamicResources.filter(&claims, ()), Verdict::Fail(why));
+    }
+
+    #[test]
+    fn a_pod_without_claims_gets_the_score_zero_on_every_node() {
+        assert!(!Filter::applies(&DynamicResources, &[]));
+        assert_eq!(DynamicResources.score((), ()), 0);
+    }
+
+    #[test]
+    fn there_is_never_a_claim_to_deallocate() {
+        let (pod, nodes, stores) =
+            (PodInfo::new(Pod::default()), Columns::default(), Stores::default());
+        let what_if = WhatIf::new(&pod, &[], View { nodes: &nodes, stores: &stores });
+        assert_eq!(
+            DynamicResources.post_filter(&pod, &[], &what_if),
+            PostFilterAnswer::Unschedulable("no new claims to deallocate".into())
+        );
+    }
+
+    #[test]
+    fn the_args_of_kube_scheduler_are_taken() {
+        let args = r#"{"filterTimeout": "10s", "bindingTimeout": "10m0s"}"#;
+        let args = args.parse().expect("this is JSON");
+        assert!(entry().make(Some(&args), &FeatureGates::default()).is_ok());
+    }
+}

@@ -1,0 +1,164 @@
+//! ImageLocality: nodes that hold a pod's images already.
+
+use plimsoll_framework::prelude::*;
+
+const MIB: i64 = 1024 * 1024;
+
+/// Below this many bytes an image is fetched so fast that it says nothing.
+const MIN_THRESHOLD: i64 = 23 * MIB;
+
+/// The bytes for each container from which on more makes no difference.
+const MAX_THRESHOLD_PER_CONTAINER: i64 = 1000 * MIB;
+
+/// Prefers nodes that hold large images of the pod.
+///
+/// A pod starts sooner where nothing has to be fetched. An image counts with its size in bytes
+/// times the share of nodes that hold it, so that not all pods of one image crowd on the one node
+/// that was first. The score is 0 up to 23 MiB and 100 from 1000 MiB for each container on. With an
+/// image of 500 MiB on every other node, a pod of one container gives those nodes 23 and the others
+/// 0.
+///
+/// In kube-scheduler the share is that of the moment at which the node last changed; here it is
+/// that of the moment.
+#[derive(Clone, Copy, Debug)]
+pub struct ImageLocality;
+
+/// What the images of a pod count for on a node that holds them.
+#[derive(Clone, Debug)]
+pub struct Worth {
+    /// Bytes times share, for each image that any node holds, with repetitions.
+    images: Vec<(Str, i64)>,
+    /// The worth that gives the highest score.
+    most: i64,
+}
+
+impl Plugin for ImageLocality {
+    const NAME: &'static str = "ImageLocality";
+    type Args = NoArgs;
+    fn new(_: NoArgs, _: &FeatureGates) -> Self {
+        ImageLocality
+    }
+}
+
+impl PreScore for ImageLocality {
+    type Pod = PodImages;
+    type Node = NodeImages;
+    type Cluster = (Images, Nodes<()>);
+    type State = Worth;
+
+    fn pre_score(
+        &self,
+        wanted: &PodImages,
+        _: Feasible<'_, NodeImages>,
+        (held, nodes): Ref<'_, Self::Cluster>,
+    ) -> Option<Worth> {
+        let worth = |name: &Str| {
+            let (size, holders) = held.get(name)?;
+            Some((name.clone(), scaled(size, holders, nodes.len())))
+        };
+        let containers = i64::try_from(wanted.containers).expect("a pod has few containers");
+        Some(Worth {
+            images: wanted.names.iter().filter_map(worth).collect(),
+            most: MAX_THRESHOLD_PER_CONTAINER * containers,
+        })
+    }
+
+    fn score(&self, worth: &Worth, _: Row, images: &[NodeImage]) -> i64 {
+        let holds = |name: &Str| images.iter().any(|image| image.names.contains(name));
+        let held = worth.images.iter().filter(|(name, _)| holds(name));
+        // As in Go, sizes that no disk has wrap around instead of stopping the scheduler.
+        within_thresholds(held.fold(0, |sum, (_, size)| sum.wrapping_add(*size)), worth.most)
+    }
+}
+
+/// The bytes that an image counts for. As in image_locality.go, scaledImageScore, in floating
+/// point, with what is behind the point cut off.
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    reason = "the very rounding is what must be equal"
+)]
+fn scaled(size: i64, holders: usize, nodes: usize) -> i64 {
+    let share = holders as f64 / nodes as f64;
+    (size as f64 * share) as i64
+}
+
+/// From 0 at the lower threshold to 100 at `most`. As in image_locality.go, calculatePriority, also
+/// where a pod has no container and `most` is the smaller of both.
+fn within_thresholds(sum: i64, most: i64) -> i64 {
+    let bounded = if sum < MIN_THRESHOLD { MIN_THRESHOLD } else { sum.min(most) };
+    MAX_NODE_SCORE * (bounded - MIN_THRESHOLD) / (most - MIN_THRESHOLD)
+}
+
+/// Registration.
+pub fn entry() -> Entry {
+    Entry::of::<ImageLocality>().pre_score().not_at(Point::PreScore).done()
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_api::Node;
+
+    use super::*;
+
+    /// The scores of nodes that hold these images, each with its size in MiB, for a pod with as
+    /// many containers as it wants images.
+    fn scores(wanted: &[&str], nodes: &[&[(&str, i64)]]) -> Vec<i64> {
+        let names = wanted.iter().map(|&name| name.into()).collect();
+        let images = PodImages { names, containers: wanted.len() };
+        let pod = PodInfo::new(Pod { images, ..Pod::default() });
+        let (mut columns, mut stores) = (Columns::default(), Stores::default());
+        for (i, images) in nodes.iter().enumerate() {
+            let image = |&(name, size): &(&str, i64)| NodeImage {
+                names: vec![Str::from("other"), name.into()],
+                size: size * MIB,
+            };
+            let images = images.iter().map(image).collect();
+            let node = Node { name: format!("n{i}").into(), images, ..Node::default() };
+            stores.images.set(None, Some(&node));
+            columns.add(node);
+        }
+        let view = View { nodes: &columns, stores: &stores };
+        let rows: Vec<Row> = columns.rows().collect();
+        let points = entry().make(None, &FeatureGates::default()).expect("there are no args");
+        let point = points.score.expect("the plugin scores");
+        let scored = point.score(&pod, &mut CycleState::new(), &view, &rows);
+        scored.expect("no pod is skipped").into_iter().map(|one| one.score).collect()
+    }
+
+    #[test]
+    fn a_node_that_holds_more_of_the_images_scores_higher() {
+        let nodes: [&[_]; 3] = [&[("a:1", 900), ("b:1", 600)], &[("a:1", 900)], &[]];
+        assert_eq!(scores(&["a:1", "b:1"], &nodes), [39, 29, 0]);
+    }
+
+    #[test]
+    fn an_image_counts_by_the_share_of_nodes_that_hold_it() {
+        assert_eq!(scores(&["a:1"], &[&[("a:1", 500)], &[]]), [23, 0]);
+        assert_eq!(scores(&["a:1"], &[&[("a:1", 500)], &[("a:1", 500)]]), [48, 48]);
+    }
+
+    #[test]
+    fn small_images_say_nothing_and_huge_ones_no_more_than_large_ones() {
+        assert_eq!(scores(&["a:1"], &[&[("a:1", 23)]]), [0]);
+        assert_eq!(scores(&["a:1"], &[&[("a:1", 4000)]]), [100]);
+    }
+
+    #[test]
+    fn containers_with_the_same_image_count_it_each() {
+        let nodes: [&[_]; 1] = [&[("a:1", 500)]];
+        assert_eq!(scores(&["a:1", "a:1"], &nodes), [49]);
+        assert_eq!(scores(&["a:1", "b:1"], &nodes), [24]);
+    }
+
+    #[test]
+    fn the_size_of_an_image_is_what_the_first_node_said() {
+        let nodes: [&[_]; 2] = [&[("a:1", 500)], &[("a:1", 900)]];
+        assert_eq!(scores(&["a:1"], &nodes), [48, 48]);
+    }
+
+    #[test]
+    fn a_pod_that_wants_images_no_node_holds_scores_all_nodes_zero() {
+        assert_eq!(scores(&["a:1"], &[&[("b:1", 500)], &[]]), [0, 0]);
+    }
+}

@@ -1,0 +1,91 @@
+//! How many pods meet one rule in each domain of one topology key.
+
+use std::sync::Arc;
+
+use plimsoll_framework::prelude::*;
+
+/// What it means for a domain that a pod in it meets the rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rule {
+    /// It meets the required affinity terms of the pod: the domain is open.
+    Affinity,
+    /// A required anti-affinity term of the pod speaks of it: the domain is closed.
+    AntiAffinity,
+    /// A required anti-affinity term of it speaks of the pod: the domain is closed.
+    ExistingAntiAffinity,
+}
+
+/// The counts of one rule for one topology key.
+#[derive(Clone, Debug)]
+pub(super) struct Tally {
+    pub(super) rule: Rule,
+    pub(super) key: Str,
+    /// The values of `key`, sorted. Shared, since what-ifs copy the counts and never the values.
+    values: Arc<Vec<Str>>,
+    /// How many pods meet the rule, by value; never negative.
+    counts: Vec<i32>,
+}
+
+/// What counting a pod did to its domain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Counted {
+    /// The domain was open or closed before and is still.
+    Same,
+    /// The domain opened or closed.
+    Turned {
+        /// Its number.
+        domain: usize,
+    },
+    /// The domain was not known, and the numbers of others may have changed.
+    NewDomain,
+}
+
+impl Tally {
+    /// No pod in any of the domains that `nodes` make.
+    pub(super) fn new<'a>(
+        (rule, key): (Rule, &Str),
+        nodes: impl Iterator<Item = &'a Labels>,
+    ) -> Self {
+        let mut values: Vec<&Str> = nodes.filter_map(|labels| labels.get(key)).collect();
+        // Stable sorts are fast on what is sorted already, as hostnames in the order of rows often are.
+        values.sort();
+        values.dedup();
+        let values: Vec<Str> = values.into_iter().cloned().collect();
+        let counts = vec![0; values.len()];
+        Tally { rule, key: key.clone(), values: Arc::new(values), counts }
+    }
+
+    /// Counts one pod, or `by` = -1 discounts it, in the domain of `value`.
+    pub(super) fn add(&mut self, value: &Str, by: i32) -> Counted {
+        let at = match self.values.binary_search(value) {
+            Ok(at) => at,
+            Err(at) => {
+                Arc::make_mut(&mut self.values).insert(at, value.clone());
+                self.counts.insert(at, by);
+                return Counted::NewDomain;
+            }
+        };
+        let count = &mut self.counts[at];
+        let before = *count;
+        *count += by;
+        let turned = (0 < before) != (0 < *count);
+        if turned { Counted::Turned { domain: at + 1 } } else { Counted::Same }
+    }
+
+    /// The number of the domain of a node with these labels: 0 if it is in none, then the values in
+    /// their order, and at last one for all values that are not known.
+    pub(super) fn domain(&self, node: &Labels) -> usize {
+        let Some(value) = node.get(&self.key) else { return 0 };
+        1 + self.values.binary_search(value).unwrap_or(self.values.len())
+    }
+
+    /// Whether a pod in domain `domain` meets the rule.
+    pub(super) fn is_met_in(&self, domain: usize) -> bool {
+        domain.checked_sub(1).and_then(|at| self.counts.get(at)).is_some_and(|count| 0 < *count)
+    }
+
+    /// Whether a pod in any domain meets the rule.
+    pub(super) fn is_met(&self) -> bool {
+        self.counts.iter().any(|count| 0 < *count)
+    }
+}

@@ -1,0 +1,438 @@
+use std::collections::BTreeMap;
+
+use plimsoll_framework::prelude::*;
+use plimsoll_testkit::{Cluster, Scenario, expect, random_scenarios};
+
+use super::super::filter::Counts;
+use super::super::{InterPodAffinity, InterPodAffinityArgs};
+use super::{check, entry, parsed};
+
+#[test]
+fn affinity_needs_a_pod_that_the_term_speaks_of_in_the_domain() {
+    check(
+        "
+        node a zone=z1
+        node b zone=z2
+        pod db app=db tier=back on a
+        pod in wants:zone:app=db
+        pod not-in wants:zone:app!=web
+        pod exists wants:zone:app
+        pod absent wants:zone:!gen
+        pod all wants:zone:app=db,tier=back,!gen
+        pod not-all wants:zone:app=db,tier=front
+        pod everything wants:zone:*
+        ",
+        &expect![[r"
+            in a Success
+            in b UnschedulableAndUnresolvable: node(s) didn't match pod affinity rules
+            in skips score
+            not-in a Success
+            not-in b UnschedulableAndUnresolvable: node(s) didn't match pod affinity rules
+            not-in skips score
+            exists a Success
+            exists b UnschedulableAndUnresolvable: node(s) didn't match pod affinity rules
+            exists skips score
+            absent a Success
+            absent b UnschedulableAndUnresolvable: node(s) didn't match pod affinity rules
+            absent skips score
+            all a Success
+            all b UnschedulableAndUnresolvable: node(s) didn't match pod affinity rules
+            all skips score
+            not-all a UnschedulableAndUnresolvable: node(s) didn't match pod affinity rules
+            not-all b UnschedulableAndUnresolvable: node(s) didn't match pod affinity rules
+            everything a Success
+            everything b UnschedulableAndUnresolvable: node(s) didn't match pod affinity rules
+            everything skips score
+        "]],
+    );
+}
+
+#[test]
+fn terms_speak_of_pods_in_their_namespaces_only() {
+    check(
+        "
+        namespace team-a team=a
+        namespace team-b team=b
+        node a zone=z1
+        node b zone=z2
+        pod team-a/db app=db on a
+        pod own wants:zone:app=db
+        pod named wants:zone:app=db@team-a
+        pod selected wants:zone:app=db@team=a
+        pod not-selected wants:zone:app=db@team=b
+        pod all wants:zone:app=db@*
+        pod team-a/neighbour wants:zone:app=db
+        ",
+        &expect![[r"
+            own a UnschedulableAndUnresolvable: node(s) didn't match pod affinity rules
+            own b UnschedulableAndUnresolvable: node(s) didn't match pod affinity rules
+            named a Success
+            named b UnschedulableAndUnresolvable: node(s) didn't match pod affinity rules
+            named skips score
+            selected a Success
+            selected b UnschedulableAndUnresolvable: node(s) didn't match pod affinity rules
+            selected skips score
+            not-selected a UnschedulableAndUnresolvable: node(s) didn't match pod affinity rules
+            not-selected b UnschedulableAndUnresolvable: node(s) didn't match pod affinity rules
+            all a Success
+            all b UnschedulableAndUnresolvable: node(s) didn't match pod affinity rules
+            all skips score
+            team-a/neighbour a Success
+            team-a/neighbour b UnschedulableAndUnresolvable: node(s) didn't match pod affinity rules
+            team-a/neighbour skips score
+        "]],
+    );
+}
+
+#[test]
+fn one_pod_must_meet_all_affinity_terms() {
+    check(
+        "
+        node a zone=z1 rack=r1
+        node b zone=z1 rack=r2
+        node c zone=z2 rack=r2
+        node d zone=z1
+        pod db app=db on a
+        pod back tier=back on a
+        pod both app=db tier=back on b
+        pod p wants:zone:app=db wants:rack:tier=back
+        ",
+        &expect![[r"
+            p a UnschedulableAndUnresolvable: node(s) didn't match pod affinity rules
+            p b Success
+            p c UnschedulableAndUnresolvable: node(s) didn't match pod affinity rules
+            p d UnschedulableAndUnresolvable: node(s) didn't match pod affinity rules
+            p skips score
+        "]],
+    );
+}
+
+#[test]
+fn the_first_pod_of_its_kind_needs_no_other() {
+    check(
+        "
+        node a zone=z1 rack=r1
+        node b zone=z2
+        pod first app=db wants:zone:app=db
+        pod stranger app=web wants:zone:app=db
+        pod both app=db wants:zone:app=db wants:rack:app
+        pod one-of-two app=db wants:zone:app=db wants:rack:tier
+        ",
+        &expect![[r"
+            first a Success
+            first b Success
+            first skips score
+            stranger a UnschedulableAndUnresolvable: node(s) didn't match pod affinity rules
+            stranger b UnschedulableAndUnresolvable: node(s) didn't match pod affinity rules
+            both a Success
+            both b UnschedulableAndUnresolvable: node(s) didn't match pod affinity rules
+            both skips score
+            one-of-two a UnschedulableAndUnresolvable: node(s) didn't match pod affinity rules
+            one-of-two b UnschedulableAndUnresolvable: node(s) didn't match pod affinity rules
+        "]],
+    );
+}
+
+#[test]
+fn a_second_pod_of_its_kind_goes_to_the_first() {
+    check(
+        "
+        node a zone=z1
+        node b zone=z2
+        node c
+        pod first app=db on a
+        pod second app=db wants:zone:app=db
+        ",
+        &expect![[r"
+            second a Success
+            second b UnschedulableAndUnresolvable: node(s) didn't match pod affinity rules
+            second c UnschedulableAndUnresolvable: node(s) didn't match pod affinity rules
+            second skips score
+        "]],
+    );
+}
+
+#[test]
+fn a_pod_in_no_domain_leaves_the_next_one_the_first() {
+    check(
+        "
+        node a
+        node b zone=z2
+        pod first app=db on a
+        pod second app=db wants:zone:app=db
+        ",
+        &expect![[r"
+            second a UnschedulableAndUnresolvable: node(s) didn't match pod affinity rules
+            second b Success
+            second skips score
+        "]],
+    );
+}
+
+#[test]
+fn anti_affinity_closes_the_domain_of_any_pod_that_any_term_speaks_of() {
+    check(
+        "
+        node a zone=z1
+        node b zone=z1
+        node c zone=z2 rack=r2
+        node d
+        pod db app=db on a
+        pod web app=web on c
+        pod p shuns:zone:app=db
+        pod q shuns:zone:app=db shuns:rack:app=web
+        pod r shuns:zone:app=cache
+        ",
+        &expect![[r"
+            p a Unschedulable: node(s) didn't match pod anti-affinity rules
+            p b Unschedulable: node(s) didn't match pod anti-affinity rules
+            p c Success
+            p d Success
+            p skips score
+            q a Unschedulable: node(s) didn't match pod anti-affinity rules
+            q b Unschedulable: node(s) didn't match pod anti-affinity rules
+            q c Unschedulable: node(s) didn't match pod anti-affinity rules
+            q d Success
+            q skips score
+            r a Success
+            r b Success
+            r c Success
+            r d Success
+            r skips score
+        "]],
+    );
+}
+
+#[test]
+fn anti_affinity_of_a_pod_closes_its_domain_to_all_that_it_speaks_of() {
+    check(
+        "
+        namespace team-a team=a
+        node a zone=z1 rack=r1
+        node b zone=z1
+        node c zone=z2 rack=r1
+        node d
+        pod db app=db shuns:zone:app=web shuns:rack:app=web@team=a on a
+        pod web app=web
+        pod db-2 app=db
+        pod team-a/web app=web
+        ",
+        &expect![[r"
+            web a Unschedulable: node(s) didn't satisfy existing pods anti-affinity rules
+            web b Unschedulable: node(s) didn't satisfy existing pods anti-affinity rules
+            web c Success
+            web d Success
+            web skips score
+            db-2 a Success
+            db-2 b Success
+            db-2 c Success
+            db-2 d Success
+            db-2 skips score
+            team-a/web a Unschedulable: node(s) didn't satisfy existing pods anti-affinity rules
+            team-a/web b Success
+            team-a/web c Unschedulable: node(s) didn't satisfy existing pods anti-affinity rules
+            team-a/web d Success
+            team-a/web skips score
+        "]],
+    );
+}
+
+#[test]
+fn what_cannot_be_cured_by_evicting_pods_is_told_first() {
+    check(
+        "
+        node a zone=z1
+        node b zone=z2
+        node c zone=z3
+        pod db app=db on a
+        pod web app=web on a
+        pod web-2 app=web shuns:zone:app=p on b
+        pod cache app=cache shuns:zone:app=p on c
+        pod p app=p wants:zone:app=db shuns:zone:app=web
+        pod q app=p wants:zone:app shuns:zone:app=web
+        ",
+        &expect![[r"
+            p a Unschedulable: node(s) didn't match pod anti-affinity rules
+            p b UnschedulableAndUnresolvable: node(s) didn't match pod affinity rules
+            p c UnschedulableAndUnresolvable: node(s) didn't match pod affinity rules
+            q a Unschedulable: node(s) didn't match pod anti-affinity rules
+            q b Unschedulable: node(s) didn't match pod anti-affinity rules
+            q c Unschedulable: node(s) didn't satisfy existing pods anti-affinity rules
+        "]],
+    );
+}
+
+/// What a filter that knew the cluster says of node `a` after pods came and went.
+fn what_if(scenario: &str, without: &[&str], with: &[&str]) -> String {
+    let scenario = parsed(scenario);
+    let cluster = Cluster::of(&scenario);
+    let points = entry().make(None, &FeatureGates::default()).expect("the defaults are right");
+    let filter = points.filter.expect("the plugin is a filter");
+    let pod = scenario.pending.last().expect("a pod is judged");
+    let prepared = filter.prepare(pod, &mut CycleState::default(), &cluster.view());
+    let filters = [prepared];
+    let what_if = WhatIf::new(pod, &filters, cluster.view());
+    let without: Vec<PodKey> = without.iter().map(|name| PodKey::new("default", *name)).collect();
+    let with = with.iter().map(|name| scenario.pending.iter().find(|pod| pod.key.name == *name));
+    let with: Vec<PodInfo> = with.map(|pod| pod.expect("it is pending").clone()).collect();
+    match what_if.judge(cluster.row("a").expect("there is a node a"), &without, &with) {
+        Verdict::Pass => "Success".to_owned(),
+        Verdict::Fail(rejection) => rejection.to_string(),
+    }
+}
+
+#[test]
+fn without_the_pods_that_stand_in_its_way_a_pod_would_run() {
+    let scenario = "
+        node a zone=z1
+        node b zone=z2
+        pod db app=db on a
+        pod hermit shuns:zone:app on a
+        pod p app=p shuns:zone:app=db";
+    assert_eq!(what_if(scenario, &[], &[]), "node(s) didn't match pod anti-affinity rules");
+    let existing = "node(s) didn't satisfy existing pods anti-affinity rules";
+    assert_eq!(what_if(scenario, &["db"], &[]), existing);
+    assert_eq!(what_if(scenario, &["db", "hermit"], &[]), "Success");
+}
+
+#[test]
+fn without_the_others_of_its_kind_a_pod_would_be_the_first() {
+    let scenario = "
+        node a zone=z1
+        node b zone=z2
+        pod db app=db on a
+        pod p app=db wants:zone:app=db shuns:zone:app=db";
+    assert_eq!(what_if(scenario, &[], &[]), "node(s) didn't match pod anti-affinity rules");
+    assert_eq!(what_if(scenario, &["db"], &[]), "Success");
+}
+
+#[test]
+fn a_pod_that_comes_in_a_what_if_counts_only_for_a_pod_of_whom_rules_speak() {
+    let scenario = "
+        node a zone=z1 rack=r1
+        node b zone=z2
+        pod hermit shuns:rack:app
+        pod p app=p shuns:zone:app=db";
+    let existing = "node(s) didn't satisfy existing pods anti-affinity rules";
+    assert_eq!(what_if(scenario, &[], &["hermit"]), existing);
+    let free = "
+        node a zone=z1 rack=r1
+        node b zone=z2
+        pod hermit shuns:rack:app
+        pod p app=p";
+    assert_eq!(what_if(free, &[], &["hermit"]), "Success");
+}
+
+fn plugin() -> InterPodAffinity {
+    InterPodAffinity::new(InterPodAffinityArgs::default(), &FeatureGates::default())
+}
+
+fn counts(plugin: &InterPodAffinity, pod: &PodInfo, cluster: &Cluster) -> Counts {
+    type Everything = <InterPodAffinity as CellFilter>::Cluster;
+    let part = (&pod.affinity, &pod.key.namespace, &pod.labels);
+    match plugin.pre_filter(part, Everything::of(&cluster.view())) {
+        Ok(Some(counts)) => counts,
+        _ => panic!("the plugin looks at every pod"),
+    }
+}
+
+/// All cells of all nodes, and whether they pass.
+fn judged(plugin: &InterPodAffinity, counts: &Counts, cluster: &Cluster) -> BTreeMap<Cell, bool> {
+    let cells = cluster.nodes.rows().flat_map(|row| plugin.cells(counts, labels(cluster, row)));
+    cells.map(|cell| (cell, plugin.filter(counts, cell).passes())).collect()
+}
+
+fn labels(cluster: &Cluster, row: Row) -> &Labels {
+    &cluster.nodes.node(row).labels
+}
+
+#[test]
+fn an_update_names_every_cell_that_it_changes() {
+    let plugin = plugin();
+    let mut named = 0;
+    for text in random_scenarios(0..200) {
+        let scenario = Scenario::parse(&text).expect("the scenario is right");
+        let mut cluster = Cluster::of(&scenario);
+        let mut counts = counts(&plugin, &scenario.pending[0], &cluster);
+        for gone in &scenario.placed {
+            let before = judged(&plugin, &counts, &cluster);
+            let node = gone.node_name.as_ref().expect("a placed pod names its node");
+            let row = cluster.row(node).expect("the cluster is the scenario's");
+            cluster.nodes.displace(row, &gone.key);
+            let update =
+                plugin.update(&mut counts, PodChange::Removed(gone), labels(&cluster, row));
+            let after = judged(&plugin, &counts, &cluster);
+            let (cells, terms) = match update {
+                Update::Same => Default::default(),
+                Update::Cells(cells, terms) => (cells, terms),
+                Update::All | Update::Rebuild => break,
+            };
+            named += cells.len();
+            for (cell, passes) in after {
+                let told = cells.contains(&cell) || terms.contains(&cell.term);
+                assert!(
+                    told || before.get(&cell) == Some(&passes),
+                    "{cell:?} without {}\n{text}",
+                    gone.key
+                );
+            }
+        }
+    }
+    assert!(0 < named, "some cells turn");
+}
+
+#[test]
+fn a_state_is_made_anew_when_rules_begin_or_cease_to_speak_of_the_pod() {
+    let scenario = parsed(
+        "
+        node a zone=z1
+        pod hermit shuns:zone:app on a
+        pod other app=db on a
+        pod p app=p
+        pod q
+        ",
+    );
+    let plugin = plugin();
+    let [hermit, other] = &scenario.placed[..] else { panic!("there are two") };
+    let [spoken_of, free] = &scenario.pending[..] else { panic!("there are two") };
+    let after = |pod: &PodInfo, cluster: &Cluster, change: PodChange<'_>| {
+        let mut counts = counts(&plugin, pod, cluster);
+        plugin.update(&mut counts, change, labels(cluster, Row::from_index(0)))
+    };
+    let full = Cluster::of(&scenario);
+    assert_eq!(after(spoken_of, &full, PodChange::Removed(hermit)), Update::Rebuild);
+    assert_eq!(after(spoken_of, &full, PodChange::Removed(other)), Update::Same);
+    assert_eq!(after(free, &full, PodChange::Removed(hermit)), Update::Same);
+    let empty = Cluster::of(&Scenario { placed: Vec::new(), ..scenario.clone() });
+    assert_eq!(after(spoken_of, &empty, PodChange::Added(hermit)), Update::Rebuild);
+    assert_eq!(after(spoken_of, &empty, PodChange::Added(other)), Update::Same);
+    assert_eq!(after(free, &empty, PodChange::Added(hermit)), Update::Same);
+}
+
+#[test]
+fn a_state_is_made_anew_for_a_domain_that_it_does_not_know() {
+    let scenario = parsed(
+        "
+        node a zone=z1
+        node b zone=z2
+        node c zone=z1 rack=r1
+        pod hermit shuns:zone:app on a
+        pod recluse shuns:rack:app on c
+        pod p app=p
+        ",
+    );
+    let [hermit, recluse] = &scenario.placed[..] else { panic!("there are two") };
+    let before = Scenario { placed: vec![hermit.clone()], ..scenario.clone() };
+    let cluster = Cluster::of(&before);
+    let plugin = plugin();
+    let known = counts(&plugin, &scenario.pending[0], &cluster);
+    let after = |pod: &PodInfo, node: &Labels| {
+        plugin.update(&mut known.clone(), PodChange::Added(pod), node)
+    };
+    let [z2, rack] = [1, 2].map(|row| labels(&cluster, Row::from_index(row)));
+    let turned = Update::Cells(smallvec![Cell::new(0, 2)], smallvec![]);
+    assert_eq!(after(hermit, z2), turned);
+    assert_eq!(after(recluse, rack), Update::Rebuild);
+    let z3: Labels = [("zone", "z3")].into_iter().collect();
+    assert_eq!(after(hermit, &z3), Update::Rebuild);
+}

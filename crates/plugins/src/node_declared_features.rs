@@ -1,0 +1,140 @@
+//! NodeDeclaredFeatures: features that a pod needs of its node.
+
+use plimsoll_framework::events::Object;
+use plimsoll_framework::prelude::*;
+
+use crate::node_change::NodeChange;
+
+const MISSING: &str = "node(s) didn't match Pod's required features";
+
+/// The feature gate without which the plugin does nothing.
+pub const GATE: &str = "NodeDeclaredFeatures";
+
+/// Rejects nodes that do not declare every feature that the pod's spec needs.
+///
+/// A kubelet that is older than the control plane may not know what a pod asks for, and would fail
+/// it or do something else.
+///
+/// ```yaml
+/// kind: Node
+/// status: {declaredFeatures: [GuaranteedQoSPodCPUResize]}
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct NodeDeclaredFeatures {
+    enabled: bool,
+}
+
+impl Plugin for NodeDeclaredFeatures {
+    const NAME: &'static str = "NodeDeclaredFeatures";
+    type Args = NoArgs;
+    fn new(_: NoArgs, gates: &FeatureGates) -> Self {
+        NodeDeclaredFeatures { enabled: gates.enabled(GATE, true) }
+    }
+}
+
+impl Filter for NodeDeclaredFeatures {
+    type Pod = RequiredFeatures;
+    type Node = DeclaredFeatures;
+    fn applies(&self, required: &[Str]) -> bool {
+        self.enabled && !required.is_empty()
+    }
+    fn filter(&self, required: &[Str], declared: &[Str]) -> Verdict {
+        // What a node declares is sorted.
+        if required.iter().all(|feature| declared.binary_search(feature).is_ok()) {
+            Verdict::Pass
+        } else {
+            Verdict::unresolvable(MISSING)
+        }
+    }
+}
+
+/// As in nodedeclaredfeatures.go, the functions isSchedulableAfter…: any change of what a node
+/// declares or of what the pod needs.
+impl Requeue for NodeDeclaredFeatures {
+    fn events(&self) -> Vec<ClusterEvent> {
+        if !self.enabled {
+            return Vec::new();
+        }
+        let node = Action::ADD | Action::UPDATE_NODE_DECLARED_FEATURE;
+        vec![
+            ClusterEvent::new(Resource::Node, node),
+            ClusterEvent::new(Resource::Pod, Action::UPDATE),
+        ]
+    }
+    fn hint(&self, pod: &PodInfo, change: &Change<'_>) -> Hint {
+        let changed = match change.object {
+            Object::Itself { before } => before.required_features != pod.required_features,
+            Object::Assigned { .. } => false,
+            Object::Node { .. } | Object::Other => NodeChange::of(change).is_none_or(|node| {
+                node.before.is_none_or(|old| old.declared_features != node.after.declared_features)
+            }),
+        };
+        if changed { Hint::Queue } else { Hint::Skip }
+    }
+}
+
+/// Registration.
+pub fn entry() -> Entry {
+    Entry::of::<NodeDeclaredFeatures>().filter().at(Point::PreFilter).requeue().done()
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_api::Node;
+
+    use super::*;
+    use crate::node_change::tests::{hint_after_node, hint_after_pod};
+
+    const ON: NodeDeclaredFeatures = NodeDeclaredFeatures { enabled: true };
+
+    fn features(names: &[&str]) -> Vec<Str> {
+        names.iter().map(|&name| name.into()).collect()
+    }
+
+    fn node(declared: &[&str]) -> Node {
+        Node { declared_features: features(declared), ..Node::default() }
+    }
+
+    #[test]
+    fn a_node_must_declare_every_feature_that_is_needed() {
+        let needed = features(&["A", "C"]);
+        assert!(ON.applies(&needed));
+        assert!(ON.filter(&needed, &features(&["A", "B", "C"])).passes());
+        assert_eq!(
+            ON.filter(&needed, &features(&["A", "B"])),
+            Verdict::unresolvable("node(s) didn't match Pod's required features")
+        );
+        assert!(!ON.filter(&needed, &[]).passes());
+    }
+
+    #[test]
+    fn a_pod_that_needs_nothing_may_run_on_any_node() {
+        assert!(!ON.applies(&[]));
+    }
+
+    #[test]
+    fn without_its_gate_the_plugin_does_nothing() {
+        let off = FeatureGates::default().with("NodeDeclaredFeatures", false);
+        let plugin = NodeDeclaredFeatures::new(NoArgs {}, &off);
+        assert!(!plugin.applies(&features(&["A"])));
+        assert_eq!(plugin.events(), []);
+    }
+
+    #[test]
+    fn a_change_of_what_a_node_declares_is_worth_another_attempt() {
+        let pod = PodInfo::new(Pod { required_features: features(&["A"]), ..Pod::default() });
+        let hint = |before: Option<&Node>, after| hint_after_node(&ON, &pod, before, after);
+        assert_eq!(hint(None, node(&[])), Hint::Queue);
+        assert_eq!(hint(Some(&node(&[])), node(&["A"])), Hint::Queue);
+        assert_eq!(hint(Some(&node(&["A"])), node(&["A"])), Hint::Skip);
+    }
+
+    #[test]
+    fn a_change_of_what_the_pod_needs_is_worth_another_attempt() {
+        let before = PodInfo::new(Pod { required_features: features(&["A"]), ..Pod::default() });
+        let itself = Object::Itself { before: &before };
+        let after = PodInfo::new(Pod::default());
+        assert_eq!(hint_after_pod(&ON, &after, itself), Hint::Queue);
+        assert_eq!(hint_after_pod(&ON, &before, itself), Hint::Skip);
+    }
+}

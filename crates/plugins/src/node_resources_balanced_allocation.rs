@@ -1,0 +1,191 @@
+//! NodeResourcesBalancedAllocation: prefers nodes that a pod makes more evenly used.
+
+use plimsoll_framework::prelude::*;
+use serde::Deserialize;
+
+use crate::resource_allocation::{Amounts, Counted, ResourceSpec, Usage, default_resources};
+
+/// Prefers nodes whose resources the pod makes more evenly used than they were.
+///
+/// A node that has memory left but no CPU is of no use to the next pod. Evenness is 100 minus the
+/// standard deviation of the used shares in percent. The score is 75 if the pod leaves it as it
+/// was, up to 100 if it makes the node more even, and down to 50 if it makes it less so.
+///
+/// Example: of an empty node with 4 CPUs and 10 GB, a pod with 3 CPUs and 5 GB uses 75 and 50
+/// percent. The evenness falls from 100 to 87, and the score is 50 + (50 + 87 - 100) / 2 = 68.
+///
+/// A pod that asks for none of the resources changes no evenness, and gets no scores.
+#[derive(Debug)]
+pub struct NodeResourcesBalancedAllocation {
+    resources: Vec<Counted>,
+}
+
+/// The args of [`NodeResourcesBalancedAllocation`].
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
+pub struct NodeResourcesBalancedAllocationArgs {
+    /// The resources to be kept even; CPU and memory if not given. Weights are 1 and do not count.
+    pub resources: Vec<ResourceSpec>,
+}
+
+impl Default for NodeResourcesBalancedAllocationArgs {
+    fn default() -> Self {
+        NodeResourcesBalancedAllocationArgs { resources: default_resources() }
+    }
+}
+
+/// The plugin, where it stands.
+pub fn entry() -> Entry {
+    Entry::of::<NodeResourcesBalancedAllocation>().score().at(Point::PreScore).done()
+}
+
+impl Plugin for NodeResourcesBalancedAllocation {
+    const NAME: &'static str = "NodeResourcesBalancedAllocation";
+    type Args = NodeResourcesBalancedAllocationArgs;
+
+    fn new(args: Self::Args, _: &FeatureGates) -> Self {
+        let resources = args.resources.into_iter().map(Counted::from).collect();
+        NodeResourcesBalancedAllocation { resources }
+    }
+}
+
+impl Score for NodeResourcesBalancedAllocation {
+    type Pod = BalanceRequests;
+    type Node = (Allocatable, Requested);
+
+    fn applies(&self, requests: &Resources) -> bool {
+        let asked = Amounts::exact(requests);
+        self.resources.iter().any(|resource| asked.of(resource) != 0)
+    }
+
+    fn score(&self, requests: &Resources, node: (&Allocatable, &Requested)) -> i64 {
+        let (Allocatable(allocatable), Requested(requested)) = node;
+        let (node, pod) = (Amounts::exact(requested), Amounts::exact(requests));
+        let usage = |resource| Usage::of(resource, allocatable, node, pod);
+        let usages: Usages = self.resources.iter().filter_map(usage).collect();
+        let without = evenness(&usages, |usage| usage.without);
+        let with = evenness(&usages, |usage| usage.with);
+        // As in balanced_allocation.go, balancedResourceScorer.
+        MAX_NODE_SCORE / 2 + (MAX_NODE_SCORE / 2 + with - without) / 2
+    }
+}
+
+type Usages = SmallVec<[Usage; 4]>;
+
+/// 100 minus the standard deviation of the used shares in percent, cut off to a whole number.
+///
+/// The order of the operations is that of balanced_allocation.go, balancedResourceScore: another
+/// one can end below a whole number where that one ends on it.
+#[expect(clippy::cast_possible_truncation, reason = "it is a whole number from 50 to 100")]
+fn evenness(usages: &Usages, used: impl Fn(&Usage) -> i64) -> i64 {
+    let share = |usage| (float(used(usage)) / float(usage.allocatable)).min(1.0);
+    let shares: SmallVec<[f64; 4]> = usages.iter().map(share).collect();
+    let deviation = match shares[..] {
+        [] | [_] => 0.0,
+        [a, b] => ((a - b) / 2.0).abs(),
+        _ => standard_deviation(&shares),
+    };
+    ((1.0 - deviation) * float(MAX_NODE_SCORE)) as i64
+}
+
+#[expect(clippy::cast_precision_loss, reason = "there are few resources")]
+fn standard_deviation(shares: &[f64]) -> f64 {
+    let count = shares.len() as f64;
+    let mean = shares.iter().fold(0.0, |sum, share| sum + share) / count;
+    let squares = shares.iter().fold(0.0, |sum, share| sum + (share - mean) * (share - mean));
+    (squares / count).sqrt()
+}
+
+#[expect(clippy::cast_precision_loss, reason = "as in Go, amounts beyond 2^53 are rounded")]
+fn float(amount: i64) -> f64 {
+    amount as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resources(milli_cpu: i64, memory: i64, gpus: i64) -> Resources {
+        let scalar = (gpus != 0).then(|| (Str::const_new("nvidia.com/gpu"), gpus));
+        Resources {
+            milli_cpu,
+            memory,
+            scalar: scalar.into_iter().collect(),
+            ..Resources::default()
+        }
+    }
+
+    fn plugin(names: &[&'static str]) -> NodeResourcesBalancedAllocation {
+        let spec = |&name| ResourceSpec { name: Str::const_new(name), weight: 1 };
+        let args =
+            NodeResourcesBalancedAllocationArgs { resources: names.iter().map(spec).collect() };
+        NodeResourcesBalancedAllocation::new(args, &FeatureGates::default())
+    }
+
+    const CPU_AND_MEMORY: &[&str] = &["cpu", "memory"];
+    const ALL: &[&str] = &["cpu", "memory", "nvidia.com/gpu"];
+
+    fn score(names: &[&'static str], node: Resources, taken: Resources, pod: &Resources) -> i64 {
+        plugin(names).score(pod, (&Allocatable(node), &Requested(taken)))
+    }
+
+    #[test]
+    fn it_stands_at_pre_score_and_score() {
+        assert_eq!(*entry().points(), [Point::PreScore, Point::Score].into());
+    }
+
+    #[test]
+    fn an_empty_node_that_the_pod_fills_evenly_beats_one_that_it_fills_unevenly() {
+        let pod = resources(3000, 5000, 0);
+        let empty = Resources::default;
+        assert_eq!(score(CPU_AND_MEMORY, resources(4000, 10_000, 0), empty(), &pod), 68);
+        assert_eq!(score(CPU_AND_MEMORY, resources(6000, 10_000, 0), empty(), &pod), 75);
+    }
+
+    #[test]
+    fn a_pod_that_evens_a_node_out_gives_it_more_than_75() {
+        let node = || resources(10_000, 20_000, 0);
+        let pod = resources(0, 12_000, 0);
+        // From 60 and 0 percent to 60 and 60: the evenness rises from 70 to 100.
+        assert_eq!(score(CPU_AND_MEMORY, node(), resources(6000, 0, 0), &pod), 90);
+        // From 0 and 0 to 0 and 60.
+        assert_eq!(score(CPU_AND_MEMORY, node(), Resources::default(), &pod), 60);
+    }
+
+    #[test]
+    fn a_node_counts_as_no_more_than_full() {
+        let pod = resources(9000, 0, 0);
+        assert_eq!(
+            score(CPU_AND_MEMORY, resources(3000, 10_000, 0), Resources::default(), &pod),
+            50
+        );
+    }
+
+    #[test]
+    fn three_resources_are_as_even_as_their_standard_deviation_is_small() {
+        let taken = || resources(3000, 5000, 3);
+        // From 85.7, 12.5 and 37.5 percent to 85.7, 12.5 and 50: the evenness rises from 69 to 70.
+        let node = || resources(3500, 40_000, 8);
+        assert_eq!(score(ALL, node(), taken(), &resources(0, 0, 1)), 75);
+        // From 85.7, 12.5 and 0 percent to 85.7, 12.5 and 50: it rises from 62 to 70.
+        assert_eq!(score(ALL, node(), resources(3000, 5000, 0), &resources(0, 0, 4)), 79);
+    }
+
+    #[test]
+    fn an_extended_resource_counts_only_if_the_pod_asks_for_it_and_the_node_has_it() {
+        let pod = resources(3000, 5000, 0);
+        let of = |node, taken| score(ALL, node, taken, &pod);
+        let expected = of(resources(3500, 40_000, 0), Resources::default());
+        assert_eq!(of(resources(3500, 40_000, 8), resources(0, 0, 4)), expected);
+        let asks = resources(3000, 5000, 1);
+        let without = score(ALL, resources(3500, 40_000, 0), Resources::default(), &asks);
+        assert_eq!(without, expected);
+    }
+
+    #[test]
+    fn a_pod_that_asks_for_none_of_the_resources_is_skipped() {
+        assert!(!plugin(CPU_AND_MEMORY).applies(&resources(0, 0, 1)));
+        assert!(plugin(CPU_AND_MEMORY).applies(&resources(1, 0, 0)));
+        assert!(plugin(ALL).applies(&resources(0, 0, 1)));
+    }
+}

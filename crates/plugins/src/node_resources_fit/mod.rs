@@ -1,0 +1,283 @@
+//! NodeResourcesFit: a pod goes only where there is room for what it asks for.
+
+mod requeue;
+mod strategy;
+
+use std::collections::BTreeSet;
+
+use plimsoll_api::resources::{CPU, EPHEMERAL_STORAGE, MEMORY, is_extended_resource_name};
+use plimsoll_framework::prelude::*;
+use serde::Deserialize;
+
+use crate::resource_allocation::Amounts;
+
+pub use strategy::ScoringStrategy;
+
+const TOO_MANY_PODS: &str = "Too many pods";
+
+/// Rejects nodes that have too little left of what the pod asks for, or no place for one more pod;
+/// prefers emptier nodes, or fuller ones, as the scoring strategy says.
+///
+/// What pods ask for is a promise: a node whose pods are promised more than it has would starve
+/// some of them. What pods really use plays no part.
+///
+/// Example: a node with 4 CPUs, on which pods ask for 3, rejects a pod that asks for 2 with
+/// `Insufficient cpu`. If the pod asked for 5, the rejection would be unresolvable, since the pod
+/// would not fit if the node were empty.
+///
+/// Differences from kube-scheduler: when a node comes or changes, resources that args ignore are
+/// ignored too in deciding which pods to try again (kube-scheduler lets a pod sleep that asks for
+/// an ignored resource). Extended resources are not served by dynamic resource allocation.
+#[derive(Debug)]
+pub struct NodeResourcesFit {
+    args: NodeResourcesFitArgs,
+}
+
+/// The args of [`NodeResourcesFit`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
+pub struct NodeResourcesFitArgs {
+    /// Extended resources that the filter does not look at.
+    pub ignored_resources: BTreeSet<String>,
+    /// The filter looks at no extended resource with one of these prefixes: `example.com` stands
+    /// for `example.com/a` and `example.com/b`.
+    pub ignored_resource_groups: BTreeSet<String>,
+    /// How nodes are scored; by default emptier nodes are preferred, by CPU and memory.
+    pub scoring_strategy: ScoringStrategy,
+}
+
+/// The plugin, where it stands.
+pub fn entry() -> Entry {
+    Entry::of::<NodeResourcesFit>()
+        .filter()
+        .at(Point::PreFilter)
+        .score()
+        .at(Point::PreScore)
+        .requeue()
+        .done()
+}
+
+impl Plugin for NodeResourcesFit {
+    const NAME: &'static str = "NodeResourcesFit";
+    type Args = NodeResourcesFitArgs;
+
+    fn new(args: NodeResourcesFitArgs, _: &FeatureGates) -> Self {
+        NodeResourcesFit { args }
+    }
+}
+
+impl Filter for NodeResourcesFit {
+    type Pod = Requests;
+    type Node = (Allocatable, Requested, Pods);
+
+    fn filter(
+        &self,
+        requests: &Resources,
+        (Allocatable(allocatable), Requested(requested), pods): (&Allocatable, &Requested, &PodSet),
+    ) -> Verdict {
+        let room = Room { allocatable, requested, pods: pods.len() };
+        self.lacks(requests, &room).map_or(Verdict::Pass, Verdict::Fail)
+    }
+}
+
+impl Score for NodeResourcesFit {
+    type Pod = (RoomRequests, NonZeroRequests);
+    type Node = (Allocatable, Requested, NonZeroRequested);
+
+    fn score(
+        &self,
+        (requests, non_zero_requests): (&Resources, &NonZero),
+        node: (&Allocatable, &Requested, &NonZeroRequested),
+    ) -> i64 {
+        let (Allocatable(allocatable), Requested(requested), NonZeroRequested(non_zero)) = node;
+        let node = Amounts::non_zero(*non_zero, requested);
+        let pod = Amounts::non_zero(*non_zero_requests, requests);
+        self.args.scoring_strategy.score(allocatable, node, pod)
+    }
+}
+
+/// What a node has, and what is taken of it.
+struct Room<'a> {
+    allocatable: &'a Resources,
+    requested: &'a Resources,
+    pods: usize,
+}
+
+impl NodeResourcesFit {
+    /// What the node has too little of: all of it, not just the first. It is unresolvable if the
+    /// empty node, too, would have too little of something.
+    ///
+    /// As in fit.go, `fitsRequest`: what is asked for in an amount of 0 always suffices, even on a
+    /// node that is promised out beyond what it has.
+    fn lacks(&self, requests: &Resources, room: &Room<'_>) -> Option<Rejection> {
+        let Room { allocatable, requested, pods } = *room;
+        let mut rejection = Rejection { code: Code::Unschedulable, reasons: SmallVec::new() };
+        if i64::try_from(pods).is_ok_and(|pods| allocatable.pods <= pods) {
+            rejection.reasons.push(TOO_MANY_PODS.into());
+        }
+        let mut check = |name: &str, asked: i64, all: i64, taken: i64| {
+            if asked > 0 && asked > all.wrapping_sub(taken) {
+                rejection.reasons.push(Reason::Insufficient(name.into()));
+                if asked > all {
+                    rejection.code = Code::UnschedulableAndUnresolvable;
+                }
+            }
+        };
+        check(CPU, requests.milli_cpu, allocatable.milli_cpu, requested.milli_cpu);
+        check(MEMORY, requests.memory, allocatable.memory, requested.memory);
+        let disk = |amounts: &Resources| amounts.ephemeral_storage;
+        check(EPHEMERAL_STORAGE, disk(requests), disk(allocatable), disk(requested));
+        for (name, &asked) in &requests.scalar {
+            if !self.ignores(name) {
+                check(name, asked, allocatable.get(name), requested.get(name));
+            }
+        }
+        (!rejection.reasons.is_empty()).then_some(rejection)
+    }
+
+    /// Whether args say that the filter does not look at the resource `name`. Resources of
+    /// Kubernetes itself, such as huge pages, cannot be ignored.
+    fn ignores(&self, name: &str) -> bool {
+        let args = &self.args;
+        if args.ignored_resources.is_empty() && args.ignored_resource_groups.is_empty() {
+            return false;
+        }
+        let group = name.split_once('/').map_or(name, |(group, _)| group);
+        is_extended_resource_name(name)
+            && (args.ignored_resources.contains(name)
+                || args.ignored_resource_groups.contains(group))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `cpu memory ephemeral-storage`, then scalar resources.
+    fn amounts(own: [i64; 3], scalar: &[(&'static str, i64)]) -> Resources {
+        let [milli_cpu, memory, ephemeral_storage] = own;
+        let scalar = scalar.iter().map(|&(name, amount)| (Str::const_new(name), amount)).collect();
+        Resources { milli_cpu, memory, ephemeral_storage, scalar, pods: 32 }
+    }
+
+    fn node() -> Resources {
+        amounts([10, 20, 20], &[("example.com/a", 5), ("hugepages-2Mi", 5)])
+    }
+
+    fn plugin(ignored_resources: &[&str], ignored_groups: &[&str]) -> NodeResourcesFit {
+        let set = |names: &[&str]| names.iter().copied().map(String::from).collect();
+        let args = NodeResourcesFitArgs {
+            ignored_resources: set(ignored_resources),
+            ignored_resource_groups: set(ignored_groups),
+            ..NodeResourcesFitArgs::default()
+        };
+        NodeResourcesFit::new(args, &FeatureGates::default())
+    }
+
+    /// What [`node`] lacks with `pods` pods on it that have taken `taken`: the code's initials, and
+    /// the reasons.
+    fn verdict_of(
+        plugin: &NodeResourcesFit,
+        pod: &Resources,
+        taken: &Resources,
+        pods: usize,
+    ) -> String {
+        let allocatable = &node();
+        match plugin.lacks(pod, &Room { allocatable, requested: taken, pods }) {
+            None => "fits".to_owned(),
+            Some(rejection) if rejection.code == Code::Unschedulable => format!("U: {rejection}"),
+            Some(rejection) => format!("UU: {rejection}"),
+        }
+    }
+
+    fn verdict(pod: &Resources, taken: &Resources) -> String {
+        verdict_of(&plugin(&[], &[]), pod, taken, 1)
+    }
+
+    #[test]
+    fn it_stands_at_the_points_of_the_upstream_plugin() {
+        let points = [Point::PreFilter, Point::Filter, Point::PreScore, Point::Score];
+        assert_eq!(*entry().points(), points.into());
+    }
+
+    #[test]
+    fn what_is_asked_must_be_left() {
+        let of = |pod, taken| verdict(&amounts(pod, &[]), &amounts(taken, &[]));
+        assert_eq!(of([1, 1, 0], [5, 5, 0]), "fits");
+        assert_eq!(of([5, 1, 0], [5, 19, 0]), "fits");
+        assert_eq!(of([2, 1, 0], [9, 5, 0]), "U: Insufficient cpu");
+        assert_eq!(of([1, 2, 0], [5, 19, 0]), "U: Insufficient memory");
+        assert_eq!(of([0, 0, 10], [2, 2, 11]), "U: Insufficient ephemeral-storage");
+        assert_eq!(of([0, 0, 10], [2, 2, 10]), "fits");
+    }
+
+    #[test]
+    fn all_shortages_are_told_and_one_that_an_empty_node_has_too_cannot_be_resolved() {
+        let of = |pod, taken| verdict(&amounts(pod, &[]), &amounts(taken, &[]));
+        let all = "Insufficient cpu, Insufficient memory, Insufficient ephemeral-storage";
+        assert_eq!(of([1, 1, 1], [10, 20, 20]), format!("U: {all}"));
+        assert_eq!(of([1, 1, 21], [10, 20, 20]), format!("UU: {all}"));
+        assert_eq!(of([0, 21, 0], [0, 0, 0]), "UU: Insufficient memory");
+        assert_eq!(of([0, 20, 0], [0, 1, 0]), "U: Insufficient memory");
+    }
+
+    #[test]
+    fn what_is_not_asked_for_may_be_overdrawn() {
+        let overdrawn = amounts([11, 21, 21], &[("example.com/a", 6)]);
+        assert_eq!(verdict(&Resources::default(), &overdrawn), "fits");
+        assert_eq!(verdict(&amounts([1, 0, 0], &[]), &overdrawn), "U: Insufficient cpu");
+        assert_eq!(verdict(&amounts([0, 0, 0], &[("example.com/a", 0)]), &overdrawn), "fits");
+    }
+
+    #[test]
+    fn a_full_node_takes_no_pod_whatever_it_asks_for() {
+        let of =
+            |pod| verdict_of(&plugin(&[], &[]), &amounts(pod, &[]), &amounts([9, 0, 0], &[]), 32);
+        assert_eq!(of([0, 0, 0]), "U: Too many pods");
+        assert_eq!(of([2, 0, 0]), "U: Too many pods, Insufficient cpu");
+        assert_eq!(of([11, 0, 0]), "UU: Too many pods, Insufficient cpu");
+    }
+
+    #[test]
+    fn extended_resources_and_huge_pages_must_be_left_too() {
+        let of = |name, asked, taken| {
+            verdict(&amounts([1, 1, 0], &[(name, asked)]), &amounts([0, 0, 0], &[(name, taken)]))
+        };
+        for name in ["example.com/a", "hugepages-2Mi"] {
+            assert_eq!(of(name, 3, 2), "fits");
+            assert_eq!(of(name, 4, 2), format!("U: Insufficient {name}"));
+            assert_eq!(of(name, 6, 0), format!("UU: Insufficient {name}"));
+        }
+        // The node has none at all of these.
+        for name in ["example.com/b", "kubernetes.io/something", "sub.kubernetes.io/something"] {
+            assert_eq!(of(name, 1, 0), format!("UU: Insufficient {name}"));
+        }
+    }
+
+    #[test]
+    fn args_can_ignore_extended_resources_but_no_others() {
+        let of = |plugin: &NodeResourcesFit, name| {
+            verdict_of(plugin, &amounts([0, 0, 0], &[(name, 9)]), &Resources::default(), 0)
+        };
+        let by_name = plugin(&["example.com/b", "hugepages-2Mi"], &[]);
+        assert_eq!(of(&by_name, "example.com/b"), "fits");
+        assert_eq!(of(&by_name, "example.com/c"), "UU: Insufficient example.com/c");
+        assert_eq!(of(&by_name, "hugepages-2Mi"), "UU: Insufficient hugepages-2Mi");
+        let by_group = plugin(&[], &["example.com", "kubernetes.io"]);
+        assert_eq!(of(&by_group, "example.com/b"), "fits");
+        assert_eq!(of(&by_group, "example.org/b"), "UU: Insufficient example.org/b");
+        assert_eq!(of(&by_group, "kubernetes.io/b"), "UU: Insufficient kubernetes.io/b");
+    }
+
+    #[test]
+    fn pods_count_in_scores_as_what_they_ask_for_but_at_least_the_default() {
+        let plugin = plugin(&[], &[]);
+        let allocatable = Allocatable(amounts([1000, 1000, 0], &[]));
+        let requested = Requested(amounts([0, 0, 0], &[]));
+        let taken = NonZeroRequested(NonZero { milli_cpu: 200, memory: 400 });
+        let pod = NonZero { milli_cpu: 100, memory: 200 };
+        let score = plugin.score((&Resources::default(), &pod), (&allocatable, &requested, &taken));
+        // 70 percent of the CPU and 40 percent of the memory are free.
+        assert_eq!(score, 55);
+    }
+}

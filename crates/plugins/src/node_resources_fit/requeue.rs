@@ -1,0 +1,166 @@
+//! When a pod for which there was no room is worth another attempt.
+
+use plimsoll_api::resources::{CPU, EPHEMERAL_STORAGE, MEMORY};
+use plimsoll_framework::events::Object;
+use plimsoll_framework::prelude::*;
+
+use super::{NodeResourcesFit, Room};
+
+/// As in fit.go, `isSchedulableAfterPodEvent` and `isSchedulableAfterNodeChange`, which wake more
+/// pods than the filter would when it is asked about the changed node: a pod that leaves always may
+/// have made room, and the other pods of a node that comes or grows may leave or be evicted.
+impl Requeue for NodeResourcesFit {
+    fn events(&self) -> Vec<ClusterEvent> {
+        vec![
+            ClusterEvent::new(Resource::Pod, Action::DELETE | Action::UPDATE_POD_SCALE_DOWN),
+            ClusterEvent::new(Resource::Node, Action::ADD | Action::UPDATE_NODE_ALLOCATABLE),
+        ]
+    }
+
+    fn hint(&self, pod: &PodInfo, change: &Change<'_>) -> Hint {
+        let worth_it = match change.object {
+            Object::Assigned { before: Some(before), after: Some(after), .. } => {
+                let gave_back = |name| after.requests.get(name) < before.requests.get(name);
+                asked_for(&pod.asks.fit).any(gave_back)
+            }
+            Object::Assigned { before: None, .. } | Object::Node { after: None, .. } => false,
+            Object::Node { before, after: Some(row) } => {
+                let before = before.map(|node| &node.allocatable);
+                self.may_fit(&pod.asks.fit, before, &change.view.nodes.node(row).allocatable)
+            }
+            Object::Assigned { after: None, .. } | Object::Itself { .. } | Object::Other => true,
+        };
+        if worth_it { Hint::Queue } else { Hint::Skip }
+    }
+}
+
+impl NodeResourcesFit {
+    /// Whether what became of a node may help: if it were empty the pod would fit, and it has more
+    /// of something that the pod asks for, or places for more pods.
+    fn may_fit(&self, requests: &Resources, before: Option<&Resources>, after: &Resources) -> bool {
+        let empty = Room { allocatable: after, requested: &Resources::default(), pods: 0 };
+        if self.lacks(requests, &empty).is_some() {
+            return false;
+        }
+        before.is_none_or(|before| {
+            before.pods < after.pods
+                || asked_for(requests).any(|name| before.get(name) < after.get(name))
+        })
+    }
+}
+
+/// The names of the resources that a pod asks for.
+fn asked_for(requests: &Resources) -> impl Iterator<Item = &str> {
+    let scalar = requests.scalar.keys().map(Str::as_str);
+    [CPU, MEMORY, EPHEMERAL_STORAGE]
+        .into_iter()
+        .chain(scalar)
+        .filter(|name| requests.get(name) != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_api::Node;
+    use plimsoll_framework::columns::Columns;
+
+    use super::super::NodeResourcesFitArgs;
+    use super::*;
+
+    const GPU: &str = "example.com/gpu";
+
+    fn amounts(memory: i64, gpus: i64) -> Resources {
+        let scalar = [(Str::const_new(GPU), gpus)].into();
+        Resources { memory, scalar, ..Resources::default() }
+    }
+
+    fn pod(requests: Resources) -> PodInfo {
+        let asks = Asks { fit: requests.clone(), ..Asks::default() };
+        Pod { asks, requests, ..Pod::default() }.into()
+    }
+
+    fn node(memory: i64, gpus: i64, pods: i64) -> Node {
+        Node { allocatable: Resources { pods, ..amounts(memory, gpus) }, ..Node::default() }
+    }
+
+    fn hint(plugin: &NodeResourcesFit, pod: &PodInfo, nodes: &Columns, object: Object<'_>) -> Hint {
+        let event = ClusterEvent::new(Resource::Node, Action::empty());
+        let view = View { nodes, stores: &Stores::default() };
+        plugin.hint(pod, &Change { event, object, view })
+    }
+
+    fn plugin() -> NodeResourcesFit {
+        NodeResourcesFit::new(NodeResourcesFitArgs::default(), &FeatureGates::default())
+    }
+
+    fn on_node(pod: &PodInfo, before: Option<&Node>, after: Node) -> Hint {
+        on_node_of(&plugin(), pod, before, after)
+    }
+
+    fn on_node_of(
+        plugin: &NodeResourcesFit,
+        pod: &PodInfo,
+        before: Option<&Node>,
+        after: Node,
+    ) -> Hint {
+        let mut nodes = Columns::default();
+        let after = Some(nodes.add(after));
+        hint(plugin, pod, &nodes, Object::Node { before, after })
+    }
+
+    fn on_pod(waiting: &PodInfo, before: Option<&PodInfo>, after: Option<&PodInfo>) -> Hint {
+        let object = Object::Assigned { before, after, row: None };
+        hint(&plugin(), waiting, &Columns::default(), object)
+    }
+
+    #[test]
+    fn a_pod_that_leaves_may_always_have_made_room() {
+        let waiting = pod(amounts(1, 0));
+        assert_eq!(on_pod(&waiting, Some(&pod(amounts(0, 1))), None), Hint::Queue);
+        assert_eq!(on_pod(&waiting, None, Some(&pod(amounts(0, 1)))), Hint::Skip);
+    }
+
+    #[test]
+    fn a_pod_that_asks_for_less_helps_if_it_is_less_of_what_the_waiting_pod_asks_for() {
+        let shrinks = |waiting: Resources| {
+            let (before, after) = (pod(amounts(2, 2)), pod(amounts(1, 2)));
+            on_pod(&pod(waiting), Some(&before), Some(&after))
+        };
+        assert_eq!(shrinks(amounts(1, 0)), Hint::Queue);
+        assert_eq!(shrinks(amounts(0, 1)), Hint::Skip);
+        let before = &pod(amounts(9, 9));
+        let itself =
+            hint(&plugin(), &pod(amounts(1, 0)), &Columns::default(), Object::Itself { before });
+        assert_eq!(itself, Hint::Queue);
+    }
+
+    #[test]
+    fn a_new_node_helps_if_the_pod_would_fit_were_it_empty() {
+        let waiting = pod(amounts(2, 1));
+        assert_eq!(on_node(&waiting, None, node(4, 2, 9)), Hint::Queue);
+        assert_eq!(on_node(&waiting, None, node(1, 2, 9)), Hint::Skip);
+        assert_eq!(on_node(&waiting, None, node(4, 0, 9)), Hint::Skip);
+        assert_eq!(on_node(&waiting, None, node(4, 2, 0)), Hint::Skip);
+    }
+
+    #[test]
+    fn a_changed_node_helps_if_it_also_has_more_of_what_the_pod_asks_for() {
+        let waiting = pod(amounts(2, 1));
+        let from = |before: Node, after| on_node(&waiting, Some(&before), after);
+        assert_eq!(from(node(2, 1, 9), node(2, 2, 9)), Hint::Queue);
+        assert_eq!(from(node(1, 2, 9), node(4, 2, 9)), Hint::Queue);
+        assert_eq!(from(node(2, 2, 9), node(2, 1, 9)), Hint::Skip);
+        assert_eq!(from(node(4, 2, 9), node(1, 3, 9)), Hint::Skip);
+        assert_eq!(from(node(4, 2, 9), node(4, 2, 10)), Hint::Queue);
+        let only_memory = pod(amounts(2, 0));
+        assert_eq!(on_node(&only_memory, Some(&node(2, 1, 9)), node(2, 2, 9)), Hint::Skip);
+    }
+
+    #[test]
+    fn a_new_node_without_an_ignored_resource_helps() {
+        let ignored_resources = [GPU.to_owned()].into();
+        let args = NodeResourcesFitArgs { ignored_resources, ..NodeResourcesFitArgs::default() };
+        let plugin = NodeResourcesFit::new(args, &FeatureGates::default());
+        let waiting = pod(amounts(2, 1));
+        assert_eq!(on_node_of(&plugin, &waiting, None, node(4, 0, 9)), Hint::Queue);
+    }
+}

@@ -1,0 +1,243 @@
+//! Scoring strategies: whether pods go to emptier or to fuller nodes.
+
+use plimsoll_framework::prelude::Resources;
+use serde::Deserialize;
+
+use crate::resource_allocation::{Amounts, Counted, ResourceSpec, Usage, default_resources};
+use crate::shape::Shape;
+
+const SHAPE_MISSING: &str =
+    "requestedToCapacityRatio: must be specified when type is RequestedToCapacityRatio";
+const SHAPE_UNUSED: &str =
+    "requestedToCapacityRatio: must be nil when type is not RequestedToCapacityRatio";
+
+/// How NodeResourcesFit scores a node, and by which resources.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "RawStrategy")]
+pub struct ScoringStrategy {
+    kind: Kind,
+    resources: Vec<Counted>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Kind {
+    LeastAllocated,
+    MostAllocated,
+    RequestedToCapacityRatio(Shape),
+}
+
+impl Default for ScoringStrategy {
+    fn default() -> Self {
+        ScoringStrategy { kind: Kind::LeastAllocated, resources: counted(default_resources()) }
+    }
+}
+
+impl ScoringStrategy {
+    /// The score of a node with `pod` on it, 0 to 100: the mean over the resources by weight.
+    ///
+    /// As in least_allocated.go, most_allocated.go and requested_to_capacity_ratio.go: the first
+    /// two cut the mean off to a whole number, the last one rounds it half up.
+    pub(super) fn score(
+        &self,
+        allocatable: &Resources,
+        node: Amounts<'_>,
+        pod: Amounts<'_>,
+    ) -> i64 {
+        let (mut sum, mut weights) = (0, 0);
+        for resource in &self.resources {
+            let usage = Usage::of(resource, allocatable, node, pod);
+            if let Some(score) = usage.and_then(|usage| self.kind.score(usage)) {
+                sum += score * resource.weight;
+                weights += resource.weight;
+            }
+        }
+        match self.kind {
+            _ if weights == 0 => 0,
+            Kind::LeastAllocated | Kind::MostAllocated => sum / weights,
+            Kind::RequestedToCapacityRatio(_) => (2 * sum + weights) / (2 * weights),
+        }
+    }
+}
+
+impl Kind {
+    /// The score for one resource. `None` if it does not count: with a shape, a score of 0 does
+    /// not.
+    fn score(&self, usage: Usage) -> Option<i64> {
+        match self {
+            Kind::LeastAllocated => Some(usage.free_share()),
+            Kind::MostAllocated => Some(usage.used_share()),
+            Kind::RequestedToCapacityRatio(shape) => {
+                Some(shape.score(usage.used_share())).filter(|&score| score > 0)
+            }
+        }
+    }
+}
+
+/// A strategy as it stands in args.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct RawStrategy {
+    r#type: RawKind,
+    #[serde(default = "default_resources")]
+    resources: Vec<ResourceSpec>,
+    #[serde(default)]
+    requested_to_capacity_ratio: Option<RequestedToCapacityRatioParam>,
+}
+
+#[derive(Deserialize)]
+enum RawKind {
+    LeastAllocated,
+    MostAllocated,
+    RequestedToCapacityRatio,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct RequestedToCapacityRatioParam {
+    shape: Shape,
+}
+
+/// As in validation_pluginargs.go, `ValidateNodeResourcesFitArgs`.
+impl TryFrom<RawStrategy> for ScoringStrategy {
+    type Error = &'static str;
+
+    fn try_from(raw: RawStrategy) -> Result<Self, Self::Error> {
+        let kind = match (raw.r#type, raw.requested_to_capacity_ratio) {
+            (RawKind::LeastAllocated, None) => Kind::LeastAllocated,
+            (RawKind::MostAllocated, None) => Kind::MostAllocated,
+            (RawKind::RequestedToCapacityRatio, Some(ratio)) => {
+                Kind::RequestedToCapacityRatio(ratio.shape)
+            }
+            (RawKind::RequestedToCapacityRatio, None) => return Err(SHAPE_MISSING),
+            (RawKind::LeastAllocated | RawKind::MostAllocated, Some(_)) => {
+                return Err(SHAPE_UNUSED);
+            }
+        };
+        Ok(ScoringStrategy { kind, resources: counted(raw.resources) })
+    }
+}
+
+fn counted(resources: Vec<ResourceSpec>) -> Vec<Counted> {
+    resources.into_iter().map(Counted::from).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_framework::prelude::Str;
+
+    use super::*;
+    use crate::shape::UtilizationShapePoint;
+
+    const GPU: &str = "nvidia.com/gpu";
+
+    fn amounts([milli_cpu, memory, gpus]: [i64; 3]) -> Resources {
+        let scalar = [(Str::const_new(GPU), gpus)].into();
+        Resources { milli_cpu, memory, scalar, ..Resources::default() }
+    }
+
+    fn strategy(kind: Kind, weights: &[(&'static str, i64)]) -> ScoringStrategy {
+        let spec = |&(name, weight)| ResourceSpec { name: Str::const_new(name), weight };
+        ScoringStrategy { kind, resources: counted(weights.iter().map(spec).collect()) }
+    }
+
+    fn shape(points: &[(i32, i32)]) -> Shape {
+        let point = |&(utilization, score)| UtilizationShapePoint { utilization, score };
+        let points: Vec<_> = points.iter().map(point).collect();
+        points.try_into().expect("the points are valid")
+    }
+
+    fn ratio(points: &[(i32, i32)]) -> Kind {
+        Kind::RequestedToCapacityRatio(shape(points))
+    }
+
+    const ALIKE: &[(&str, i64)] = &[("cpu", 1), ("memory", 1)];
+    const WITH_GPU: &[(&str, i64)] = &[("cpu", 1), ("memory", 1), (GPU, 1)];
+
+    /// Scores of `node` with `taken` and then `pod` on it.
+    fn score(strategy: &ScoringStrategy, node: [i64; 3], taken: [i64; 3], pod: [i64; 3]) -> i64 {
+        let (node, taken, pod) = (amounts(node), amounts(taken), amounts(pod));
+        strategy.score(&node, Amounts::exact(&taken), Amounts::exact(&pod))
+    }
+
+    #[test]
+    fn least_allocated_prefers_emptier_nodes() {
+        let least = strategy(Kind::LeastAllocated, ALIKE);
+        let of = |node, taken, pod| score(&least, node, taken, pod);
+        assert_eq!(of([4000, 10_000, 0], [0; 3], [0; 3]), 100);
+        assert_eq!(of([4000, 10_000, 0], [0; 3], [3000, 5000, 0]), 37);
+        assert_eq!(of([6000, 10_000, 0], [0; 3], [3000, 5000, 0]), 50);
+        assert_eq!(of([10_000, 50_000, 0], [3000, 5000, 0], [3000, 5000, 0]), 60);
+        // What is asked for beyond what the node has counts as all of it.
+        assert_eq!(of([4000, 10_000, 0], [3000, 5000, 0], [3000, 0, 0]), 25);
+        assert_eq!(of([0; 3], [3000, 5000, 0], [0; 3]), 0);
+    }
+
+    #[test]
+    fn most_allocated_prefers_fuller_nodes() {
+        let most = strategy(Kind::MostAllocated, ALIKE);
+        let of = |node, taken, pod| score(&most, node, taken, pod);
+        assert_eq!(of([4000, 10_000, 0], [0; 3], [0; 3]), 0);
+        assert_eq!(of([4000, 10_000, 0], [0; 3], [3000, 5000, 0]), 62);
+        assert_eq!(of([10_000, 20_000, 0], [3000, 5000, 0], [3000, 5000, 0]), 55);
+        assert_eq!(of([250, 1000, 0], [200, 400, 0], [100, 200, 0]), 80);
+        assert_eq!(of([0; 3], [0; 3], [3000, 5000, 0]), 0);
+    }
+
+    #[test]
+    fn weights_count() {
+        let weights = &[("memory", 2), ("cpu", 1)];
+        let of = |kind| score(&strategy(kind, weights), [4000, 10_000, 0], [0; 3], [3000, 5000, 0]);
+        assert_eq!(of(Kind::LeastAllocated), 41);
+        assert_eq!(of(Kind::MostAllocated), 58);
+        // (25 + 2 * 50) / 3 = 41.67 is rounded.
+        assert_eq!(of(ratio(&[(0, 10), (100, 0)])), 42);
+    }
+
+    #[test]
+    fn an_extended_resource_counts_only_if_the_pod_asks_for_it_and_the_node_has_it() {
+        let least = strategy(Kind::LeastAllocated, WITH_GPU);
+        let of = |gpus, asked| score(&least, [6000, 10_000, gpus], [0; 3], [3000, 5000, asked]);
+        assert_eq!(of(4, 0), 50);
+        assert_eq!(of(0, 2), 50);
+        assert_eq!(of(10, 2), 60);
+    }
+
+    #[test]
+    fn a_shape_gives_each_utilization_its_score() {
+        let fall = strategy(ratio(&[(0, 10), (100, 0)]), ALIKE);
+        assert_eq!(score(&fall, [4000, 10_000, 0], [0; 3], [0; 3]), 100);
+        // 25 and 50: the half is rounded up.
+        assert_eq!(score(&fall, [4000, 10_000, 0], [0; 3], [3000, 5000, 0]), 38);
+        let rise = strategy(ratio(&[(0, 0), (100, 10)]), &[(GPU, 1)]);
+        let of = |gpus, taken, asked| score(&rise, [0, 0, gpus], [0, 0, taken], [0, 0, asked]);
+        assert_eq!(of(8, 0, 0), 0);
+        assert_eq!(of(8, 0, 2), 25);
+        assert_eq!(of(4, 2, 2), 100);
+        assert_eq!(of(4, 4, 2), 100);
+    }
+
+    #[test]
+    fn with_a_shape_a_resource_with_a_score_of_0_has_no_weight() {
+        let rise = strategy(ratio(&[(0, 0), (100, 10)]), &[("cpu", 3), ("memory", 1)]);
+        assert_eq!(score(&rise, [4000, 10_000, 0], [0; 3], [0, 5000, 0]), 50);
+    }
+
+    #[test]
+    fn a_shape_belongs_to_the_strategy_that_uses_it_and_to_no_other() {
+        let parse = |r#type, with_shape: bool| {
+            let param = RequestedToCapacityRatioParam { shape: shape(&[(0, 1)]) };
+            let requested_to_capacity_ratio = with_shape.then_some(param);
+            let resources = default_resources();
+            ScoringStrategy::try_from(RawStrategy {
+                r#type,
+                resources,
+                requested_to_capacity_ratio,
+            })
+        };
+        assert_eq!(parse(RawKind::LeastAllocated, false), Ok(ScoringStrategy::default()));
+        let with_shape = strategy(ratio(&[(0, 1)]), ALIKE);
+        assert_eq!(parse(RawKind::RequestedToCapacityRatio, true), Ok(with_shape));
+        assert_eq!(parse(RawKind::RequestedToCapacityRatio, false), Err(SHAPE_MISSING));
+        assert_eq!(parse(RawKind::MostAllocated, true), Err(SHAPE_UNUSED));
+    }
+}

@@ -1,0 +1,589 @@
+//! The hard half: constraints that say `DoNotSchedule`.
+//!
+//! Each constraint is a term, and each value of its topology key that some eligible node has is a
+//! domain with a count of pods. What a node may take depends on its domains alone.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use plimsoll_framework::prelude::*;
+
+use super::domains::Domains;
+use super::spreading::Spreading;
+use super::{PodParts, PodTopologySpread};
+
+const CONSTRAINTS_NOT_MET: &str = "node(s) didn't match pod topology spread constraints";
+const LABEL_MISSING: &str =
+    "node(s) didn't match pod topology spread constraints (missing required label)";
+
+/// The domain of nodes that lack the topology key.
+const KEYLESS: usize = 0;
+/// The domain of nodes whose value no eligible node has: it holds no pods and is not one of the
+/// domains among which the least is sought.
+const UNCOUNTED: usize = 1;
+/// The first of the domains that are counted.
+const FIRST: usize = 2;
+
+/// How the pods of a kind are spread now.
+#[derive(Clone, Debug)]
+pub struct Distribution {
+    terms: Arc<Terms>,
+    counts: Vec<Counts>,
+}
+
+/// What stays as it is while pods come and go.
+#[derive(Debug)]
+struct Terms {
+    spreading: Spreading,
+    /// The domains of each constraint, without those before [`FIRST`].
+    domains: Vec<Domains>,
+    /// For each constraint, 1 if it counts the pod itself, else 0.
+    own: Vec<i32>,
+}
+
+/// The pods that one constraint counts.
+#[derive(Clone, Debug, Default)]
+struct Counts {
+    of_domain: Vec<i32>,
+    /// How many domains have a count, for each count that occurs: the least is at hand at all times.
+    domains_with: BTreeMap<i32, u32>,
+}
+
+impl CellFilter for PodTopologySpread {
+    type Pod = PodParts;
+    type Node = (Name, Labels, Taints);
+    type Cluster = (Nodes<(Name, Labels, Taints, Pods)>, SelectingObjects);
+    type State = Distribution;
+
+    fn applies(&self, pod: Ref<'_, PodParts>) -> bool {
+        self.may_spread(pod, WhenUnsatisfiable::DoNotSchedule)
+    }
+
+    fn pre_filter(
+        &self,
+        pod: Ref<'_, PodParts>,
+        (nodes, objects): Ref<'_, Self::Cluster>,
+    ) -> Result<Option<Distribution>, Rejection> {
+        let spreading = self.spreading(pod, objects, WhenUnsatisfiable::DoNotSchedule);
+        Ok(spreading.map(|spreading| Distribution::of(spreading, pod.2, nodes)))
+    }
+
+    fn cells(&self, state: &Distribution, (_, labels, _): Ref<'_, Self::Node>) -> Cells {
+        let values = state.terms.spreading.values(labels);
+        let domain = |(term, value): (usize, Option<&Str>)| {
+            let counted = |value: &Str| state.terms.domains[term].find(value);
+            let found = |value| counted(value).map_or(UNCOUNTED, |number| FIRST + number);
+            Cell::new(term, value.map_or(KEYLESS, found))
+        };
+        values.into_iter().enumerate().map(domain).collect()
+    }
+
+    fn filter(&self, state: &Distribution, cell: Cell) -> Verdict {
+        let (term, domain) = (cell.term as usize, cell.domain as usize);
+        if domain == KEYLESS {
+            return Verdict::unresolvable(LABEL_MISSING);
+        }
+        let (constraint, counts) = (state.terms.constraint(term), &state.counts[term]);
+        // As in filtering.go, Filter: by how much the domain would lead with the pod in it.
+        let there = domain.checked_sub(FIRST).map_or(0, |at| counts.of_domain[at]);
+        let skew = there + state.terms.own[term] - counts.least(constraint);
+        if constraint.max_skew < skew {
+            Verdict::unschedulable(CONSTRAINTS_NOT_MET)
+        } else {
+            Verdict::Pass
+        }
+    }
+
+    /// As in filtering.go, updateWithPod, which takes in two kinds of pods that are not counted in the
+    /// first place: terminating ones, and those of a selector that matches everything. So does the
+    /// state, since preemptions are decided by it; and it asks to be made anew, since pods that really
+    /// came or left must be counted as if they had always been there, or never.
+    fn update(
+        &self,
+        state: &mut Distribution,
+        change: PodChange<'_>,
+        (name, labels, taints): Ref<'_, Self::Node>,
+    ) -> Update {
+        let Distribution { terms, counts } = state;
+        let (spreading, pod) = (&terms.spreading, change.pod());
+        let values = spreading.values(labels);
+        if !spreading.is_near(pod) || values.contains(&None) {
+            return Update::Same;
+        }
+        let standing = spreading.standing(name, labels, taints);
+        let mut exact = true;
+        let (mut cells, mut whole_terms) = (Cells::new(), SmallVec::new());
+        for (term, value) in values.into_iter().flatten().enumerate() {
+            let constraint = terms.constraint(term);
+            if !standing.counts_for(constraint) || !constraint.selector.matches(&pod.labels) {
+                continue;
+            }
+            let Some(at) = terms.domains[term].find(value) else { return Update::Rebuild };
+            exact &= !pod.is_terminating() && !constraint.selector.is_everything();
+            let least = counts[term].least(constraint);
+            counts[term].add(at, change.sign());
+            let cell = Cell::new(term, FIRST + at);
+            if counts[term].least(constraint) == least {
+                cells.push(cell);
+            } else {
+                whole_terms.push(cell.term);
+            }
+        }
+        if !exact {
+            Update::Rebuild
+        } else if cells.is_empty() && whole_terms.is_empty() {
+            Update::Same
+        } else {
+            Update::Cells(cells, whole_terms)
+        }
+    }
+}
+
+impl Distribution {
+    /// Counts the pods on `nodes`. As in filtering.go, calPreFilterState: a node that lacks one of the
+    /// keys is in no domain of any constraint.
+    fn of(
+        spreading: Spreading,
+        own_labels: &Labels,
+        nodes: NodesRef<'_, (Name, Labels, Taints, Pods)>,
+    ) -> Self {
+        let constraints = &spreading.constraints;
+        let mut domains = vec![Domains::default(); constraints.len()];
+        let mut counts = vec![Counts::default(); constraints.len()];
+        for (name, labels, taints, pods) in nodes.iter() {
+            let values = spreading.values(labels);
+            if values.contains(&None) {
+                continue;
+            }
+            let standing = spreading.standing(name, labels, taints);
+            let on_node = spreading.counts(pods);
+            for (term, value) in values.into_iter().flatten().enumerate() {
+                if standing.counts_for(&constraints[term]) {
+                    let at = domains[term].number(value);
+                    counts[term].gather(at, on_node[term]);
+                }
+            }
+        }
+        for one in &mut counts {
+            one.sort_in();
+        }
+        let own =
+            constraints.iter().map(|one| i32::from(one.selector.matches(own_labels))).collect();
+        Distribution { terms: Arc::new(Terms { spreading, domains, own }), counts }
+    }
+}
+
+impl Terms {
+    fn constraint(&self, term: usize) -> &SpreadConstraint {
+        &self.spreading.constraints[term]
+    }
+}
+
+impl Counts {
+    /// Adds to the domain at `at`, which may be the next one. [`Counts::sort_in`] must follow.
+    fn gather(&mut self, at: usize, count: i32) {
+        if at == self.of_domain.len() {
+            self.of_domain.push(0);
+        }
+        self.of_domain[at] += count;
+    }
+
+    fn sort_in(&mut self) {
+        for &count in &self.of_domain {
+            *self.domains_with.entry(count).or_default() += 1;
+        }
+    }
+
+    /// Adds to the domain at `at`.
+    fn add(&mut self, at: usize, difference: i32) {
+        let before = self.of_domain[at];
+        self.of_domain[at] += difference;
+        *self.domains_with.entry(before + difference).or_default() += 1;
+        let left = self.domains_with.get_mut(&before).expect("every count is sorted in");
+        *left -= 1;
+        if *left == 0 {
+            self.domains_with.remove(&before);
+        }
+    }
+
+    /// The least count of all domains, or 0 if there are fewer of them than minDomains. As in
+    /// filtering.go, minMatchNum.
+    fn least(&self, constraint: &SpreadConstraint) -> i32 {
+        let wanted = usize::try_from(constraint.min_domains).unwrap_or(0);
+        let least = self.domains_with.first_key_value().map_or(0, |(&least, _)| least);
+        if self.of_domain.len() < wanted { 0 } else { least }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_testkit::{Cluster, Scenario, check, expect, laws, random_scenarios};
+
+    use super::super::{PodTopologySpreadArgs, entry};
+    use super::*;
+
+    /// Zones a, b and c with two, one and one web pods, and a node without a zone.
+    const ZONES: &str = r#"
+        node a1 zone=a host=a1
+        node a2 zone=a host=a2
+        node b1 zone=b host=b1
+        node c1 zone=c
+        node x host=x
+        pod 1 app=web on a1
+        pod 2 app=web on a2
+        pod 3 app=web on b1
+        pod 4 app=web on c1
+        pod 5 app=db on c1
+        pod 6 app=web on x
+        pod other/7 app=web on c1
+        pod 8 app=web on b1 {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}
+    "#;
+
+    fn check_in(nodes: &str, pods: &str, expected: &plimsoll_testkit::Expect) {
+        check(entry(), &format!("{nodes}\n{pods}"), expected);
+    }
+
+    #[test]
+    fn a_domain_leads_the_least_by_maxskew_at_most() {
+        check_in(
+            ZONES,
+            r#"
+            pod one app=web {"topologySpreadConstraints": [{
+                "maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule",
+                "labelSelector": {"matchLabels": {"app": "web"}}}]}
+            pod two app=web {"topologySpreadConstraints": [{
+                "maxSkew": 2, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule",
+                "labelSelector": {"matchLabels": {"app": "web"}}}]}
+            "#,
+            &expect![[r"
+                one a1 Unschedulable: node(s) didn't match pod topology spread constraints
+                one a2 Unschedulable: node(s) didn't match pod topology spread constraints
+                one b1 Success
+                one c1 Success
+                one x UnschedulableAndUnresolvable: node(s) didn't match pod topology spread constraints (missing required label)
+                one skips score
+                two a1 Success
+                two a2 Success
+                two b1 Success
+                two c1 Success
+                two x UnschedulableAndUnresolvable: node(s) didn't match pod topology spread constraints (missing required label)
+                two skips score
+            "]],
+        );
+    }
+
+    #[test]
+    fn a_pod_that_its_own_selector_misses_adds_nothing() {
+        check_in(
+            ZONES,
+            r#"
+            pod p app=cache {"topologySpreadConstraints": [{
+                "maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule",
+                "labelSelector": {"matchLabels": {"app": "web"}}}]}
+            "#,
+            &expect![[r"
+                p a1 Success
+                p a2 Success
+                p b1 Success
+                p c1 Success
+                p x UnschedulableAndUnresolvable: node(s) didn't match pod topology spread constraints (missing required label)
+                p skips score
+            "]],
+        );
+    }
+
+    #[test]
+    fn the_first_constraint_that_fails_gives_the_reason() {
+        check_in(
+            "node a1 zone=a host=a1 \n node a2 zone=a \n node b zone=b host=b \n pod 1 app=web on a1",
+            r#"
+            pod p app=web {"topologySpreadConstraints": [
+                {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule",
+                 "labelSelector": {"matchLabels": {"app": "web"}}},
+                {"maxSkew": 1, "topologyKey": "host", "whenUnsatisfiable": "DoNotSchedule",
+                 "labelSelector": {"matchLabels": {"app": "web"}}}]}
+            "#,
+            &expect![[r"
+                p a1 Unschedulable: node(s) didn't match pod topology spread constraints
+                p a2 Unschedulable: node(s) didn't match pod topology spread constraints
+                p b Success
+                p skips score
+            "]],
+        );
+    }
+
+    #[test]
+    fn a_node_without_one_of_the_keys_is_in_no_domain_of_the_others() {
+        check_in(
+            "node a zone=a host=a \n node b zone=b \n pod 1 app=web on a",
+            r#"
+            pod zone app=web {"topologySpreadConstraints": [
+                {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule",
+                 "labelSelector": {"matchLabels": {"app": "web"}}}]}
+            pod both app=web {"topologySpreadConstraints": [
+                {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule",
+                 "labelSelector": {"matchLabels": {"app": "web"}}},
+                {"maxSkew": 1, "topologyKey": "host", "whenUnsatisfiable": "DoNotSchedule",
+                 "labelSelector": {"matchLabels": {"app": "web"}}}]}
+            "#,
+            &expect![[r"
+                zone a Unschedulable: node(s) didn't match pod topology spread constraints
+                zone b Success
+                zone skips score
+                both a Success
+                both b UnschedulableAndUnresolvable: node(s) didn't match pod topology spread constraints (missing required label)
+                both skips score
+            "]],
+        );
+    }
+
+    #[test]
+    fn too_few_domains_count_as_if_one_were_empty() {
+        check_in(
+            ZONES,
+            r#"
+            pod three app=web {"topologySpreadConstraints": [{
+                "maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule",
+                "minDomains": 3, "labelSelector": {"matchLabels": {"app": "web"}}}]}
+            pod four app=web {"topologySpreadConstraints": [{
+                "maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule",
+                "minDomains": 4, "labelSelector": {"matchLabels": {"app": "web"}}}]}
+            "#,
+            &expect![[r"
+                three a1 Unschedulable: node(s) didn't match pod topology spread constraints
+                three a2 Unschedulable: node(s) didn't match pod topology spread constraints
+                three b1 Success
+                three c1 Success
+                three x UnschedulableAndUnresolvable: node(s) didn't match pod topology spread constraints (missing required label)
+                three skips score
+                four a1 Unschedulable: node(s) didn't match pod topology spread constraints
+                four a2 Unschedulable: node(s) didn't match pod topology spread constraints
+                four b1 Unschedulable: node(s) didn't match pod topology spread constraints
+                four c1 Unschedulable: node(s) didn't match pod topology spread constraints
+                four x UnschedulableAndUnresolvable: node(s) didn't match pod topology spread constraints (missing required label)
+            "]],
+        );
+    }
+
+    #[test]
+    fn an_empty_selector_counts_no_pod_and_neither_does_an_absent_one() {
+        check_in(
+            ZONES,
+            r#"
+            pod empty app=web {"topologySpreadConstraints": [{
+                "maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule",
+                "labelSelector": {}}]}
+            pod absent app=web {"topologySpreadConstraints": [{
+                "maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}]}
+            "#,
+            &expect![[r"
+                empty a1 Success
+                empty a2 Success
+                empty b1 Success
+                empty c1 Success
+                empty x UnschedulableAndUnresolvable: node(s) didn't match pod topology spread constraints (missing required label)
+                empty skips score
+                absent a1 Success
+                absent a2 Success
+                absent b1 Success
+                absent c1 Success
+                absent x UnschedulableAndUnresolvable: node(s) didn't match pod topology spread constraints (missing required label)
+                absent skips score
+            "]],
+        );
+    }
+
+    /// Zone a is full, zone b has only a node of the wrong kind and zone c only a tainted one.
+    const KINDS: &str = r#"
+        node a zone=a disk=ssd
+        node b zone=b disk=hdd
+        node c zone=c disk=ssd {"taints": [{"key": "gpu", "effect": "NoSchedule"}]}
+        pod 1 app=web on a
+    "#;
+
+    #[test]
+    fn nodes_that_the_pod_cannot_use_make_domains_as_the_policies_say() {
+        let pod = |name: &str, policies: &str| {
+            format!(
+                r#"
+                pod {name} app=web {{"nodeSelector": {{"disk": "ssd"}}, "topologySpreadConstraints": [{{
+                    "maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule",
+                    {policies} "labelSelector": {{"matchLabels": {{"app": "web"}}}}}}]}}"#
+            )
+        };
+        let pods = [
+            pod("by-default", ""),
+            pod("honors-taints", r#""nodeTaintsPolicy": "Honor","#),
+            pod(
+                "honors-taints-only",
+                r#""nodeAffinityPolicy": "Ignore", "nodeTaintsPolicy": "Honor","#,
+            ),
+        ];
+        check_in(
+            KINDS,
+            &pods.concat(),
+            &expect![[r"
+            by-default a Unschedulable: node(s) didn't match pod topology spread constraints
+            by-default b Success
+            by-default c Success
+            by-default skips score
+            honors-taints a Success
+            honors-taints b Success
+            honors-taints c Success
+            honors-taints skips score
+            honors-taints-only a Unschedulable: node(s) didn't match pod topology spread constraints
+            honors-taints-only b Success
+            honors-taints-only c Success
+            honors-taints-only skips score
+        "]],
+        );
+    }
+
+    #[test]
+    fn default_constraints_hold_for_pods_that_a_service_selects() {
+        check(
+            entry(),
+            r#"
+            args {"defaultingType": "List", "defaultConstraints": [
+                {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}]}
+            service web app=web
+            node a zone=a
+            node b zone=b
+            pod 1 app=web on a
+            pod selected app=web
+            pod not-selected app=db
+            pod of-its-own app=web {"topologySpreadConstraints": [{
+                "maxSkew": 2, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule",
+                "labelSelector": {"matchLabels": {"app": "web"}}}]}
+            "#,
+            &expect![[r"
+                selected a Unschedulable: node(s) didn't match pod topology spread constraints
+                selected b Success
+                selected skips score
+                not-selected a Success
+                not-selected b Success
+                not-selected skips score
+                of-its-own a Success
+                of-its-own b Success
+                of-its-own skips score
+            "]],
+        );
+    }
+
+    #[test]
+    fn the_laws_hold() {
+        laws(&entry(), random_scenarios(0..300));
+    }
+
+    #[test]
+    fn an_update_names_every_cell_whose_verdict_changes() {
+        let pending = r#"
+            pod p app=web {"topologySpreadConstraints": [
+                {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule",
+                 "labelSelector": {"matchLabels": {"app": "web"}}},
+                {"maxSkew": 2, "topologyKey": "host", "whenUnsatisfiable": "DoNotSchedule",
+                 "minDomains": 3, "labelSelector": {"matchExpressions": [
+                    {"key": "app", "operator": "Exists"}]}}]}"#;
+        let mut world = World::of(&format!("{ZONES}\n{pending}"));
+        let mut state = world.prepare();
+        // Pods of two kinds come to every node and leave again, in an order that lets the least count
+        // of zones and of hosts rise and fall.
+        let steps = [(1, 0), (2, 0), (3, 0), (4, 0), (0, 0), (2, 1), (1, 1), (0, 1), (4, 1)];
+        for (node, kind) in steps {
+            world.follow(&mut state, node, PodChange::Added(&newcomer(node, kind)));
+        }
+        for (node, kind) in steps {
+            world.follow(&mut state, node, PodChange::Removed(&newcomer(node, kind)));
+        }
+    }
+
+    fn newcomer(node: usize, kind: usize) -> PodInfo {
+        PodInfo::new(Pod {
+            key: PodKey::new("default", format!("new-{node}-{kind}")),
+            labels: [("app", ["web", "db"][kind])].into_iter().collect(),
+            ..Pod::default()
+        })
+    }
+
+    #[test]
+    fn a_terminating_pod_leaves_the_count_when_it_is_evicted() {
+        let world = World::of(
+            r#"
+            node a zone=a
+            node b zone=b
+            pod 1 app=web on a
+            pod going app=web on a {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}
+            pod p app=web {"topologySpreadConstraints": [
+                {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule",
+                 "labelSelector": {"matchLabels": {"app": "web"}}}]}
+            "#,
+        );
+        let mut state = world.prepare();
+        assert!(!PodTopologySpread::filter(&world.plugin, &state, Cell::new(0, FIRST)).passes());
+        let going = world.placed.iter().find(|pod| pod.is_terminating()).cloned();
+        let going = going.expect("one pod is terminating");
+        let node = <(Name, Labels, Taints)>::at(&world.cluster.nodes, Row::from_index(0));
+        let told = world.plugin.update(&mut state, PodChange::Removed(&going), node);
+        assert_eq!(told, Update::Rebuild);
+        assert!(PodTopologySpread::filter(&world.plugin, &state, Cell::new(0, FIRST)).passes());
+    }
+
+    /// A cluster, and the first pending pod in it.
+    struct World {
+        plugin: PodTopologySpread,
+        cluster: Cluster,
+        placed: Vec<PodInfo>,
+        pod: PodInfo,
+    }
+
+    impl World {
+        fn of(scenario: &str) -> Self {
+            let scenario = Scenario::parse(scenario).expect("the scenario is right");
+            let args = PodTopologySpreadArgs::default();
+            World {
+                plugin: PodTopologySpread::new(args, &FeatureGates::default()),
+                cluster: Cluster::of(&scenario),
+                placed: scenario.placed,
+                pod: scenario.pending[0].clone(),
+            }
+        }
+
+        fn prepare(&self) -> Distribution {
+            let cluster = <PodTopologySpread as CellFilter>::Cluster::of(&self.cluster.view());
+            let state = self.plugin.pre_filter(self.pod.part::<PodParts>(), cluster);
+            state.expect("nothing rejects the pod for all nodes").expect("it has constraints")
+        }
+
+        /// What the update does not name must be as before, and everything as if counted anew.
+        fn follow(&mut self, state: &mut Distribution, node: usize, change: PodChange<'_>) {
+            let row = Row::from_index(node);
+            let before = self.verdicts(state);
+            match change {
+                PodChange::Added(pod) => self.cluster.nodes.place(row, pod),
+                PodChange::Removed(pod) => {
+                    self.cluster.nodes.displace(row, &pod.key).expect("the pod is there");
+                }
+            }
+            let node = <(Name, Labels, Taints)>::at(&self.cluster.nodes, row);
+            let update = self.plugin.update(state, change, node);
+            let after = self.verdicts(state);
+            assert_eq!(after, self.verdicts(&self.prepare()));
+            let named = |cell: &Cell| match &update {
+                Update::Same => false,
+                Update::Cells(cells, terms) => cells.contains(cell) || terms.contains(&cell.term),
+                Update::All | Update::Rebuild => panic!("{update:?} is more than what changes"),
+            };
+            for ((cell, before), (_, after)) in before.into_iter().zip(after) {
+                assert!(named(&cell) || before == after, "{cell:?} {before:?} {after:?}");
+            }
+        }
+
+        fn verdicts(&self, state: &Distribution) -> Vec<(Cell, Verdict)> {
+            let cells = (0..state.counts.len()).flat_map(|term| {
+                let domains = FIRST + state.counts[term].of_domain.len();
+                (0..domains).map(move |domain| Cell::new(term, domain))
+            });
+            cells.map(|cell| (cell, CellFilter::filter(&self.plugin, state, cell))).collect()
+        }
+    }
+}

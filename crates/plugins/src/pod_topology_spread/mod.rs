@@ -1,0 +1,130 @@
+//! PodTopologySpread: replicas spread evenly over zones, hosts, or whatever a node label tells apart.
+//!
+//! `args` holds what a profile may set, `spreading` the constraints of one pod and what they
+//! count, `domains` the values of a topology key, `default_selector` the pods that belong
+//! together where a pod does not say so itself. `filter` is the hard half, `score` the soft one,
+//! `requeue` says when a rejected pod is worth another attempt.
+
+mod args;
+mod default_selector;
+mod domains;
+mod filter;
+mod requeue;
+mod score;
+mod spreading;
+
+use plimsoll_framework::prelude::*;
+use plimsoll_framework::stores::SelectingStore;
+
+pub use args::{
+    DefaultConstraint, DefaultingType, InclusionPolicy, PodTopologySpreadArgs, Unsatisfiable,
+};
+pub(crate) use default_selector::default_selector;
+use spreading::Spreading;
+
+/// The label whose value is different on every node.
+const HOSTNAME_KEY: &str = "kubernetes.io/hostname";
+/// The label that names the zone of a node.
+const ZONE_KEY: &str = "topology.kubernetes.io/zone";
+
+/// Rejects nodes where one more pod would spread its kind less evenly than the pod's constraints
+/// allow, and prefers nodes in domains that hold fewer of them.
+///
+/// Why: replicas that share a zone or a host go down together.
+///
+/// For example, with `maxSkew: 1`, `topologyKey: topology.kubernetes.io/zone` and pods that the
+/// selector matches in zones a: 2, b: 1, c: 1, a `DoNotSchedule` constraint rejects the nodes of zone
+/// a, since 3 - 1 is more than 1; a `ScheduleAnyway` constraint gives them a lower score.
+///
+/// A pod without constraints gets the default ones of the profile, with a selector made from the
+/// Services and the controller that select the pod; a pod that none selects is left alone.
+///
+/// As in kube-scheduler, two things are not as one might expect. A selector that matches every pod
+/// counts none. And a terminating pod is not counted, but a preemption that would evict it takes it
+/// off the count.
+#[derive(Debug)]
+pub struct PodTopologySpread {
+    /// For pods without constraints. The selectors are empty and filled in for each pod.
+    defaults: Vec<SpreadConstraint>,
+    /// Whether `defaults` are the built-in ones. They, unlike any others, also give a score to nodes
+    /// that lack one of the keys.
+    system_defaulted: bool,
+}
+
+/// Registration.
+pub fn entry() -> Entry {
+    Entry::of::<PodTopologySpread>().cell_filter().pre_score().requeue().done()
+}
+
+impl Plugin for PodTopologySpread {
+    const NAME: &'static str = "PodTopologySpread";
+    type Args = PodTopologySpreadArgs;
+    fn new(args: PodTopologySpreadArgs, _: &FeatureGates) -> Self {
+        match args.defaulting_type {
+            DefaultingType::System => {
+                PodTopologySpread { defaults: system_defaults(), system_defaulted: true }
+            }
+            DefaultingType::List => {
+                let defaults = args.default_constraints.into_iter().map(Into::into).collect();
+                PodTopologySpread { defaults, system_defaulted: false }
+            }
+        }
+    }
+}
+
+/// As in plugin.go, systemDefaultConstraints.
+fn system_defaults() -> Vec<SpreadConstraint> {
+    let over = |topology_key: &str, max_skew| SpreadConstraint {
+        max_skew,
+        topology_key: topology_key.into(),
+        when_unsatisfiable: WhenUnsatisfiable::ScheduleAnyway,
+        selector: Selector::default(),
+        min_domains: 1,
+        honor_node_affinity: true,
+        honor_node_taints: false,
+    };
+    vec![over(HOSTNAME_KEY, 3), over(ZONE_KEY, 5)]
+}
+
+/// What is read of the pod, by filter, score and hints alike.
+type PodParts = (Spread, PodNamespace, Labels, NodeSelection, Tolerations, Owner);
+
+impl PodTopologySpread {
+    /// Whether the pod may have constraints of kind `when`. The default ones also need a selector,
+    /// which takes a look at the cluster.
+    fn may_spread(&self, pod: Ref<'_, PodParts>, when: WhenUnsatisfiable) -> bool {
+        let constraints = if pod.0.is_empty() { &self.defaults } else { pod.0 };
+        constraints.iter().any(|one| one.when_unsatisfiable == when)
+    }
+
+    /// The constraints of kind `when` that hold for the pod, its own or the default ones. `None` if
+    /// there are none.
+    fn spreading(
+        &self,
+        pod: Ref<'_, PodParts>,
+        objects: &SelectingStore,
+        when: WhenUnsatisfiable,
+    ) -> Option<Spreading> {
+        if !self.may_spread(pod, when) {
+            return None;
+        }
+        let (own, namespace, labels, selection, tolerations, owner) = pod;
+        let of_kind = |all: &[SpreadConstraint]| -> Vec<SpreadConstraint> {
+            all.iter().filter(|one| one.when_unsatisfiable == when).cloned().collect()
+        };
+        let constraints = if own.is_empty() {
+            let selector = default_selector(namespace, labels, owner, objects);
+            if selector.is_everything() {
+                return None;
+            }
+            let mut constraints = of_kind(&self.defaults);
+            for constraint in &mut constraints {
+                constraint.selector = selector.clone();
+            }
+            constraints
+        } else {
+            of_kind(own)
+        };
+        Some(Spreading::new(constraints, namespace, selection, tolerations))
+    }
+}

@@ -1,0 +1,191 @@
+//! When a pod that was rejected is worth another attempt.
+
+use plimsoll_api::Node;
+use plimsoll_framework::events::Object;
+use plimsoll_framework::prelude::*;
+
+use super::{PodParts, PodTopologySpread};
+
+/// As in plugin.go, EventsToRegister, isSchedulableAfterPodChange and isSchedulableAfterNodeChange.
+/// Services and controllers are not waited for, even where the constraints are default ones.
+impl Requeue for PodTopologySpread {
+    fn events(&self) -> Vec<ClusterEvent> {
+        let pod =
+            Action::ADD | Action::UPDATE_POD_LABEL | Action::UPDATE_POD_TOLERATION | Action::DELETE;
+        let node =
+            Action::ADD | Action::DELETE | Action::UPDATE_NODE_LABEL | Action::UPDATE_NODE_TAINT;
+        vec![ClusterEvent::new(Resource::Pod, pod), ClusterEvent::new(Resource::Node, node)]
+    }
+
+    fn hint(&self, pod: &PodInfo, change: &Change<'_>) -> Hint {
+        let objects = &change.view.stores.selecting;
+        let hard = WhenUnsatisfiable::DoNotSchedule;
+        let spreading = self.spreading(pod.part::<PodParts>(), objects, hard);
+        let constraints = spreading.as_ref().map_or(&[][..], |some| &some.constraints);
+        let near = |other: &PodInfo| other.key.namespace == pod.key.namespace;
+        let helps = match change.object {
+            Object::Assigned { before, after, .. } => match (before, after) {
+                (Some(before), Some(after)) => {
+                    near(before) && near(after) && is_relabelled(constraints, before, after)
+                }
+                (Some(one), None) | (None, Some(one)) => near(one) && is_counted(constraints, one),
+                (None, None) => false,
+            },
+            Object::Itself { before } => {
+                let tolerates = before.tolerations != pod.tolerations;
+                let matters = constraints.iter().any(|one| one.honor_node_taints);
+                (tolerates && matters) || is_relabelled(constraints, before, pod)
+            }
+            Object::Node { before, after } => {
+                let after = after.map(|row| &**change.view.nodes.node(row));
+                is_other_domain(constraints, before, after)
+            }
+            Object::Other => true,
+        };
+        if helps { Hint::Queue } else { Hint::Skip }
+    }
+}
+
+/// Whether some constraint counts the pod.
+fn is_counted(constraints: &[SpreadConstraint], pod: &PodInfo) -> bool {
+    constraints.iter().any(|one| one.selector.matches(&pod.labels))
+}
+
+/// Whether some constraint counts the pod only before, or only after.
+fn is_relabelled(constraints: &[SpreadConstraint], before: &PodInfo, after: &PodInfo) -> bool {
+    let moves = |one: &SpreadConstraint| {
+        one.selector.matches(&before.labels) != one.selector.matches(&after.labels)
+    };
+    constraints.iter().any(moves)
+}
+
+/// Whether domains came, went or changed with the node.
+fn is_other_domain(
+    constraints: &[SpreadConstraint],
+    before: Option<&Node>,
+    after: Option<&Node>,
+) -> bool {
+    let has_all_keys =
+        |node: &Node| constraints.iter().all(|one| node.labels.contains_key(&one.topology_key));
+    let (Some(before), Some(after)) = (before, after) else {
+        return before.or(after).is_some_and(has_all_keys);
+    };
+    let moved = |one: &SpreadConstraint| {
+        before.labels.get(&one.topology_key) != after.labels.get(&one.topology_key)
+    };
+    match (has_all_keys(before), has_all_keys(after)) {
+        (true, true) => before.taints != after.taints || constraints.iter().any(moved),
+        (false, false) => false,
+        (true, false) | (false, true) => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_framework::Stores;
+    use plimsoll_testkit::Scenario;
+
+    use super::super::PodTopologySpreadArgs;
+    use super::*;
+
+    const REJECTED: &str = r#"
+        pod p app=web {"topologySpreadConstraints": [{
+            "maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule",
+            "labelSelector": {"matchLabels": {"app": "web"}}}]}"#;
+    const HONORS_TAINTS: &str = r#"
+        pod p app=web {"topologySpreadConstraints": [{
+            "maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule",
+            "nodeTaintsPolicy": "Honor", "labelSelector": {"matchLabels": {"app": "web"}}}]}"#;
+
+    /// A rejected pod that is asked about changes. A change is told by two scenarios, each with the
+    /// object as it was and as it is, or without any.
+    struct Rejected {
+        pod: PodInfo,
+    }
+
+    impl Rejected {
+        fn is(scenario: &str) -> Self {
+            let scenario = Scenario::parse(scenario).expect("the scenario is right");
+            Rejected { pod: scenario.pending[0].clone() }
+        }
+
+        fn hint(&self, resource: Resource, nodes: &Columns, object: Object<'_>) -> Hint {
+            let args = PodTopologySpreadArgs::default();
+            let plugin = PodTopologySpread::new(args, &FeatureGates::default());
+            let view = View { nodes, stores: &Stores::default() };
+            let event = ClusterEvent::new(resource, Action::all());
+            plugin.hint(&self.pod, &Change { event, object, view })
+        }
+
+        fn pod(&self, before: &str, after: &str) -> Hint {
+            let pod = |text: &str| {
+                let scenario = Scenario::parse(&format!("node n\n{text}"));
+                scenario.expect("the scenario is right").placed.first().cloned()
+            };
+            let (before, after) = (pod(before), pod(after));
+            let object =
+                Object::Assigned { before: before.as_ref(), after: after.as_ref(), row: None };
+            self.hint(Resource::Pod, &Columns::default(), object)
+        }
+
+        fn node(&self, before: &str, after: &str) -> Hint {
+            let node = |text| {
+                let scenario = Scenario::parse(text).expect("the scenario is right");
+                scenario.nodes.first().cloned()
+            };
+            let mut nodes = Columns::default();
+            let after = node(after).map(|node| nodes.add(node));
+            let before = node(before);
+            self.hint(Resource::Node, &nodes, Object::Node { before: before.as_ref(), after })
+        }
+    }
+
+    #[test]
+    fn pods_help_if_they_are_counted_in_one_state_and_not_in_the_other() {
+        let rejected = Rejected::is(REJECTED);
+        for (before, after, expected) in [
+            ("", "pod a app=web on n", Hint::Queue),
+            ("pod a app=web on n", "", Hint::Queue),
+            ("", "pod a app=db on n", Hint::Skip),
+            ("", "pod other/a app=web on n", Hint::Skip),
+            ("pod a app=web on n", "pod a app=db on n", Hint::Queue),
+            ("pod a app=web on n", "pod a app=web tier=front on n", Hint::Skip),
+        ] {
+            assert_eq!(rejected.pod(before, after), expected, "{before:?} {after:?}");
+        }
+    }
+
+    #[test]
+    fn nodes_help_if_they_have_all_keys_before_or_after_and_their_domain_changes() {
+        let rejected = Rejected::is(REJECTED);
+        for (before, after, expected) in [
+            ("", "node a zone=1", Hint::Queue),
+            ("node a zone=1", "", Hint::Queue),
+            ("", "node a", Hint::Skip),
+            ("node a", "", Hint::Skip),
+            ("node a", "node a zone=1", Hint::Queue),
+            ("node a zone=1", "node a zone=2", Hint::Queue),
+            ("node a zone=1", "node a zone=1 disk=ssd", Hint::Skip),
+            (
+                "node a zone=1",
+                r#"node a zone=1 {"taints": [{"key": "k", "effect": "NoSchedule"}]}"#,
+                Hint::Queue,
+            ),
+            ("node a", r#"node a {"taints": [{"key": "k", "effect": "NoSchedule"}]}"#, Hint::Skip),
+        ] {
+            assert_eq!(rejected.node(before, after), expected, "{before:?} {after:?}");
+        }
+    }
+
+    #[test]
+    fn a_new_toleration_helps_only_where_taints_are_honored() {
+        for (scenario, expected) in [(REJECTED, Hint::Skip), (HONORS_TAINTS, Hint::Queue)] {
+            let rejected = Rejected::is(scenario);
+            let tolerations = vec![Toleration { key: None, value: None, effect: None }];
+            let before = PodInfo::new(Pod { tolerations, ..Pod::clone(&rejected.pod) });
+            let object = Object::Itself { before: &before };
+            let hint = rejected.hint(Resource::Pod, &Columns::default(), object);
+            assert_eq!(hint, expected, "{scenario}");
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The constraints of one pod, and what they count.
+
+use plimsoll_api::taints::untolerated;
+use plimsoll_framework::prelude::*;
+
+/// The constraints of one pod that are of one kind, with everything of the pod that decides which
+/// nodes and pods count for them. There is at least one.
+#[derive(Clone, Debug)]
+pub(super) struct Spreading {
+    pub(super) constraints: Vec<SpreadConstraint>,
+    /// For each constraint the first one that has the same selector: pods are counted once for both.
+    same_selector: SmallVec<[usize; 2]>,
+    namespace: Str,
+    selection: NodeSelection,
+    tolerations: Vec<Toleration>,
+}
+
+/// The value of each constraint's topology key on one node.
+pub(super) type Values<'a> = SmallVec<[Option<&'a Str>; 4]>;
+
+/// A number for each constraint.
+pub(super) type PerConstraint<T> = SmallVec<[T; 2]>;
+
+/// Whether a node counts, by the two things that can keep it from counting.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Standing {
+    selected: bool,
+    tolerated: bool,
+}
+
+impl Standing {
+    /// Whether the node counts for `constraint`. As in common.go, matchNodeInclusionPolicies.
+    pub(super) fn counts_for(self, constraint: &SpreadConstraint) -> bool {
+        (self.selected || !constraint.honor_node_affinity)
+            && (self.tolerated || !constraint.honor_node_taints)
+    }
+}
+
+impl Spreading {
+    /// `constraints` of a pod in `namespace` that may run on nodes of this `selection` and has these
+    /// `tolerations`.
+    pub(super) fn new(
+        constraints: Vec<SpreadConstraint>,
+        namespace: &Str,
+        selection: &NodeSelection,
+        tolerations: &[Toleration],
+    ) -> Self {
+        let first = |one: &SpreadConstraint| {
+            let same = |other: &SpreadConstraint| other.selector == one.selector;
+            constraints.iter().position(same).expect("a selector equals itself")
+        };
+        Spreading {
+            same_selector: constraints.iter().map(first).collect(),
+            constraints,
+            namespace: namespace.clone(),
+            selection: selection.clone(),
+            tolerations: tolerations.to_vec(),
+        }
+    }
+
+    /// The value of each topology key on a node with these labels.
+    pub(super) fn values<'a>(&self, labels: &'a Labels) -> Values<'a> {
+        self.constraints.iter().map(|one| labels.get(&one.topology_key)).collect()
+    }
+
+    /// Whether a node counts.
+    pub(super) fn standing(&self, name: &str, labels: &Labels, taints: &[Taint]) -> Standing {
+        let keeps_off = |effect| effect != Effect::PreferNoSchedule;
+        Standing {
+            selected: self.selection.matches(name, labels),
+            tolerated: untolerated(taints, &self.tolerations, keeps_off).is_none(),
+        }
+    }
+
+    /// Whether `pod` is in the namespace in which pods are counted.
+    pub(super) fn is_near(&self, pod: &PodInfo) -> bool {
+        pod.key.namespace == self.namespace
+    }
+
+    /// How many of `pods` each constraint counts.
+    pub(super) fn counts(&self, pods: &PodSet) -> PerConstraint<i32> {
+        let mut counts = PerConstraint::new();
+        for (i, &same) in self.same_selector.iter().enumerate() {
+            let count = if same < i { counts[same] } else { self.count(i, pods) };
+            counts.push(count);
+        }
+        counts
+    }
+
+    /// How many of `pods` the constraint at `i` counts. As in common.go, countPodsMatchSelector: pods
+    /// that are terminating do not count, and a selector that matches everything counts nothing.
+    pub(super) fn count(&self, i: usize, pods: &PodSet) -> i32 {
+        let selector = &self.constraints[i].selector;
+        if selector.is_everything() {
+            return 0;
+        }
+        let counts = |pod: &&PodInfo| {
+            self.is_near(pod) && selector.matches(&pod.labels) && !pod.is_terminating()
+        };
+        let count = pods.iter().filter(counts).count();
+        i32::try_from(count).expect("a node holds fewer than 2^31 pods")
+    }
+}

@@ -1,0 +1,205 @@
+//! How full a node is, resource by resource: what the plugins share that score by resources.
+
+use plimsoll_api::resources::{CPU, EPHEMERAL_STORAGE, MEMORY};
+use plimsoll_framework::MAX_NODE_SCORE;
+use plimsoll_framework::prelude::{NonZero, Resources, Str};
+use serde::Deserialize;
+
+use crate::shape::MAX_UTILIZATION;
+
+/// A resource that counts in scoring, as in args.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ResourceSpec {
+    /// Its name, such as `cpu` or `nvidia.com/gpu`.
+    pub name: Str,
+    /// How much it counts: 1 to 100.
+    #[serde(default = "one")]
+    pub weight: i64,
+}
+
+fn one() -> i64 {
+    1
+}
+
+/// The resources that count unless args say otherwise: CPU and memory alike.
+pub(crate) fn default_resources() -> Vec<ResourceSpec> {
+    let alike = |name| ResourceSpec { name: Str::const_new(name), weight: 1 };
+    vec![alike(CPU), alike(MEMORY)]
+}
+
+/// A resource that counts in scoring.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Counted {
+    kind: Kind,
+    /// How much it counts.
+    pub(crate) weight: i64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Kind {
+    Cpu,
+    Memory,
+    EphemeralStorage,
+    Scalar(Str),
+}
+
+impl From<ResourceSpec> for Counted {
+    fn from(spec: ResourceSpec) -> Self {
+        let kind = match spec.name.as_str() {
+            CPU => Kind::Cpu,
+            MEMORY => Kind::Memory,
+            EPHEMERAL_STORAGE => Kind::EphemeralStorage,
+            _ => Kind::Scalar(spec.name),
+        };
+        Counted { kind, weight: spec.weight }
+    }
+}
+
+/// Amounts of resources, with CPU and memory counted in one of two ways.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Amounts<'a> {
+    milli_cpu: i64,
+    memory: i64,
+    others: &'a Resources,
+}
+
+impl<'a> Amounts<'a> {
+    /// As asked for.
+    pub(crate) fn exact(asked: &'a Resources) -> Self {
+        Amounts { milli_cpu: asked.milli_cpu, memory: asked.memory, others: asked }
+    }
+
+    /// CPU and memory count with a default where a container asks for nothing.
+    pub(crate) fn non_zero(counted: NonZero, asked: &'a Resources) -> Self {
+        Amounts { milli_cpu: counted.milli_cpu, memory: counted.memory, others: asked }
+    }
+
+    /// How much there is of `resource`.
+    pub(crate) fn of(&self, resource: &Counted) -> i64 {
+        match &resource.kind {
+            Kind::Cpu => self.milli_cpu,
+            Kind::Memory => self.memory,
+            Kind::EphemeralStorage => self.others.ephemeral_storage,
+            Kind::Scalar(name) => self.others.scalar.get(name).copied().unwrap_or(0),
+        }
+    }
+}
+
+/// How full a node is of one resource, without and with the pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Usage {
+    /// What pods can use; not 0.
+    pub(crate) allocatable: i64,
+    /// What the pods on the node use.
+    pub(crate) without: i64,
+    /// The same with the pod.
+    pub(crate) with: i64,
+}
+
+impl Usage {
+    /// How full the node is of `resource`. `None` if that does not count: the node has none of it,
+    /// or the pod asks for none of an extended resource or of huge pages.
+    ///
+    /// As in resource_allocation.go, `calculateNodeAllocatableRequest`.
+    pub(crate) fn of(
+        resource: &Counted,
+        allocatable: &Resources,
+        node: Amounts<'_>,
+        pod: Amounts<'_>,
+    ) -> Option<Usage> {
+        let asked = pod.of(resource);
+        let unasked_scalar = asked == 0 && matches!(resource.kind, Kind::Scalar(_));
+        let allocatable = Amounts::exact(allocatable).of(resource);
+        if unasked_scalar || allocatable == 0 {
+            return None;
+        }
+        let without = node.of(resource);
+        Some(Usage { allocatable, without, with: without.saturating_add(asked) })
+    }
+
+    /// The share of the node that is free with the pod, from 0 to 100, cut off to a whole number.
+    pub(crate) fn free_share(self) -> i64 {
+        let free = self.allocatable.saturating_sub(self.used()).max(0);
+        share(free, self.allocatable, MAX_NODE_SCORE)
+    }
+
+    /// The share of the node that is used with the pod, from 0 to 100, cut off to a whole number.
+    pub(crate) fn used_share(self) -> i64 {
+        share(self.used(), self.allocatable, MAX_UTILIZATION)
+    }
+
+    /// What is used with the pod, at most all: where pods count with defaults it can seem to be
+    /// more.
+    fn used(self) -> i64 {
+        self.with.clamp(0, self.allocatable.max(0))
+    }
+}
+
+/// `part` of `whole` on a scale up to `scale`; exact also where 64 bits would overflow.
+fn share(part: i64, whole: i64, scale: i64) -> i64 {
+    let share = i128::from(part) * i128::from(scale) / i128::from(whole);
+    i64::try_from(share).expect("a part of the whole is within the scale")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counted(name: &'static str) -> Counted {
+        ResourceSpec { name: Str::const_new(name), weight: 1 }.into()
+    }
+
+    fn usage(
+        name: &'static str,
+        node: &Resources,
+        taken: &Resources,
+        pod: &Resources,
+    ) -> Option<(i64, i64, i64)> {
+        let usage = Usage::of(&counted(name), node, Amounts::exact(taken), Amounts::exact(pod));
+        usage.map(|usage| (usage.without, usage.with, usage.allocatable))
+    }
+
+    fn disk_and_gpus(ephemeral_storage: i64, gpus: i64) -> Resources {
+        let scalar = [(Str::const_new("nvidia.com/gpu"), gpus)].into();
+        Resources { ephemeral_storage, scalar, ..Resources::default() }
+    }
+
+    #[test]
+    fn only_scalar_resources_are_left_out_when_the_pod_asks_for_none() {
+        let (node, taken) = (disk_and_gpus(10, 8), disk_and_gpus(3, 2));
+        let nothing = Resources::default();
+        assert_eq!(usage("ephemeral-storage", &node, &taken, &nothing), Some((3, 3, 10)));
+        assert_eq!(usage("nvidia.com/gpu", &node, &taken, &nothing), None);
+        assert_eq!(usage("nvidia.com/gpu", &node, &taken, &disk_and_gpus(0, 1)), Some((2, 3, 8)));
+    }
+
+    #[test]
+    fn what_the_node_has_none_of_is_left_out() {
+        let pod = disk_and_gpus(1, 1);
+        let nothing = Resources::default();
+        assert_eq!(usage("ephemeral-storage", &nothing, &nothing, &pod), None);
+        assert_eq!(usage("nvidia.com/gpu", &nothing, &nothing, &pod), None);
+        assert_eq!(usage("memory", &nothing, &nothing, &pod), None);
+    }
+
+    #[test]
+    fn defaults_count_for_cpu_and_memory_only() {
+        let counted_as = NonZero { milli_cpu: 100, memory: 200 };
+        let asked = disk_and_gpus(7, 1);
+        let amounts = Amounts::non_zero(counted_as, &asked);
+        let of = |name| amounts.of(&counted(name));
+        let names = ["cpu", "memory", "ephemeral-storage", "nvidia.com/gpu", "example.com/other"];
+        assert_eq!(names.map(of), [100, 200, 7, 1, 0]);
+    }
+
+    #[test]
+    fn shares_stay_within_0_and_100_and_do_not_overflow() {
+        let of = |with, allocatable| Usage { allocatable, without: 0, with };
+        let shares = |usage: Usage| (usage.free_share(), usage.used_share());
+        assert_eq!(shares(of(1, 3)), (66, 33));
+        assert_eq!(shares(of(4, 3)), (0, 100));
+        assert_eq!(shares(of(i64::MAX / 4, i64::MAX)), (75, 24));
+        assert_eq!(shares(of(i64::MIN, 1)), (100, 0));
+    }
+}

@@ -1,0 +1,176 @@
+//! TaintToleration: taints of nodes that a pod does not tolerate.
+
+use plimsoll_api::taints::untolerated;
+use plimsoll_framework::events::Object;
+use plimsoll_framework::prelude::*;
+
+use crate::node_change::NodeChange;
+
+const UNTOLERATED: &str = "node(s) had untolerated taint(s)";
+
+/// Rejects nodes with a taint `NoSchedule` or `NoExecute` that the pod does not tolerate, and
+/// prefers nodes with few untolerated taints `PreferNoSchedule`.
+///
+/// A taint keeps a node for the pods that are meant to run there, such as one with costly hardware.
+///
+/// ```yaml
+/// kind: Node
+/// spec:
+///   taints: [{key: gpu, effect: NoSchedule}]   # tolerated with {key: gpu, operator: Exists}
+/// ```
+///
+/// The operators `Gt` and `Lt` of tolerations (feature gate TaintTolerationComparisonOperators, off
+/// in 1.36) are not there.
+#[derive(Clone, Copy, Debug)]
+pub struct TaintToleration;
+
+impl Plugin for TaintToleration {
+    const NAME: &'static str = "TaintToleration";
+    type Args = NoArgs;
+    fn new(_: NoArgs, _: &FeatureGates) -> Self {
+        TaintToleration
+    }
+}
+
+impl Filter for TaintToleration {
+    type Pod = Tolerations;
+    type Node = Taints;
+    fn filter(&self, tolerations: &[Toleration], taints: &[Taint]) -> Verdict {
+        if tolerates(tolerations, taints) {
+            Verdict::Pass
+        } else {
+            Verdict::unresolvable(UNTOLERATED)
+        }
+    }
+}
+
+/// Whether a pod with `tolerations` may be placed on a node with `taints`.
+fn tolerates(tolerations: &[Toleration], taints: &[Taint]) -> bool {
+    untolerated(taints, tolerations, |effect| effect != Effect::PreferNoSchedule).is_none()
+}
+
+impl Score for TaintToleration {
+    type Pod = Tolerations;
+    type Node = Taints;
+    const NORMALIZE: Normalize = Normalize::Max { reverse: true };
+    fn score(&self, tolerations: &[Toleration], taints: &[Taint]) -> i64 {
+        taints.iter().map(|taint| i64::from(is_disliked(tolerations, taint))).sum()
+    }
+}
+
+fn is_disliked(tolerations: &[Toleration], taint: &Taint) -> bool {
+    taint.effect == Effect::PreferNoSchedule
+        && !tolerations.iter().any(|toleration| toleration.tolerates(taint))
+}
+
+/// As in taint_toleration.go, the functions isSchedulableAfter…: a node whose taints the pod
+/// tolerates and did not before, and any new toleration of the pod itself.
+impl Requeue for TaintToleration {
+    fn events(&self) -> Vec<ClusterEvent> {
+        vec![
+            ClusterEvent::new(Resource::Node, Action::ADD | Action::UPDATE_NODE_TAINT),
+            ClusterEvent::new(Resource::Pod, Action::UPDATE_POD_TOLERATION),
+        ]
+    }
+    fn hint(&self, pod: &PodInfo, change: &Change<'_>) -> Hint {
+        match change.object {
+            Object::Itself { .. } => Hint::Queue,
+            Object::Assigned { .. } => Hint::Skip,
+            Object::Node { .. } | Object::Other => NodeChange::of(change)
+                .map_or(Hint::Queue, |node| {
+                    node.now(|node| tolerates(&pod.tolerations, &node.taints))
+                }),
+        }
+    }
+}
+
+/// Registration.
+pub fn entry() -> Entry {
+    Entry::of::<TaintToleration>().filter().score().at(Point::PreScore).requeue().done()
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_api::Node;
+
+    use super::*;
+    use crate::node_change::tests::{hint_after_node, hint_after_pod};
+
+    fn taint(key: &str, value: &str, effect: Effect) -> Taint {
+        Taint { key: key.into(), value: value.into(), effect }
+    }
+
+    fn toleration(key: &str, value: &str, effect: Option<Effect>) -> Toleration {
+        Toleration { key: Some(key.into()), value: Some(value.into()), effect }
+    }
+
+    fn rejected() -> Verdict {
+        Verdict::unresolvable("node(s) had untolerated taint(s)")
+    }
+
+    #[test]
+    fn every_hard_taint_must_be_tolerated() {
+        let taints =
+            [taint("team", "a", Effect::NoSchedule), taint("disk", "bad", Effect::NoExecute)];
+        let (team, disk) = (toleration("team", "a", None), toleration("disk", "bad", None));
+        assert_eq!(TaintToleration.filter(&[], &taints), rejected());
+        assert_eq!(TaintToleration.filter(std::slice::from_ref(&team), &taints), rejected());
+        assert!(TaintToleration.filter(&[team, disk], &taints).passes());
+        let wrong_value = toleration("team", "b", None);
+        assert_eq!(TaintToleration.filter(&[wrong_value], &taints[..1]), rejected());
+        let wrong_effect = toleration("team", "a", Some(Effect::NoExecute));
+        assert_eq!(TaintToleration.filter(&[wrong_effect], &taints[..1]), rejected());
+    }
+
+    #[test]
+    fn a_soft_taint_rejects_nobody() {
+        let taints = [taint("team", "a", Effect::PreferNoSchedule)];
+        assert!(TaintToleration.filter(&[], &taints).passes());
+    }
+
+    #[test]
+    fn the_fewer_soft_taints_are_not_tolerated_the_higher_is_the_score() {
+        let tolerations = [toleration("a", "1", Some(Effect::PreferNoSchedule))];
+        let nodes = [
+            vec![taint("a", "1", Effect::PreferNoSchedule)],
+            vec![taint("b", "2", Effect::PreferNoSchedule), taint("h", "", Effect::NoSchedule)],
+            vec![
+                taint("a", "1", Effect::PreferNoSchedule),
+                taint("b", "2", Effect::PreferNoSchedule),
+                taint("c", "3", Effect::PreferNoSchedule),
+            ],
+        ];
+        let raw: Vec<i64> =
+            nodes.iter().map(|taints| TaintToleration.score(&tolerations, taints)).collect();
+        assert_eq!(raw, [0, 1, 2]);
+        let on_row = |(row, score)| Scored { row: Row::from_index(row), score };
+        let mut scores: Vec<Scored> = raw.into_iter().enumerate().map(on_row).collect();
+        TaintToleration::NORMALIZE.apply(&mut scores);
+        assert_eq!(scores.iter().map(|one| one.score).collect::<Vec<_>>(), [100, 50, 0]);
+    }
+
+    #[test]
+    fn only_a_node_that_becomes_tolerable_is_worth_another_attempt() {
+        let tolerations = vec![toleration("gpu", "", None)];
+        let pod = PodInfo::new(Pod { tolerations, ..Pod::default() });
+        let node = |key: &str| Node {
+            taints: vec![taint(key, "", Effect::NoSchedule)],
+            ..Node::default()
+        };
+        let hint =
+            |before: Option<&Node>, after| hint_after_node(&TaintToleration, &pod, before, after);
+        assert_eq!(hint(None, node("gpu")), Hint::Queue);
+        assert_eq!(hint(None, node("other")), Hint::Skip);
+        assert_eq!(hint(Some(&node("other")), node("gpu")), Hint::Queue);
+        assert_eq!(hint(Some(&node("gpu")), Node::default()), Hint::Skip);
+    }
+
+    #[test]
+    fn a_toleration_of_another_pod_is_not_worth_another_attempt() {
+        let pod = PodInfo::new(Pod::default());
+        let itself = Object::Itself { before: &pod };
+        assert_eq!(hint_after_pod(&TaintToleration, &pod, itself), Hint::Queue);
+        let other = Object::Assigned { before: Some(&pod), after: Some(&pod), row: None };
+        assert_eq!(hint_after_pod(&TaintToleration, &pod, other), Hint::Skip);
+    }
+}

@@ -1,0 +1,57 @@
+//! The cluster of a scenario, as plugins see it.
+
+use plimsoll_api::Node;
+use plimsoll_framework::{Columns, PodInfo, Row, Stores, View};
+
+use crate::scenario::Scenario;
+
+/// Nodes with the pods on them, and the objects around them.
+#[derive(Clone, Debug, Default)]
+pub struct Cluster {
+    /// The nodes and the pods on them.
+    pub nodes: Columns,
+    /// Everything else.
+    pub stores: Stores,
+}
+
+impl Cluster {
+    /// The cluster of `scenario`, with its pods on their nodes; the rows in the order of its nodes.
+    pub fn of(scenario: &Scenario) -> Self {
+        Cluster::with(scenario, scenario.nodes.iter(), scenario.placed.iter())
+    }
+
+    /// The same cluster, with nodes and pods coming in the order that is given.
+    pub(crate) fn with<'a>(
+        scenario: &Scenario,
+        nodes: impl Iterator<Item = &'a Node>,
+        placed: impl Iterator<Item = &'a PodInfo>,
+    ) -> Self {
+        let mut cluster = Cluster::default();
+        for namespace in &scenario.namespaces {
+            cluster.stores.namespaces.set(namespace.clone());
+        }
+        for object in &scenario.selecting {
+            cluster.stores.selecting.set(object.clone());
+        }
+        for node in nodes {
+            cluster.stores.images.set(None, Some(node));
+            cluster.nodes.add(node.clone());
+        }
+        for pod in placed {
+            let node = pod.node_name.as_ref().expect("a placed pod names its node");
+            let row = cluster.row(node).expect("a scenario has the nodes of its placed pods");
+            cluster.nodes.place(row, pod);
+        }
+        cluster
+    }
+
+    /// What a plugin is shown.
+    pub fn view(&self) -> View<'_> {
+        View { nodes: &self.nodes, stores: &self.stores }
+    }
+
+    /// The row of the node with this name.
+    pub fn row(&self, node: &str) -> Option<Row> {
+        self.nodes.rows().find(|&row| self.nodes.name_of(row) == node)
+    }
+}

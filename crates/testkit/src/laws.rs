@@ -1,0 +1,283 @@
+//! The laws that every plugin keeps, whatever it decides.
+//!
+//! 1. The order of rows is irrelevant: what the plugin says of a node does not depend on when the node,
+//!    or a pod, came.
+//! 2. A pod that comes and goes changes nothing: `update` with a pod added and then removed, or the
+//!    other way round, restores all verdicts.
+//! 3. `update` is as good as looking again: after a pod came or went, what was updated says what is
+//!    said by a filter that was prepared afterwards.
+//! 4. [`Update::Same`] is true: no verdict changes, except on the node of the pod where the plugin
+//!    declares that it reads what a pod changes there.
+//! 5. A copy is a copy: updating it does not change what it was copied from.
+//! 6. Normalised scores are 0 to 100.
+//! 7. Nothing panics.
+//!
+//! [`Update::Rebuild`] promises nothing, so laws 2 to 4 do not look at what is said after it. Nor do they
+//! look at a filter that skips the pod: as in kube-scheduler, it is not told of changes.
+
+use std::fmt::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use plimsoll_api::{Node, Pod};
+use plimsoll_framework::points::{FilterPoint, ScorePoint};
+use plimsoll_framework::{
+    Columns, CycleState, Entry, MAX_NODE_SCORE, PodChange, PodInfo, Points, Prepared, Row, Update,
+    Verdict,
+};
+
+use crate::check::{Verdicts, in_words, read, report_on};
+use crate::cluster::Cluster;
+use crate::scenario::Scenario;
+use crate::shrink::smallest;
+
+/// Holds the plugin of `entry` to the laws in each of `scenarios`; see the [module](self).
+///
+/// # Panics
+/// If the plugin breaks one: the message holds a scenario from which nothing can be left out. Also
+/// if a scenario cannot be read, or the plugin cannot be made from its args.
+pub fn laws(entry: &Entry, scenarios: impl IntoIterator<Item = impl AsRef<str>>) {
+    for text in scenarios {
+        let text = text.as_ref();
+        let scenario = read(text);
+        if let Err(error) = entry.make(scenario.args.as_ref(), &scenario.gates) {
+            panic!("{error}");
+        }
+        let Some(broken) = breach(entry, text) else { continue };
+        let (text, broken) = smallest(text, broken, |text| breach(entry, text));
+        panic!("{} breaks a law: {broken}\nin this scenario:\n{text}", entry.name());
+    }
+}
+
+/// How the plugin breaks a law in a scenario; `None` also for a scenario that cannot be read.
+fn breach(entry: &Entry, text: &str) -> Option<String> {
+    let scenario = Scenario::parse(text).ok()?;
+    let judged = catch_unwind(AssertUnwindSafe(|| judge(entry, &scenario)));
+    match judged {
+        Ok(kept) => kept.err(),
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text = text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+            Some(format!("it panics: {text}"))
+        }
+    }
+}
+
+type Kept = Result<(), String>;
+
+fn judge(entry: &Entry, scenario: &Scenario) -> Kept {
+    let plugin = entry.make(scenario.args.as_ref(), &scenario.gates);
+    let plugin = plugin.expect("args stay what they were when the plugin was first made");
+    order_is_irrelevant(entry, scenario)?;
+    if let Some(filter) = &plugin.filter {
+        let followed = Followed { filter, plugin: &plugin, scenario };
+        for pod in &scenario.pending {
+            followed.changes(pod)?;
+        }
+    }
+    if let Some(score) = &plugin.score {
+        scores_are_in_range(&plugin, score, scenario)?;
+    }
+    Ok(())
+}
+
+fn order_is_irrelevant(entry: &Entry, scenario: &Scenario) -> Kept {
+    let cluster = Cluster::of(scenario);
+    let expected = report_on(entry, &[], scenario, &cluster);
+    let backwards =
+        Cluster::with(scenario, scenario.nodes.iter().rev(), scenario.placed.iter().rev());
+    for (order, other) in [("backwards", backwards), ("moved to other rows", moved(scenario))] {
+        let found = report_on(entry, &[], scenario, &other);
+        if found != expected {
+            return Err(format!(
+                "the order of rows is irrelevant, but with nodes and pods {order} it says\n{found}\
+                 and before\n{expected}"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The cluster with every node in another row, and rows between them that hold none.
+fn moved(scenario: &Scenario) -> Cluster {
+    let mut cluster = Cluster::of(scenario);
+    let mut empty = Vec::new();
+    for node in &scenario.nodes {
+        let row = cluster.row(&node.name).expect("the cluster is the scenario's");
+        let pods = cluster.nodes.remove(row);
+        empty.push(cluster.nodes.add(Node::default()));
+        let row = cluster.nodes.add(node.clone());
+        for pod in &pods {
+            cluster.nodes.place(row, pod);
+        }
+    }
+    for row in empty {
+        cluster.nodes.remove(row);
+    }
+    cluster
+}
+
+/// A filter that follows changes of the cluster.
+struct Followed<'a> {
+    filter: &'a FilterPoint,
+    plugin: &'a Points,
+    scenario: &'a Scenario,
+}
+
+/// A pod that comes to a row, or leaves it.
+#[derive(Clone, Copy)]
+struct Change<'a> {
+    comes: bool,
+    pod: &'a PodInfo,
+    row: Row,
+}
+
+impl<'a> Change<'a> {
+    fn happen(self, nodes: &mut Columns) {
+        if self.comes {
+            nodes.place(self.row, self.pod);
+        } else {
+            let gone = nodes.displace(self.row, &self.pod.key);
+            assert!(gone.is_some(), "only a pod that is there leaves");
+        }
+    }
+
+    fn told(self) -> PodChange<'a> {
+        if self.comes { PodChange::Added(self.pod) } else { PodChange::Removed(self.pod) }
+    }
+
+    fn undone(self) -> Self {
+        Change { comes: !self.comes, ..self }
+    }
+
+    fn describe(self, cluster: &Cluster, judged: &PodInfo) -> String {
+        let word = if self.comes { "comes to" } else { "leaves" };
+        let node = cluster.nodes.name_of(self.row);
+        format!("{} {word} {node} and {} is judged", self.pod.key, judged.key)
+    }
+}
+
+impl Followed<'_> {
+    /// Every placed pod leaves, and every other pending pod comes to every node.
+    fn changes(&self, judged: &PodInfo) -> Kept {
+        let mut cluster = Cluster::of(self.scenario);
+        let rows: Vec<Row> = cluster.nodes.rows().collect();
+        for pod in &self.scenario.placed {
+            let node = pod.node_name.as_ref().expect("a placed pod names its node");
+            let row = cluster.row(node).expect("the cluster is the scenario's");
+            self.change(judged, &mut cluster, Change { comes: false, pod, row })?;
+        }
+        let others = self.scenario.pending.iter().filter(|pod| pod.key != judged.key);
+        for pod in others {
+            for &row in &rows {
+                let node_name = Some(cluster.nodes.name_of(row).clone());
+                let pod = PodInfo::new(Pod { node_name, ..Pod::clone(pod) });
+                self.change(judged, &mut cluster, Change { comes: true, pod: &pod, row })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// One change, followed and undone.
+    fn change(&self, judged: &PodInfo, cluster: &mut Cluster, change: Change<'_>) -> Kept {
+        let rows: Vec<Row> = cluster.nodes.rows().collect();
+        let before = self.prepare(judged, cluster);
+        if before.skips() {
+            return Ok(());
+        }
+        let stood = Verdicts::of(&before, judged, cluster, &rows);
+        let mut after = before.clone();
+
+        change.happen(&mut cluster.nodes);
+        let update = after.update(change.told(), &cluster.nodes, change.row);
+        let fresh = Verdicts::of(&self.prepare(judged, cluster), judged, cluster, &rows);
+        let kept = if update == Update::Rebuild {
+            Ok(())
+        } else {
+            let updated = Verdicts::of(&after, judged, cluster, &rows);
+            same("`update` is as good as looking again", cluster, &rows, &updated, &fresh)
+                .and_then(|()| self.same_is_true(&update, cluster, change, &stood, &fresh))
+        };
+        let described = change.describe(cluster, judged);
+
+        let undone = change.undone();
+        undone.happen(&mut cluster.nodes);
+        let kept = kept.and_then(|()| {
+            let law = "a copy is a copy";
+            same(law, cluster, &rows, &Verdicts::of(&before, judged, cluster, &rows), &stood)?;
+            let again = after.update(undone.told(), &cluster.nodes, change.row);
+            if update == Update::Rebuild || again == Update::Rebuild {
+                return Ok(());
+            }
+            let law = "a change that is undone changes nothing";
+            same(law, cluster, &rows, &Verdicts::of(&after, judged, cluster, &rows), &stood)
+        });
+        kept.map_err(|broken| format!("{broken}when {described}"))
+    }
+
+    fn same_is_true(
+        &self,
+        update: &Update,
+        cluster: &Cluster,
+        change: Change<'_>,
+        stood: &Verdicts,
+        fresh: &Verdicts,
+    ) -> Kept {
+        if *update != Update::Same {
+            return Ok(());
+        }
+        let by_placement = plimsoll_framework::parts::NodeReads::BY_PLACEMENT;
+        let judged_again = self.plugin.reads.node.intersects(by_placement);
+        let mut rows: Vec<Row> = cluster.nodes.rows().collect();
+        rows.retain(|&row| row != change.row || !judged_again);
+        same("`Update::Same` is true", cluster, &rows, stood, fresh)
+    }
+
+    fn prepare(&self, pod: &PodInfo, cluster: &Cluster) -> Prepared {
+        self.filter.prepare(pod, &mut CycleState::default(), &cluster.view())
+    }
+}
+
+/// Whether both say the same of `rows`.
+fn same(law: &str, cluster: &Cluster, rows: &[Row], found: &Verdicts, expected: &Verdicts) -> Kept {
+    let mut apart = String::new();
+    if found.candidates != expected.candidates {
+        apart = format!("{:?}, expected {:?}\n", found.candidates, expected.candidates);
+    }
+    let told = |verdict: Option<Verdict>| {
+        verdict.map_or_else(|| "not asked".to_owned(), |verdict| in_words(&verdict))
+    };
+    for &row in rows {
+        let (found, expected) = (told(found.on(row)), told(expected.on(row)));
+        if found != expected {
+            let node = cluster.nodes.name_of(row);
+            writeln!(apart, "{node} {found}, expected {expected}")
+                .expect("a string takes any text");
+        }
+    }
+    if apart.is_empty() { Ok(()) } else { Err(format!("{law}, but\n{apart}")) }
+}
+
+fn scores_are_in_range(plugin: &Points, score: &ScorePoint, scenario: &Scenario) -> Kept {
+    let cluster = Cluster::of(scenario);
+    let rows: Vec<Row> = cluster.nodes.rows().collect();
+    for pod in &scenario.pending {
+        let mut shared = CycleState::default();
+        let mut feasible = rows.clone();
+        if let Some(filter) = &plugin.filter {
+            let prepared = filter.prepare(pod, &mut shared, &cluster.view());
+            let verdicts = Verdicts::of(&prepared, pod, &cluster, &rows);
+            feasible.retain(|&row| verdicts.on(row).is_some_and(|verdict| verdict.passes()));
+        }
+        let scores = score.score(pod, &mut shared, &cluster.view(), &feasible).unwrap_or_default();
+        for one in scores {
+            if !(0..=MAX_NODE_SCORE).contains(&one.score) {
+                let node = cluster.nodes.name_of(one.row);
+                return Err(format!(
+                    "normalised scores are 0 to {MAX_NODE_SCORE}, but {node} has {} for {}",
+                    one.score, pod.key
+                ));
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,87 @@
+//! Tests for plugins: text in, text out.
+//!
+//! [`check()`] judges the pods of a scenario, a small cluster written as text, and compares what the
+//! plugin says with what is expected. [`laws()`] holds a plugin to the laws of the framework in any
+//! scenario, [`random_scenarios`] makes up as many as are wanted.
+//!
+//! # Scenarios
+//!
+//! One statement a line; indentation and blank lines do not matter, and `#` begins a comment. The JSON
+//! object that may end a statement may go on over the following lines.
+//!
+//! ```text
+//! args {"racks": ["r1"]}
+//! gate SomeFeature=true
+//! namespace team-a team=a
+//! node a zone=z1 {"taints": [{"key": "gpu", "effect": "NoSchedule"}]}
+//! node b zone=z2 {"allocatable": {"cpu": "2"}, "unschedulable": true}
+//! service web app=web
+//! pod web-0 app=web on a
+//! pod team-a/web-1 app=web {"requests": {"cpu": "500m"}, "tolerations": [{"operator": "Exists"}]}
+//! ```
+//!
+//! | statement | meaning |
+//! |---|---|
+//! | `args JSON` | the args of the plugin; without it, its defaults |
+//! | `gate NAME=true` | a feature gate |
+//! | `node NAME [LABEL=VALUE ...] [JSON]` | a node |
+//! | `pod [NAMESPACE/]NAME [LABEL=VALUE ...] on NODE [JSON]` | a pod on a node, which stands above it |
+//! | `pod [NAMESPACE/]NAME [LABEL=VALUE ...] [JSON]` | a pending pod, which is judged |
+//! | `namespace NAME [LABEL=VALUE ...]` | a namespace with labels; one that only pods name exists, too |
+//! | `service`, `rc`, `rs`, `sts` `[NAMESPACE/]NAME [KEY=VALUE ...] [JSON]` | a Service, ReplicationController, ReplicaSet or StatefulSet that selects by these labels |
+//!
+//! The JSON is merged (RFC 7386) into the manifest: what stands in it is what users write, and it comes
+//! in the way that users' manifests do. These keys stand for others:
+//!
+//! | of | key | stands for |
+//! |---|---|---|
+//! | a node | `taints`, `unschedulable` | the field of `spec` |
+//! | | `allocatable`, `images` | the field of `status` |
+//! | | `features` | `status.declaredFeatures` |
+//! | | `annotations` | `metadata.annotations` |
+//! | | `metadata`, `spec`, `status` | themselves |
+//! | a pod | `requests`, `limits` | `resources` of its only container |
+//! | | `image`, `ports` | the fields of its only container |
+//! | | `annotations` | `metadata.annotations` |
+//! | | `owner`, such as `"rs/web"` | the controller that owns it, named as in a statement |
+//! | | `metadata`, `spec`, `status` | themselves |
+//! | | any field of `spec` that a scheduler reads, such as `tolerations` | itself |
+//! | a service, ... | any field of `spec` | itself |
+//!
+//! What a scenario does not say is out of the way: a node can hold 64 CPUs, 256 GiB of memory, 1 TiB of
+//! ephemeral storage and 1000 pods, and a pod has one container that asks for nothing.
+//!
+//! # Expectations
+//!
+//! For each pending pod, in order, with the nodes in the order of the scenario:
+//!
+//! | line | meaning |
+//! |---|---|
+//! | `p gate open`, `p gate closed: REASONS` | PreEnqueue |
+//! | `p only a, b` | no other nodes are worth asking, and none is asked |
+//! | `p * CODE: REASONS` | the filter rejects the pod for all nodes |
+//! | `p a Success`, `p a CODE: REASONS` | the filter's verdict on node `a` |
+//! | `p a score 42` | the normalised score, not weighted, of a node that passed |
+//! | `p skips score` | the plugin gives this pod no scores |
+//! | `p nominates a`, `p nominates a without x, y` | PostFilter found a node, and the pods that must go |
+//! | `p is unschedulable: REASON`, `p stops: REASON`, `p errs: REASON` | PostFilter found nothing, lets no other plugin try, could not judge |
+//!
+//! A pod outside the namespace `default` is written `NAMESPACE/NAME`. PostFilter is asked only where no
+//! node passed. Where the plugin cannot be made from its args, the one line is the error.
+//!
+//! Set `UPDATE_EXPECT=1` to let a test write what it got into its source.
+
+pub mod check;
+pub mod cluster;
+pub mod laws;
+mod manifest;
+mod random;
+pub mod scenario;
+mod shrink;
+
+pub use check::{check, check_among, report};
+pub use cluster::Cluster;
+pub use expect_test::{Expect, expect};
+pub use laws::laws;
+pub use random::random_scenarios;
+pub use scenario::{Scenario, ScenarioError};

@@ -1,0 +1,225 @@
+//! Manifests of the objects of a scenario, as users would write them.
+
+use serde_json::{Map, Value, json};
+
+/// A JSON object.
+pub(crate) type Fields = Map<String, Value>;
+
+/// Fields of a pod's `spec` that stand for themselves.
+const POD_SPEC: [&str; 20] = [
+    "affinity",
+    "containers",
+    "hostNetwork",
+    "initContainers",
+    "nodeName",
+    "nodeSelector",
+    "os",
+    "overhead",
+    "preemptionPolicy",
+    "priority",
+    "resourceClaims",
+    "resources",
+    "restartPolicy",
+    "schedulerName",
+    "schedulingGates",
+    "schedulingGroup",
+    "terminationGracePeriodSeconds",
+    "tolerations",
+    "topologySpreadConstraints",
+    "volumes",
+];
+
+/// Kinds of objects that select pods: the word of a statement, `apiVersion` and `kind`.
+const SELECTING: [(&str, &str, &str); 4] = [
+    ("service", "v1", "Service"),
+    ("rc", "v1", "ReplicationController"),
+    ("rs", "apps/v1", "ReplicaSet"),
+    ("sts", "apps/v1", "StatefulSet"),
+];
+
+/// What all objects have.
+#[derive(Debug)]
+pub(crate) struct Head<'a> {
+    pub(crate) namespace: &'a str,
+    pub(crate) name: &'a str,
+    pub(crate) labels: Fields,
+}
+
+/// A node: `fields` merged into one that is out of the way.
+pub(crate) fn node(head: &Head<'_>, fields: Fields) -> Result<Value, String> {
+    let mut manifest = json!({
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": { "name": head.name, "labels": head.labels },
+        "status": {
+            "allocatable": {
+                "cpu": "64", "memory": "256Gi", "ephemeral-storage": "1Ti", "pods": "1000",
+            },
+        },
+    });
+    for (key, value) in fields {
+        let patch = match key.as_str() {
+            "taints" | "unschedulable" => json!({ "spec": { key: value } }),
+            "allocatable" | "images" => json!({ "status": { key: value } }),
+            "features" => json!({ "status": { "declaredFeatures": value } }),
+            "annotations" => json!({ "metadata": { key: value } }),
+            "metadata" | "spec" | "status" => json!({ key: value }),
+            _ => return Err(format!("a node has no {key:?}")),
+        };
+        merge(&mut manifest, patch);
+    }
+    Ok(manifest)
+}
+
+/// A pod: `fields` merged into one with a container that asks for nothing; on node `on`, if given.
+pub(crate) fn pod(head: &Head<'_>, on: Option<&str>, fields: Fields) -> Result<Value, String> {
+    let key = format!("{}/{}", head.namespace, head.name);
+    let mut manifest = json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "namespace": head.namespace, "name": head.name, "uid": key, "labels": head.labels,
+        },
+        "spec": {},
+    });
+    let mut container = json!({ "name": "main", "image": "app:1" });
+    let own_containers = fields.contains_key("containers");
+    for (key, value) in fields {
+        let patch = match key.as_str() {
+            "requests" | "limits" | "image" | "ports" if own_containers => {
+                return Err(format!("say {key:?} in \"containers\", which are given"));
+            }
+            "requests" | "limits" => {
+                merge(&mut container, json!({ "resources": { key: value } }));
+                continue;
+            }
+            "image" | "ports" => {
+                merge(&mut container, json!({ key: value }));
+                continue;
+            }
+            "annotations" => json!({ "metadata": { key: value } }),
+            "owner" => json!({ "metadata": { "ownerReferences": [owner(&value)?] } }),
+            "metadata" | "spec" | "status" => json!({ key: value }),
+            field if POD_SPEC.contains(&field) => json!({ "spec": { key: value } }),
+            _ => return Err(format!("a pod has no {key:?} that a scheduler reads")),
+        };
+        merge(&mut manifest, patch);
+    }
+    if manifest["spec"]["containers"].is_null() {
+        merge(&mut manifest, json!({ "spec": { "containers": [container] } }));
+    }
+    if let Some(node) = on {
+        merge(&mut manifest, json!({ "spec": { "nodeName": node } }));
+    }
+    Ok(manifest)
+}
+
+/// A namespace.
+pub(crate) fn namespace(head: &Head<'_>) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": { "name": head.name, "labels": head.labels },
+    })
+}
+
+/// An object that selects pods by its labels; `fields` are merged into its `spec`. `None` if `word`
+/// stands for no kind of such objects.
+pub(crate) fn selecting(word: &str, head: &Head<'_>, fields: &Fields) -> Option<Value> {
+    let (_, api_version, kind) = SELECTING.iter().find(|(name, ..)| *name == word)?;
+    let mut manifest = json!({
+        "apiVersion": api_version,
+        "kind": kind,
+        "metadata": { "namespace": head.namespace, "name": head.name },
+        "spec": {},
+    });
+    if !head.labels.is_empty() {
+        let by_labels = *api_version == "apps/v1";
+        let labels = &head.labels;
+        let selector = if by_labels { json!({ "matchLabels": labels }) } else { json!(labels) };
+        merge(&mut manifest, json!({ "spec": { "selector": selector } }));
+    }
+    merge(&mut manifest, json!({ "spec": fields }));
+    Some(manifest)
+}
+
+/// The controller `rs/web`, say.
+fn owner(value: &Value) -> Result<Value, String> {
+    let parts = value.as_str().and_then(|text| text.split_once('/'));
+    let known = parts.and_then(|(word, name)| {
+        let (_, api_version, kind) = SELECTING.iter().find(|(known, ..)| *known == word)?;
+        Some(json!({ "apiVersion": api_version, "kind": kind, "name": name, "controller": true }))
+    });
+    known.ok_or_else(|| format!("an owner is written as \"rs/NAME\", not as {value}"))
+}
+
+/// Merges `patch` into `target`, as in RFC 7386.
+fn merge(target: &mut Value, patch: Value) {
+    let Value::Object(patch) = patch else {
+        *target = patch;
+        return;
+    };
+    if !target.is_object() {
+        *target = Value::Object(Map::new());
+    }
+    let fields = target.as_object_mut().expect("it has been made an object");
+    for (key, value) in patch {
+        if value.is_null() {
+            fields.remove(&key);
+        } else {
+            merge(fields.entry(key).or_insert(Value::Null), value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head(name: &str) -> Head<'_> {
+        Head { namespace: "default", name, labels: Fields::new() }
+    }
+
+    fn fields(value: &Value) -> Fields {
+        value.as_object().expect("the tests give objects").clone()
+    }
+
+    #[test]
+    fn what_a_node_says_of_its_room_replaces_only_that() {
+        let said = json!({ "allocatable": { "cpu": "2", "memory": null, "example.com/gpu": "1" } });
+        let manifest = node(&head("a"), fields(&said)).expect("the fields are known");
+        let room = json!({
+            "cpu": "2", "ephemeral-storage": "1Ti", "pods": "1000", "example.com/gpu": "1",
+        });
+        assert_eq!(manifest["status"]["allocatable"], room);
+    }
+
+    #[test]
+    fn what_a_pod_asks_for_goes_into_its_only_container() {
+        let said = json!({ "requests": { "cpu": "1" }, "ports": [{ "hostPort": 80 }] });
+        let manifest = pod(&head("p"), Some("a"), fields(&said)).expect("the fields are known");
+        let containers = json!([{
+            "name": "main",
+            "image": "app:1",
+            "resources": { "requests": { "cpu": "1" } },
+            "ports": [{ "hostPort": 80 }],
+        }]);
+        assert_eq!(manifest["spec"], json!({ "nodeName": "a", "containers": containers }));
+    }
+
+    #[test]
+    fn a_field_that_nobody_reads_is_told() {
+        for (said, told) in [
+            (json!({ "toleration": [] }), r#"a pod has no "toleration" that a scheduler reads"#),
+            (
+                json!({ "containers": [], "image": "nginx" }),
+                r#"say "image" in "containers", which are given"#,
+            ),
+            (json!({ "owner": "web" }), r#"an owner is written as "rs/NAME", not as "web""#),
+        ] {
+            assert_eq!(pod(&head("p"), None, fields(&said)), Err(told.to_owned()));
+        }
+        let unknown = node(&head("a"), fields(&json!({ "taint": [] })));
+        assert_eq!(unknown, Err(r#"a node has no "taint""#.to_owned()));
+    }
+}

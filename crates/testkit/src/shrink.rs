@@ -1,0 +1,150 @@
+//! From a scenario in which something goes wrong to the smallest one in which it does.
+
+use serde_json::Value;
+
+use crate::manifest::Fields;
+
+/// Leaves out of `text` what can be left out while `wrong` still has something to say, which it said
+/// of the whole text in `said`. Comments, args and gates stay.
+pub(crate) fn smallest(
+    text: &str,
+    mut said: String,
+    wrong: impl Fn(&str) -> Option<String>,
+) -> (String, String) {
+    let mut smallest: Vec<Line> = text.lines().map(Line::read).collect();
+    loop {
+        let next = smaller(&smallest).find_map(|lines| Some((wrong(&render(&lines))?, lines)));
+        let Some((says, lines)) = next else { break };
+        (said, smallest) = (says, lines);
+    }
+    (render(&smallest), said)
+}
+
+/// All scenarios that have one thing less: first those without a line, from the last one up.
+fn smaller(lines: &[Line]) -> impl Iterator<Item = Vec<Line>> {
+    let free = (0..lines.len()).rev().filter(|&at| lines[at].is_free());
+    let without_line = free.clone().map(|at| {
+        let mut lines = lines.to_vec();
+        lines.remove(at);
+        lines
+    });
+    let without_part = free.flat_map(move |at| {
+        lines[at].smaller().map(move |line| {
+            let mut lines = lines.to_vec();
+            lines[at] = line;
+            lines
+        })
+    });
+    without_line.chain(without_part)
+}
+
+fn render(lines: &[Line]) -> String {
+    lines.iter().map(Line::render).collect::<Vec<_>>().join("\n")
+}
+
+/// A line, as far as parts of it can be left out.
+#[derive(Clone, Debug)]
+struct Line {
+    words: Vec<String>,
+    fields: Fields,
+}
+
+impl Line {
+    /// JSON that goes on in the next line is words like others.
+    fn read(line: &str) -> Self {
+        let json = line.split_once(" {").map(|(head, _)| head.len() + 1);
+        let parsed = json.and_then(|at| Some((at, serde_json::from_str(&line[at..]).ok()?)));
+        let (head, fields) = parsed.unwrap_or((line.len(), Fields::new()));
+        Line { words: line[..head].split_whitespace().map(str::to_owned).collect(), fields }
+    }
+
+    /// Whether it may be left out.
+    fn is_free(&self) -> bool {
+        let first = self.words.first().map_or("", String::as_str);
+        !first.starts_with('#') && !matches!(first, "args" | "gate")
+    }
+
+    /// The line without one of its labels, or something in its JSON.
+    fn smaller(&self) -> impl Iterator<Item = Line> {
+        let labels = (0..self.words.len()).filter(|&at| self.words[at].contains('='));
+        let without_label = labels.map(|at| {
+            let mut line = self.clone();
+            line.words.remove(at);
+            line
+        });
+        let without_field = smaller_fields(&self.fields)
+            .into_iter()
+            .map(|fields| Line { words: self.words.clone(), fields });
+        without_label.chain(without_field)
+    }
+
+    fn render(&self) -> String {
+        let words = self.words.join(" ");
+        if self.fields.is_empty() {
+            return words;
+        }
+        format!("{words} {}", Value::Object(self.fields.clone()))
+    }
+}
+
+/// An object without one of its fields, or with something less in one of them.
+fn smaller_fields(fields: &Fields) -> Vec<Fields> {
+    let mut all = Vec::new();
+    for (key, value) in fields {
+        let mut without = fields.clone();
+        without.remove(key);
+        all.push(without);
+        for value in smaller_values(value) {
+            let mut with_less = fields.clone();
+            with_less.insert(key.clone(), value);
+            all.push(with_less);
+        }
+    }
+    all
+}
+
+/// The values that have one thing less somewhere inside.
+fn smaller_values(value: &Value) -> Vec<Value> {
+    match value {
+        Value::Object(fields) => smaller_fields(fields).into_iter().map(Value::Object).collect(),
+        Value::Array(items) => {
+            let mut all = Vec::new();
+            for (at, item) in items.iter().enumerate() {
+                let mut without = items.clone();
+                without.remove(at);
+                all.push(Value::Array(without));
+                for item in smaller_values(item) {
+                    let mut with_less = items.clone();
+                    with_less[at] = item;
+                    all.push(Value::Array(with_less));
+                }
+            }
+            all
+        }
+        _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_goes_wrong_is_left() {
+        let text = r#"# seed 1
+            args {"a": 1}
+            node a zone=z1 rack=r1 {"unschedulable": true, "taints": [{"key": "a", "value": "b"}, {}]}
+            node b
+            pod p app=web on b"#;
+        let wrong = |text: &str| {
+            let wrong = text.contains("rack=r1") && text.contains(r#""key":"a""#);
+            wrong.then(|| format!("{} lines", text.lines().count()))
+        };
+        let (text, said) = smallest(text, "5 lines".to_owned(), wrong);
+        let expected = r#"# seed 1
+args {"a":1}
+node a rack=r1 {"taints":[{"key":"a"}]}"#;
+        assert_eq!(text, expected);
+        assert_eq!(said, "3 lines");
+    }
+}

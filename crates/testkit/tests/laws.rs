@@ -1,0 +1,241 @@
+//! The laws catch plugins that break them.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use plimsoll_framework::prelude::*;
+use plimsoll_testkit::{expect, laws, random_scenarios};
+use serde::Deserialize;
+
+/// Lets a zone have no more than two pods, and does so as badly as it is told to.
+struct Crowd(Fault);
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+enum Fault {
+    #[default]
+    None,
+    /// Takes pods that leave for pods that come.
+    Sign,
+    /// Says that nothing changed.
+    Same,
+    /// Keeps one account for all copies of a state.
+    Shared,
+    /// Tells the first node from the others.
+    Order,
+    /// Panics where a node has no zone.
+    Panic,
+    /// Scores beyond the limit.
+    Range,
+}
+
+#[derive(Default, Deserialize)]
+struct Args {
+    fault: Fault,
+}
+
+impl Plugin for Crowd {
+    const NAME: &'static str = "Crowd";
+    type Args = Args;
+    fn new(args: Args, _: &FeatureGates) -> Self {
+        Crowd(args.fault)
+    }
+}
+
+#[derive(Default)]
+struct Counts {
+    zones: BTreeMap<Str, Arc<AtomicI32>>,
+    first: Str,
+    shared: bool,
+}
+
+impl Counts {
+    fn add(&mut self, zone: &Str, pods: i32) {
+        self.zones.entry(zone.clone()).or_default().fetch_add(pods, Ordering::Relaxed);
+    }
+}
+
+impl Clone for Counts {
+    fn clone(&self) -> Self {
+        let copy = |(zone, count): (&Str, &Arc<AtomicI32>)| {
+            let own = Arc::new(AtomicI32::new(count.load(Ordering::Relaxed)));
+            (zone.clone(), if self.shared { count.clone() } else { own })
+        };
+        Counts { zones: self.zones.iter().map(copy).collect(), first: self.first.clone(), ..*self }
+    }
+}
+
+impl PreFilter for Crowd {
+    type Pod = ();
+    type Node = (Name, Labels);
+    type Cluster = Nodes<(Name, Labels, Pods)>;
+    type State = Counts;
+
+    fn pre_filter(
+        &self,
+        (): (),
+        nodes: NodesRef<'_, (Name, Labels, Pods)>,
+    ) -> Result<Option<Counts>, Rejection> {
+        let mut counts = Counts { shared: self.0 == Fault::Shared, ..Counts::default() };
+        for (name, labels, pods) in nodes.iter() {
+            if counts.first.is_empty() {
+                counts.first.clone_from(name);
+            }
+            match labels.get("zone") {
+                Some(zone) => counts.add(zone, i32::try_from(pods.len()).expect("few pods")),
+                None => assert!(self.0 != Fault::Panic, "a node is nowhere"),
+            }
+        }
+        Ok(Some(counts))
+    }
+
+    fn filter(&self, counts: &Counts, (name, labels): (&Str, &Labels)) -> Verdict {
+        if self.0 == Fault::Order && *name == counts.first {
+            return Verdict::unschedulable("node(s) came first");
+        }
+        let count = labels.get("zone").and_then(|zone| counts.zones.get(zone));
+        match count.map_or(0, |count| count.load(Ordering::Relaxed)) {
+            ..=2 => Verdict::Pass,
+            _ => Verdict::unschedulable("node(s) were in a crowded zone"),
+        }
+    }
+
+    fn update(
+        &self,
+        counts: &mut Counts,
+        change: PodChange<'_>,
+        (_, labels): (&Str, &Labels),
+    ) -> Update {
+        if let Some(zone) = labels.get("zone") {
+            counts.add(zone, if self.0 == Fault::Sign { 1 } else { change.sign() });
+        }
+        if self.0 == Fault::Same { Update::Same } else { Update::All }
+    }
+}
+
+impl Score for Crowd {
+    type Pod = ();
+    type Node = ();
+    fn score(&self, (): (), (): ()) -> i64 {
+        if self.0 == Fault::Range { 101 } else { 100 }
+    }
+}
+
+/// How the laws complain.
+fn complaint(fault: &str) -> String {
+    let entry = Entry::of::<Crowd>().pre_filter().score().done();
+    let args = format!("args {{\"fault\": \"{fault}\"}}");
+    let scenarios = random_scenarios(0..20).map(|scenario| format!("{args}\n{scenario}"));
+    let held = catch_unwind(AssertUnwindSafe(|| laws(&entry, scenarios)));
+    match held {
+        Ok(()) => "no complaint\n".to_owned(),
+        Err(panic) => {
+            format!("{}\n", panic.downcast_ref::<String>().expect("laws panic with text"))
+        }
+    }
+}
+
+#[test]
+fn a_plugin_that_keeps_the_laws_passes() {
+    assert_eq!(complaint("None"), "no complaint\n");
+}
+
+#[test]
+fn a_wrong_update_is_caught() {
+    expect![[r#"
+        Crowd breaks a law: a change that is undone changes nothing, but
+        n1 Unschedulable: node(s) were in a crowded zone, expected Success
+        when team-a/p0 leaves n1 and team-a/p20 is judged
+        in this scenario:
+        args {"fault":"Sign"}
+        # seed 3
+        node n1 zone=z1
+        pod team-a/p0 on n1
+        pod team-a/p20
+    "#]]
+    .assert_eq(&complaint("Sign"));
+}
+
+#[test]
+fn a_change_that_is_denied_is_caught() {
+    expect![[r#"
+        Crowd breaks a law: `Update::Same` is true, but
+        n1 Success, expected Unschedulable: node(s) were in a crowded zone
+        when team-b/p21 comes to n1 and team-a/p20 is judged
+        in this scenario:
+        args {"fault":"Same"}
+        # seed 3
+        node n1 zone=z1
+        pod team-a/p0 on n1
+        pod team-a/p1 on n1
+        pod team-a/p20
+        pod team-b/p21
+    "#]]
+    .assert_eq(&complaint("Same"));
+}
+
+#[test]
+fn a_state_that_copies_share_is_caught() {
+    expect![[r#"
+        Crowd breaks a law: a copy is a copy, but
+        n1 Unschedulable: node(s) were in a crowded zone, expected Success
+        when team-b/p21 comes to n1 and team-a/p20 is judged
+        in this scenario:
+        args {"fault":"Shared"}
+        # seed 3
+        node n1 zone=z1
+        pod team-a/p0 on n1
+        pod team-a/p1 on n1
+        pod team-a/p20
+        pod team-b/p21
+    "#]]
+    .assert_eq(&complaint("Shared"));
+}
+
+#[test]
+fn a_verdict_that_depends_on_the_order_of_nodes_is_caught() {
+    expect![[r#"
+        Crowd breaks a law: the order of rows is irrelevant, but with nodes and pods backwards it says
+        team-a/p20 n0 Success
+        team-a/p20 n1 Unschedulable: node(s) came first
+        team-a/p20 n0 score 100
+        and before
+        team-a/p20 n0 Unschedulable: node(s) came first
+        team-a/p20 n1 Success
+        team-a/p20 n1 score 100
+
+        in this scenario:
+        args {"fault":"Order"}
+        # seed 0
+        node n0
+        node n1
+        pod team-a/p20
+    "#]].assert_eq(&complaint("Order"));
+}
+
+#[test]
+fn a_panic_is_caught() {
+    expect![[r#"
+        Crowd breaks a law: it panics: a node is nowhere
+        in this scenario:
+        args {"fault":"Panic"}
+        # seed 2
+        node n0
+        pod team-b/p20
+    "#]]
+    .assert_eq(&complaint("Panic"));
+}
+
+#[test]
+fn a_score_out_of_range_is_caught() {
+    expect![[r#"
+        Crowd breaks a law: normalised scores are 0 to 100, but n0 has 101 for team-a/p20
+        in this scenario:
+        args {"fault":"Range"}
+        # seed 1
+        node n0
+        pod team-a/p20
+    "#]]
+    .assert_eq(&complaint("Range"));
+}
