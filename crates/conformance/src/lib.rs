@@ -1,0 +1,17 @@
+//! Decisions of the real kube-scheduler, and what it takes to compare ours with them.
+//!
+//! `corpus/SUITE.cases.jsonl.zst` holds random clusters, one case a line, and
+//! `corpus/SUITE.expected.jsonl.zst` what kube-scheduler 1.36 decided for them. `known.toml` lists the
+//! deliberate differences.
+
+mod case;
+mod compare;
+mod corpus;
+mod known;
+mod profiles;
+
+pub use case::{Case, Mode};
+pub use compare::{Expected, ExpectedDecision, differences};
+pub use corpus::{read, suite};
+pub use known::{Difference, Known};
+pub use profiles::profiles;

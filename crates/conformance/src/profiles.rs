@@ -1,0 +1,24 @@
+//! From the configuration of a case to the profiles of the engine.
+
+use plimsoll_config::{Catalogue, Configuration, load};
+use plimsoll_engine::Profile;
+use plimsoll_framework::FeatureGates;
+use plimsoll_plugins::{default_profile, in_tree};
+use serde_json::Value;
+
+/// The profiles that a configuration describes; the default ones without it.
+///
+/// # Panics
+/// If the configuration is not valid.
+pub fn profiles(config: Option<&Value>) -> Vec<Profile> {
+    let registry = in_tree();
+    let catalogue = Catalogue::of(&registry, &default_profile());
+    let configuration = match config {
+        None => Configuration::default_for(&catalogue),
+        Some(config) => load("config", &config.to_string(), &catalogue)
+            .unwrap_or_else(|errors| panic!("{config}: {}", errors[0])),
+    };
+    configuration
+        .profiles(&registry, &FeatureGates::default())
+        .unwrap_or_else(|error| panic!("{config:?}: {error}"))
+}
