@@ -1,0 +1,90 @@
+//! The gang plugin in a whole scheduler: members are held at Permit until their gang is complete.
+
+use std::collections::BTreeMap;
+
+use plimsoll_api::{Node, Pod, Resources};
+use plimsoll_engine::{Effect, Event, Options, Profile, ProfileSpec, Scheduler, Seen, Write};
+use plimsoll_framework::prelude::*;
+use plimsoll_plugins::{default_binder, node_resources_fit, priority_sort};
+
+/// A scheduler with the plugin, on one node with room for three pods.
+fn scheduler() -> Scheduler {
+    let registry = Registry::new([
+        priority_sort::entry(),
+        node_resources_fit::entry(),
+        gang::entry(),
+        default_binder::entry(),
+    ]);
+    let mut points: BTreeMap<Point, Vec<(String, i64)>> = BTreeMap::new();
+    for entry in registry.iter() {
+        for &point in entry.points() {
+            points.entry(point).or_default().push((entry.name().to_owned(), 1));
+        }
+    }
+    let spec = ProfileSpec { scheduler_name: "s".into(), points, ..ProfileSpec::default() };
+    let profile = Profile::new(&spec, &registry, &FeatureGates::default());
+    let profile = profile.expect("these plugins make a profile");
+    let mut scheduler =
+        Scheduler::new(vec![profile], Options::default(), 0).expect("there is one profile");
+    let allocatable = Resources { pods: 3, ..Resources::default() };
+    let node = Node { name: "n".into(), allocatable, ..Node::default() };
+    scheduler.observe(Time::ZERO, Event::Node(Box::new(Seen::Is(node))));
+    scheduler
+}
+
+fn member(name: &str, gang: &str) -> Event {
+    let pod = Pod {
+        key: PodKey::new("default", name),
+        scheduler_name: "s".into(),
+        labels: [(gang::GANG, gang), (gang::GANG_SIZE, "3")].into_iter().collect(),
+        ..Pod::default()
+    };
+    Event::Pod(Box::new(Seen::Is(pod)))
+}
+
+/// The pods that the scheduler binds now. Every binding is answered at once.
+fn bound(scheduler: &mut Scheduler, now: Time) -> Vec<String> {
+    let mut names = Vec::new();
+    for _ in 0..20 {
+        let mut effects: Vec<Effect> = Vec::new();
+        scheduler.step(now, &mut effects);
+        for effect in effects {
+            if matches!(effect.write, Write::Bind(_)) {
+                names.push(effect.pod.name.to_string());
+                scheduler.observe(now, Event::Done(effect.id, Ok(())));
+            }
+        }
+    }
+    names.sort();
+    names
+}
+
+#[test]
+fn a_gang_is_bound_when_its_last_member_has_come() {
+    let mut scheduler = scheduler();
+    scheduler.observe(Time::ZERO, member("a", "g"));
+    scheduler.observe(Time::ZERO, member("b", "g"));
+    assert!(bound(&mut scheduler, Time::ZERO).is_empty());
+    assert_eq!(scheduler.waiting_pods().len(), 2);
+    let later = Time::from_millis(5_000);
+    scheduler.observe(later, member("c", "g"));
+    assert_eq!(bound(&mut scheduler, later), ["a", "b", "c"]);
+    assert!(scheduler.waiting_pods().is_empty());
+}
+
+#[test]
+fn a_gang_that_stays_incomplete_gives_its_room_to_another() {
+    let mut scheduler = scheduler();
+    scheduler.observe(Time::ZERO, member("a", "short"));
+    assert!(bound(&mut scheduler, Time::ZERO).is_empty());
+    for name in ["x", "y", "z"] {
+        scheduler.observe(Time::ZERO, member(name, "whole"));
+    }
+    // Only two of the three places are left.
+    assert!(bound(&mut scheduler, Time::ZERO).is_empty());
+    let mut names = Vec::new();
+    for second in 1..=200 {
+        names.extend(bound(&mut scheduler, Time::from_millis(second * 1000)));
+    }
+    assert_eq!(names, ["x", "y", "z"]);
+}
