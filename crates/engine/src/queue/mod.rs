@@ -23,6 +23,9 @@ use crate::profiles::Profiles;
 /// How often pods that wait for a change are looked at for those that wait too long.
 const FLUSH_INTERVAL: Duration = Duration::from_secs(30);
 
+/// Why a pod is kept out whose victims are being evicted.
+const EVICTING: &str = "waiting for the preemption for this pod to be finished";
+
 /// Where a pod of the queue is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
@@ -172,6 +175,8 @@ pub(crate) struct Queue {
     backing_off: BTreeSet<BackoffKey>,
     error_backing_off: BTreeSet<BackoffKey>,
     in_flight: InFlight,
+    /// Pods whose victims are being evicted, with the plugin that wants it: kept out meanwhile.
+    held: BTreeMap<PodKey, &'static str>,
     arrivals: u64,
     next_flush: Option<Time>,
 }
@@ -186,6 +191,7 @@ impl Queue {
             backing_off: BTreeSet::new(),
             error_backing_off: BTreeSet::new(),
             in_flight: InFlight::default(),
+            held: BTreeMap::new(),
             arrivals: 0,
             next_flush: None,
         }
@@ -243,6 +249,7 @@ impl Queue {
     /// Forgets a pod; it, if it was in the queue.
     pub(crate) fn remove(&mut self, key: &PodKey, with: Surroundings<'_>) -> Option<QueuedPodInfo> {
         self.in_flight.end(key);
+        self.held.remove(key);
         self.take(key, with)
     }
 
@@ -412,7 +419,7 @@ impl Queue {
                     true => Place::ErrorBackoff { until },
                     false => Place::Backoff { until },
                 };
-                let place = with.gate(&info.pod).unwrap_or(place);
+                let place = self.gate(&info.pod, with).unwrap_or(place);
                 self.put(info, place, with);
             }
             Strategy::AfterBackoff | Strategy::Immediately => self.activate(info, with),
@@ -420,8 +427,35 @@ impl Queue {
     }
 
     fn activate(&mut self, info: QueuedPodInfo, with: Surroundings<'_>) {
-        let place = with.gate(&info.pod).unwrap_or(Place::Active);
+        let place = self.gate(&info.pod, with).unwrap_or(Place::Active);
         self.put(info, place, with);
+    }
+
+    /// Keeps a pod out until its victims have been told to go.
+    pub(crate) fn hold(&mut self, pod: PodKey, plugin: &'static str) {
+        self.held.insert(pod, plugin);
+    }
+
+    /// The victims of a pod have been told to go, or `failed` to be: the pod may be tried again. After a
+    /// failure it is tried at once, since nobody else might wake it.
+    pub(crate) fn release(&mut self, pod: &PodKey, failed: bool, with: Surroundings<'_>) {
+        let Some(plugin) = self.held.remove(pod) else { return };
+        let Some(info) = self.pods.get(pod) else { return };
+        let kept_out = matches!(info.place, Place::Gated { plugin: by, .. } if by == plugin);
+        let waits = matches!(info.place, Place::Unschedulable | Place::Backoff { .. });
+        if (kept_out || (failed && waits))
+            && let Some(info) = self.take(pod, with)
+        {
+            self.activate(info, with);
+        }
+    }
+
+    fn gate(&self, pod: &PodInfo, with: Surroundings<'_>) -> Option<Place> {
+        let held = self.held.get(&pod.key).map(|&plugin| {
+            let why = Rejection::unresolvable(EVICTING);
+            Place::Gated { plugin, why }
+        });
+        held.or_else(|| with.gate(pod))
     }
 
     fn put(&mut self, mut info: QueuedPodInfo, place: Place, with: Surroundings<'_>) {
