@@ -35,7 +35,7 @@ fn a_binding_that_fails_gives_the_room_back_and_is_tried_again() {
             0s p #1 error: binding rejected: refused
             0s q #1 -> a
             0s bind q to a
-            1s p #2 !! 0/1 nodes are available: 1 Insufficient cpu.
+            2s p #2 !! 0/1 nodes are available: 1 Insufficient cpu.
         "#]],
     );
 }
@@ -52,8 +52,8 @@ fn a_binding_that_is_never_answered_times_out() {
             0s p #1 -> a
             0s bind p to a
             60s p #1 error: timed out waiting for the binding
-            61s p #2 -> a
-            61s bind p to a
+            62s p #2 -> a
+            62s bind p to a
         "#]],
     );
 }
@@ -150,9 +150,9 @@ fn a_write_before_binding_that_fails_undoes_everything() {
             0s p #1 -> a
             0s patch p {"metadata":{"annotations":{"prepared":"yes"}}}
             0s p #1 error: running PreBind plugin "Prepare": refused
-            1s p #2 -> a
-            1s patch p {"metadata":{"annotations":{"prepared":"yes"}}}
-            1s bind p to a
+            2s p #2 -> a
+            2s patch p {"metadata":{"annotations":{"prepared":"yes"}}}
+            2s bind p to a
         "#]],
     );
 }
@@ -169,9 +169,9 @@ fn a_write_before_binding_that_is_never_answered_times_out() {
             0s p #1 -> a
             0s patch p {"metadata":{"annotations":{"prepared":"yes"}}}
             60s p #1 error: running PreBind plugin "Prepare": timed out waiting for a write
-            61s p #2 -> a
-            61s patch p {"metadata":{"annotations":{"prepared":"yes"}}}
-            61s bind p to a
+            62s p #2 -> a
+            62s patch p {"metadata":{"annotations":{"prepared":"yes"}}}
+            62s bind p to a
         "#]],
     );
 }
@@ -200,8 +200,8 @@ fn a_world_that_never_gets_ready_times_out() {
             0s p #1 -> a
             0s patch p {"metadata":{"annotations":{"prepared":"yes"}}}
             30s p #1 error: running PreBind plugin "Prepare": timed out waiting for the condition
-            31s p #2 -> a
-            31s patch p {"metadata":{"annotations":{"prepared":"yes"}}}
+            32s p #2 -> a
+            32s patch p {"metadata":{"annotations":{"prepared":"yes"}}}
         "#]],
     );
 }
@@ -270,7 +270,7 @@ fn a_node_deleted_before_the_binding_makes_the_binding_fail_and_the_pod_is_tried
             0s p #1 -> a
             0s bind p to a
             2s p #1 error: binding rejected: refused
-            3s p #2 !! no nodes available to schedule pods
+            4s p #2 !! no nodes available to schedule pods
             5s p #3 -> b
             5s bind p to b
         "#]],

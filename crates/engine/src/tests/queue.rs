@@ -134,19 +134,18 @@ fn without_a_node_the_first_one_wakes_every_pod() {
 }
 
 #[test]
-fn an_error_is_tried_again_after_a_backoff_that_doubles_up_to_ten_seconds() {
+fn an_error_is_tried_again_when_the_window_of_a_backoff_that_doubles_is_over() {
     check(
         "0 node a cpu=9
          0 pod p broken=yes
          40 wait",
         expect![[r#"
             0s p #1 error: running "Broken" filter plugin: cannot judge
-            1s p #2 error: running "Broken" filter plugin: cannot judge
-            3s p #3 error: running "Broken" filter plugin: cannot judge
-            7s p #4 error: running "Broken" filter plugin: cannot judge
-            15s p #5 error: running "Broken" filter plugin: cannot judge
-            25s p #6 error: running "Broken" filter plugin: cannot judge
-            35s p #7 error: running "Broken" filter plugin: cannot judge
+            2s p #2 error: running "Broken" filter plugin: cannot judge
+            5s p #3 error: running "Broken" filter plugin: cannot judge
+            10s p #4 error: running "Broken" filter plugin: cannot judge
+            19s p #5 error: running "Broken" filter plugin: cannot judge
+            30s p #6 error: running "Broken" filter plugin: cannot judge
         "#]],
     );
 }
@@ -214,6 +213,37 @@ fn a_pod_of_another_scheduler_is_left_alone_but_takes_its_room() {
          2 pod p cpu=2",
         expect![[r#"
             2s p #1 !! 0/1 nodes are available: 1 Insufficient cpu.
+        "#]],
+    );
+}
+
+#[test]
+fn without_a_node_nothing_but_a_node_is_worth_another_attempt() {
+    check(
+        "0 pod p cpu=1
+         20 namespace team=x
+         40 pod theirs on=nowhere
+         60 delete pod theirs
+         80 node a cpu=1",
+        expect![[r#"
+            0s p #1 !! no nodes available to schedule pods
+            80s p #2 -> a
+            80s bind p to a
+        "#]],
+    );
+}
+
+#[test]
+fn a_pod_that_leaves_a_node_that_is_gone_wakes_nobody() {
+    check(
+        "0 node a cpu=1
+         0 node gone cpu=1
+         0 pod theirs on=gone cpu=1
+         0 pod p cpu=2
+         20 delete node gone
+         40 delete pod theirs",
+        expect![[r#"
+            0s p #1 !! 0/2 nodes are available: 2 Insufficient cpu.
         "#]],
     );
 }
