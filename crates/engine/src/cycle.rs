@@ -412,8 +412,8 @@ impl Filters {
     }
 }
 
-/// Stands for the rejection of a pod when there is no node at all: no plugin has this name, so every
-/// event is worth another attempt.
+/// Stands for the rejection of a pod when there is no node at all: only a new node is worth another
+/// attempt. kube-scheduler tries such a pod again and again after a backoff, to no avail.
 pub(crate) const NO_NODE_REJECTOR: &str = "";
 
 /// A plugin rejected the pod after its node was chosen (Reserve, Permit, PreBind). As in

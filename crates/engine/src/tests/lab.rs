@@ -212,7 +212,7 @@ impl Lab {
     }
 
     fn note(&mut self, text: &str) {
-        writeln!(self.trace, "{:>3} {text}", self.now.millis() / 1000).expect("text can grow");
+        writeln!(self.trace, "{}s {text}", self.now.millis() / 1000).expect("text can grow");
     }
 }
 
