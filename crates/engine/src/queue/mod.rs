@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use plimsoll_api::PodKey;
+use plimsoll_framework::Rejection;
 use plimsoll_framework::events::{self, Object};
 use plimsoll_framework::{Change, ClusterEvent, PodInfo, Resource, Time};
 

@@ -11,13 +11,13 @@ fn victims_are_evicted_and_the_pod_takes_their_place() {
          0 pod low cpu=2
          1 pod high cpu=2 prio=5 oust=yes",
         expect![[r#"
-              0 low #1 -> a
-              0 bind low to a
-              1 high #1 !! 0/1 nodes are available: 1 Insufficient cpu.
-              1 evict low for high
-              1 nominate high to a
-              1 high #2 -> a
-              1 bind high to a
+            0s low #1 -> a
+            0s bind low to a
+            1s high #1 !! 0/1 nodes are available: 1 Insufficient cpu.
+            1s evict low for high
+            1s nominate high to a
+            1s high #2 -> a
+            1s bind high to a
         "#]],
     );
 }
@@ -32,13 +32,13 @@ fn the_pod_is_kept_out_until_its_victims_have_been_told_to_go() {
          20 node b cpu=2
          40 answer high ok",
         expect![[r#"
-              0 low #1 -> a
-              0 bind low to a
-              1 high #1 !! 0/1 nodes are available: 1 Insufficient cpu.
-              1 evict low for high
-              1 nominate high to a
-             40 high #2 -> b
-             40 bind high to b
+            0s low #1 -> a
+            0s bind low to a
+            1s high #1 !! 0/1 nodes are available: 1 Insufficient cpu.
+            1s evict low for high
+            1s nominate high to a
+            40s high #2 -> b
+            40s bind high to b
         "#]],
     );
 }
@@ -53,15 +53,15 @@ fn an_eviction_that_fails_puts_the_pod_back() {
          2 evictions work
          2 answer high fail",
         expect![[r#"
-              0 low #1 -> a
-              0 bind low to a
-              1 high #1 !! 0/1 nodes are available: 1 Insufficient cpu.
-              1 evict low for high
-              1 nominate high to a
-              2 high #2 !! 0/1 nodes are available: 1 Insufficient cpu.
-              2 evict low for high
-              2 high #3 -> a
-              2 bind high to a
+            0s low #1 -> a
+            0s bind low to a
+            1s high #1 !! 0/1 nodes are available: 1 Insufficient cpu.
+            1s evict low for high
+            1s nominate high to a
+            2s high #2 !! 0/1 nodes are available: 1 Insufficient cpu.
+            2s evict low for high
+            2s high #3 -> a
+            2s bind high to a
         "#]],
     );
 }
@@ -76,14 +76,14 @@ fn room_that_was_cleared_is_kept_from_lower_pods_but_not_from_higher_ones() {
          9 pod other cpu=1 prio=4
          9 pod highest cpu=1 prio=9",
         expect![[r#"
-              0 low #1 -> a
-              0 bind low to a
-              1 high #1 !! 0/1 nodes are available: 1 Insufficient cpu.
-              1 evict low for high
-              1 nominate high to a
-              9 other #1 !! 0/1 nodes are available: 1 Insufficient cpu.
-              9 highest #1 -> a
-              9 bind highest to a
+            0s low #1 -> a
+            0s bind low to a
+            1s high #1 !! 0/1 nodes are available: 1 Insufficient cpu.
+            1s evict low for high
+            1s nominate high to a
+            9s other #1 !! 0/1 nodes are available: 1 Insufficient cpu.
+            9s highest #1 -> a
+            9s bind highest to a
         "#]],
     );
 }
@@ -98,18 +98,18 @@ fn a_higher_pod_takes_over_what_was_cleared_for_a_lower_one() {
          2 pod highest cpu=2 prio=9 oust=yes
          20 delete pod low",
         expect![[r#"
-              0 low #1 -> a
-              0 bind low to a
-              1 high #1 !! 0/1 nodes are available: 1 Insufficient cpu.
-              1 evict low for high
-              1 nominate high to a
-              2 highest #1 !! 0/1 nodes are available: 1 Insufficient cpu.
-              2 nominate high to nothing
-              2 evict low for highest
-              2 nominate highest to a
-             20 highest #2 -> a
-             20 bind highest to a
-             20 high #2 !! 0/1 nodes are available: 1 Insufficient cpu. nobody to oust
+            0s low #1 -> a
+            0s bind low to a
+            1s high #1 !! 0/1 nodes are available: 1 Insufficient cpu.
+            1s evict low for high
+            1s nominate high to a
+            2s highest #1 !! 0/1 nodes are available: 1 Insufficient cpu.
+            2s nominate high to nothing
+            2s evict low for highest
+            2s nominate highest to a
+            20s highest #2 -> a
+            20s bind highest to a
+            20s high #2 !! 0/1 nodes are available: 1 Insufficient cpu. nobody to oust
         "#]],
     );
 }
@@ -125,13 +125,13 @@ fn a_nomination_that_is_of_no_use_any_more_is_taken_back() {
          20 node b cpu=1
          21 node b cpu=1 taint=yes",
         expect![[r#"
-              0 low #1 -> a
-              0 bind low to a
-              1 high #1 !! 0/1 nodes are available: 1 Insufficient cpu.
-              1 evict low for high
-              1 nominate high to a
-             21 high #2 !! 0/1 nodes are available: 1 Insufficient cpu. nobody to oust
-             21 nominate high to nothing
+            0s low #1 -> a
+            0s bind low to a
+            1s high #1 !! 0/1 nodes are available: 1 Insufficient cpu.
+            1s evict low for high
+            1s nominate high to a
+            21s high #2 !! 0/1 nodes are available: 1 Insufficient cpu. nobody to oust
+            21s nominate high to nothing
         "#]],
     );
 }
@@ -143,12 +143,12 @@ fn a_victim_that_waits_at_permit_is_rejected_instead() {
          0 pod low cpu=2 permit=wait
          1 pod high cpu=2 prio=5 oust=yes",
         expect![[r#"
-              0 low #1 -> a
-              1 high #1 !! 0/1 nodes are available: 1 Insufficient cpu.
-              1 nominate high to a
-              1 low #1 !! 0/1 nodes are available: 1 preempted.
-              1 high #2 -> a
-              1 bind high to a
+            0s low #1 -> a
+            1s high #1 !! 0/1 nodes are available: 1 Insufficient cpu.
+            1s nominate high to a
+            1s low #1 !! 0/1 nodes are available: 1 preempted.
+            1s high #2 -> a
+            1s bind high to a
         "#]],
     );
 }
