@@ -9,8 +9,8 @@ fn without_nodes_the_text_says_so() {
     check(
         "0 pod p",
         expect![[r#"
-          0 p #1 !! no nodes available to schedule pods
-    "#]],
+              0 p #1 !! no nodes available to schedule pods
+        "#]],
     );
 }
 
