@@ -87,14 +87,14 @@ impl Scheduler {
             info.attempts,
             shared,
             profile,
-            &self.cache,
+            &mut self.cache,
         );
         let permitted = reserved.and_then(|mut binding| {
             let waiting = self.waiting.pods();
             let decisions = &mut self.waiting_decisions;
             match binding.permit(now, profile, &self.cache, waiting, decisions) {
                 Permitted::Failed(why) => {
-                    binding.unreserve(&self.cache);
+                    binding.unreserve(&mut self.cache);
                     Err(why)
                 }
                 permitted => Ok((binding, permitted)),
@@ -190,7 +190,7 @@ impl Scheduler {
     fn give_up(&mut self, now: Time, key: &PodKey, why: Unbound, effects: &mut Vec<Effect>) {
         let Some(mut cycle) = self.bindings.remove(key) else { return };
         self.waiting.remove(key);
-        cycle.unreserve(&self.cache);
+        cycle.unreserve(&mut self.cache);
         self.unbound(now, key, cycle.attempt, why, effects);
     }
 

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use plimsoll_api::{Labels, Namespace, Node, Pod, PodKey, Selecting, Str};
+use plimsoll_api::{
+    Labels, Namespace, Node, Pod, PodDisruptionBudget, PodKey, Selecting, Str, VolumeObject,
+};
 use plimsoll_engine::{Effect, Event, Seen, Write, WriteError};
 
 /// The objects of a cluster, each kind in the order in which they were given.
@@ -17,6 +19,10 @@ pub struct Cluster {
     pub namespaces: Vec<Namespace>,
     /// Services, ReplicationControllers, ReplicaSets and StatefulSets.
     pub selecting: Vec<Selecting>,
+    /// Volumes, the claims on them, and what provides them.
+    pub volumes: Vec<VolumeObject>,
+    /// PodDisruptionBudgets.
+    pub budgets: Vec<PodDisruptionBudget>,
 }
 
 /// The label with its own name that every namespace has.
@@ -36,6 +42,8 @@ impl Cluster {
         let namespaces: Vec<Namespace> = implied.chain(self.namespaces).collect();
         events.extend(namespaces.into_iter().map(|one| Event::Namespace(Seen::Is(one))));
         events.extend(self.selecting.into_iter().map(|one| Event::Selecting(Seen::Is(one))));
+        events.extend(self.volumes.into_iter().map(|one| Event::Volume(Box::new(Seen::Is(one)))));
+        events.extend(self.budgets.into_iter().map(|one| Event::Budget(Seen::Is(one))));
         events.extend(self.nodes.into_iter().map(|one| Event::Node(Box::new(Seen::Is(one)))));
         let (placed, mut pending): (Vec<Pod>, Vec<Pod>) =
             self.pods.into_iter().partition(|pod| pod.node_name.is_some());
@@ -76,7 +84,11 @@ impl World {
                     self.nodes.remove(name);
                 }
             },
-            Event::Namespace(_) | Event::Selecting(_) | Event::Done(..) => {}
+            Event::Namespace(_)
+            | Event::Selecting(_)
+            | Event::Volume(_)
+            | Event::Budget(_)
+            | Event::Done(..) => {}
         }
     }
 
