@@ -56,7 +56,10 @@ impl Cache {
             return NodeChange { before: None, changed: NodeReads::all() };
         };
         let before = self.columns.node(row).clone();
-        self.stores.images.set(Some(&before), Some(&node));
+        // Nodes report often, and their images are many and seldom others.
+        if before.images != node.images {
+            self.stores.images.set(Some(&before), Some(&node));
+        }
         let changed = self.columns.set(row, node);
         if zone_of(&before) != zone {
             self.leave_zone(row);
@@ -88,6 +91,8 @@ impl Cache {
 
     /// Takes it that a pod is on `node`, before it is seen there.
     pub(crate) fn assume(&mut self, pod: PodInfo, node: Str) {
+        let known = self.knows(&pod.key);
+        debug_assert!(!known, "a pod on a node is not tried again");
         self.put(pod, node, true);
     }
 
@@ -109,6 +114,9 @@ impl Cache {
             None => {
                 if let Some(keys) = self.homeless.get_mut(&cached.node) {
                     keys.retain(|other| other != key);
+                    if keys.is_empty() {
+                        self.homeless.remove(&cached.node);
+                    }
                 }
             }
         }
@@ -126,6 +134,16 @@ impl Cache {
     /// Whether a pod is assumed to be on a node but was not yet seen there.
     pub(crate) fn is_assumed(&self, key: &PodKey) -> bool {
         self.pods.get(key).is_some_and(|cached| cached.assumed)
+    }
+
+    /// Whether a pod is on a node, or assumed to be.
+    pub(crate) fn knows(&self, key: &PodKey) -> bool {
+        self.pods.contains_key(key)
+    }
+
+    /// The pod named `key`, if it is on a node or assumed to be.
+    pub(crate) fn pod(&self, key: &PodKey) -> Option<&PodInfo> {
+        self.pods.get(key).map(|cached| &cached.pod)
     }
 
     /// The row of the node named `name`.

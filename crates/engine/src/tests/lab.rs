@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use plimsoll_api::{Labels, Namespace, Node, Pod, PodKey, Resources, Str};
+use plimsoll_api::{Labels, Namespace, Node, Pod, PodKey, Resources, Str, Timestamp};
 use plimsoll_framework::{FeatureGates, Time};
 
 use super::plugins::registry;
@@ -63,9 +63,10 @@ impl Default for Lab {
 impl Lab {
     /// Does what a line says, after everything that is due before it.
     ///
-    /// `5 pod p cpu=1 prio=2 gate=g KEY=LABEL...` · `5 node a cpu=4 KEY=LABEL...` · `5 delete pod p` ·
-    /// `5 delete node a` · `5 namespace KEY=LABEL...` · `5 binds fail|work|hang` · `5 patches ...` ·
-    /// `5 answer p ok|fail` · `5 wait`
+    /// `5 pod p cpu=1 prio=2 gate=g on=NODE uid=u leaves=yes for=SCHEDULER KEY=LABEL...` ·
+    /// `5 node a cpu=4 taint=KEY cordoned=yes KEY=LABEL...` · `5 delete pod p` · `5 delete node a` ·
+    /// `5 namespace KEY=LABEL...` · `5 binds fail|work|hang` · `5 patches ...` ·
+    /// `5 answer p ok|fail` · `5 allow p PLUGIN` · `5 reject p PLUGIN` · `5 wait`
     pub(super) fn act(&mut self, line: &str) {
         let words: Vec<&str> = line.split_whitespace().collect();
         let at: i64 = words[0].parse().expect("a line begins with a time in seconds");
@@ -98,6 +99,10 @@ impl Lab {
                 let (id, pod) = found.expect("a write of the pod hangs");
                 self.hanging.remove(&(id, pod.clone()));
                 self.answer(id, &pod, manner(how));
+            }
+            ["allow", name, plugin] => self.scheduler.allow_waiting_pod(&key(name), named(plugin)),
+            ["reject", name, plugin] => {
+                self.scheduler.reject_waiting_pod(&key(name), named(plugin), "not today");
             }
             ["wait"] => {}
             other => panic!("{other:?} is no verb"),
@@ -204,6 +209,11 @@ fn manner(word: &str) -> Manner {
     }
 }
 
+fn named(plugin: &str) -> &'static str {
+    let registry = registry();
+    registry.get(plugin).expect("the plugin is in the registry").name()
+}
+
 fn key(name: &str) -> PodKey {
     PodKey::new("default", name)
 }
@@ -229,6 +239,8 @@ fn pod(name: &str, what: &[&str]) -> Pod {
             "prio" => pod.priority = value.parse().expect("a priority is a number"),
             "gate" => pod.scheduling_gates.push(value.into()),
             "on" => pod.node_name = Some(value.into()),
+            "uid" => pod.uid = value.into(),
+            "leaves" => pod.deletion = Some(Timestamp::default()),
             "for" => pod.scheduler_name = value.into(),
             _ => labels.push((key, value)),
         }
@@ -243,6 +255,7 @@ fn node(name: &str, what: &[&str]) -> Node {
     for (key, value) in what.iter().map(|word| pair(word)) {
         match key {
             "cpu" => node.allocatable = cpu(value),
+            "cordoned" => node.unschedulable = true,
             "taint" => node.taints.push(plimsoll_api::Taint {
                 key: value.into(),
                 value: Str::default(),

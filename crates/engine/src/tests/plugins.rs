@@ -115,6 +115,14 @@ impl Permit for Group {
         match at.pod.labels.get("permit").map(Str::as_str) {
             Some("deny") => Permission::Deny(Rejection::unschedulable("permit denied")),
             Some("wait") => Permission::Wait(Duration::from_secs(20)),
+            Some("waver") => {
+                let keys: Vec<_> = waiting.iter().map(|one| one.pod.key.clone()).collect();
+                for key in keys {
+                    waiting.allow(&key);
+                    waiting.reject(&key, "thought better of it");
+                }
+                Permission::Approve
+            }
             Some("release") => {
                 let keys: Vec<_> = waiting.iter().map(|one| one.pod.key.clone()).collect();
                 for key in keys {
@@ -122,6 +130,21 @@ impl Permit for Group {
                 }
                 Permission::Approve
             }
+            _ => Permission::Approve,
+        }
+    }
+}
+
+plugin!(Second);
+impl Permit for Second {
+    fn permit(
+        &self,
+        at: &Placement<'_>,
+        _: &mut CycleState,
+        _: &mut WaitingPods<'_>,
+    ) -> Permission {
+        match at.pod.labels.get("second").map(Str::as_str) {
+            Some("wait") => Permission::Wait(Duration::from_secs(10)),
             _ => Permission::Approve,
         }
     }
@@ -205,6 +228,7 @@ pub(super) fn registry() -> Registry {
         Entry::of::<HoldA>().reserve().done(),
         Entry::of::<HoldB>().reserve().done(),
         Entry::of::<Group>().permit().done(),
+        Entry::of::<Second>().permit().done(),
         Entry::of::<Prepare>().pre_bind().done(),
         Entry::of::<Elsewhere>().bind().done(),
         Entry::of::<Binder>().bind().done(),
