@@ -60,7 +60,7 @@ impl Scheduler {
     fn sample(&self, profile: &Profile) -> Sample {
         let percentage = profile.percentage_of_nodes_to_score;
         let rows = percentage.map_or_else(Vec::new, |_| self.cache.rows_by_zone());
-        Sample { percentage, rows, start: self.next_start }
+        Sample { percentage, scored: profile.scores(), rows, start: self.next_start }
     }
 
     /// Takes it that the pod is on its node, reserves, and asks Permit.
@@ -273,9 +273,9 @@ impl Scheduler {
     }
 
     /// Decides a pending pod with every node, and changes nothing. `None` for a pod that is not
-    /// pending.
+    /// pending: it is not known, or has a node already.
     pub fn explain(&self, pod: &PodKey) -> Option<Decision> {
-        let info = self.queue.get(pod)?;
+        let info = self.queue.get(pod).filter(|info| info.place != Place::InFlight)?;
         if let Place::Gated { why, .. } = &info.place {
             let (message, attempt) = (why.to_string(), info.attempts + 1);
             let outcome = Outcome::Unschedulable { message, pre_filter: None, nomination: None };

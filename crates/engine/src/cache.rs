@@ -10,6 +10,9 @@ use plimsoll_framework::{Columns, PodInfo, Row, Stores, View};
 /// The label that names the zone of a node, and the one that names its region.
 const ZONE: &str = "topology.kubernetes.io/zone";
 const REGION: &str = "topology.kubernetes.io/region";
+/// The same of old. Where a node still has them, they count.
+const OLD_ZONE: &str = "failure-domain.beta.kubernetes.io/zone";
+const OLD_REGION: &str = "failure-domain.beta.kubernetes.io/region";
 
 /// A pod on a node.
 #[derive(Clone, Debug)]
@@ -186,8 +189,9 @@ impl Cache {
 
 /// Region and zone as one text. As in component-helpers' GetZoneKey: empty where a node has neither.
 fn zone_of(node: &Node) -> Str {
-    let label = |key| node.labels.get(key).map_or("", Str::as_str);
-    match (label(REGION), label(ZONE)) {
+    let label =
+        |old, new| node.labels.get(old).or_else(|| node.labels.get(new)).map_or("", Str::as_str);
+    match (label(OLD_REGION, REGION), label(OLD_ZONE, ZONE)) {
         ("", "") => Str::default(),
         (region, zone) => Str::from(format!("{region}:\0:{zone}")),
     }

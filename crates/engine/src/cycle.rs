@@ -109,12 +109,14 @@ pub(crate) fn schedule(
             post_filter(profile, pod, failure, &mut cycle, &prepared, view)
         }
         1 => CycleResult::Found { row: cycle.feasible[0], best: cycle.feasible.clone() },
-        _ => {
-            let scores = score(profile, pod, &mut cycle, &view);
-            let best = pick::best(view.nodes, &cycle.feasible, &scores.totals);
-            cycle.scores = Some(scores);
-            CycleResult::Found { row: pick::pick(&best, tie_break, rng), best }
-        }
+        _ => match score(profile, pod, &mut cycle, &view) {
+            Err(error) => CycleResult::Error(error),
+            Ok(scores) => {
+                let best = pick::best(view.nodes, &cycle.feasible, &scores.totals);
+                cycle.scores = Some(scores);
+                CycleResult::Found { row: pick::pick(&best, tie_break, rng), best }
+            }
+        },
     };
     cycle
 }
@@ -458,22 +460,28 @@ fn post_filter(
             }
         }
     }
+    said.retain(|text| !text.is_empty());
     failure.message = diagnosis::with_post_filter(failure.message, &said.join(", "));
     CycleResult::Unschedulable(failure)
 }
 
-fn score(profile: &Profile, pod: &PodInfo, cycle: &mut Cycle, view: &View<'_>) -> Scores {
-    if profile.at(Point::Score).next().is_none() {
-        return Scores::all_equal(cycle.feasible.len());
+fn score(
+    profile: &Profile,
+    pod: &PodInfo,
+    cycle: &mut Cycle,
+    view: &View<'_>,
+) -> Result<Scores, String> {
+    if !profile.scores() {
+        return Ok(Scores::all_equal(cycle.feasible.len()));
     }
     let mut scores = Scores::new(cycle.feasible.len());
     for (plugin, weight) in profile.at(Point::Score) {
         let Some(point) = &plugin.points.score else { continue };
         if let Some(scored) = point.score(pod, &mut cycle.shared, view, &cycle.feasible) {
-            scores.add(plugin.name, weight, &scored);
+            scores.add(plugin.name, weight, &scored)?;
         }
     }
-    scores
+    Ok(scores)
 }
 
 /// The names of `rows`.

@@ -35,11 +35,13 @@ pub struct Nomination {
 pub enum PostFilterAnswer {
     /// A node can be made to fit. No further plugin is asked.
     Nominated(Nomination),
-    /// Nothing can be done; the next plugin is asked.
+    /// Nothing can be done; the next plugin is asked. The reasons of all plugins are joined by commas;
+    /// an empty one says nothing.
     Unschedulable(Reason),
     /// Nothing can be done, and no further plugin is asked.
     Stop(Reason),
-    /// It could not be judged. No further plugin is asked.
+    /// It could not be judged. No further plugin is asked. The reason is told alone, and the pod is
+    /// unschedulable all the same.
     Error(Reason),
 }
 

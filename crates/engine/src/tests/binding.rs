@@ -74,7 +74,7 @@ fn the_first_bind_plugin_that_does_not_skip_binds() {
 fn a_refused_reservation_is_a_rejection_and_undoes_the_earlier_ones() {
     check(
         "0 node a cpu=2
-         0 pod p cpu=1 refuse=HoldB",
+         0 pod p cpu=1 hold=HoldB",
         expect![[r#"
             0s p #1 !! 0/1 nodes are available: 1 reservation refused.
         "#]],

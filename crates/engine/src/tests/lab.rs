@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use plimsoll_api::{Labels, Namespace, Node, Pod, PodKey, Resources, Str, Timestamp};
-use plimsoll_framework::{FeatureGates, Time};
+use plimsoll_framework::{FeatureGates, Point, Time};
 
 use super::plugins::registry;
 use crate::{
@@ -36,20 +36,14 @@ pub(super) struct Lab {
 }
 
 impl Default for Lab {
+    /// Two profiles: `lab` with every plugin, and `other-lab` with all but the filters.
     fn default() -> Self {
-        let registry = registry();
-        let points = registry
-            .iter()
-            .flat_map(|entry| entry.points().iter().map(|&point| (point, entry.name().to_owned())));
-        let mut spec = ProfileSpec { scheduler_name: "lab".into(), ..ProfileSpec::default() };
-        for (point, name) in points {
-            spec.points.entry(point).or_default().push((name, 1));
-        }
-        let profile = Profile::new(&spec, &registry, &FeatureGates::default())
-            .expect("the plugins make a profile");
+        let all = profile("lab", None, |_| true);
+        let unfiltered = profile("other-lab", None, |point| point != Point::Filter);
         let options = Options { detail: Detail::Outcome, ..Options::default() };
+        let scheduler = Scheduler::new(vec![all, unfiltered], options, 0);
         Lab {
-            scheduler: Scheduler::new(vec![profile], options, 0).expect("there is one profile"),
+            scheduler: scheduler.expect("both profiles order the queue alike"),
             now: Time::ZERO,
             pods: BTreeMap::new(),
             binds: Manner::Works,
@@ -60,10 +54,30 @@ impl Default for Lab {
     }
 }
 
+/// A profile with every plugin at the points that `at` says.
+pub(super) fn profile(
+    scheduler_name: &str,
+    percentage_of_nodes_to_score: Option<u8>,
+    at: impl Fn(Point) -> bool,
+) -> Profile {
+    let registry = registry();
+    let mut spec = ProfileSpec {
+        scheduler_name: scheduler_name.into(),
+        percentage_of_nodes_to_score,
+        ..ProfileSpec::default()
+    };
+    for entry in registry.iter() {
+        for &point in entry.points().iter().filter(|&&point| at(point)) {
+            spec.points.entry(point).or_default().push((entry.name().to_owned(), 1));
+        }
+    }
+    Profile::new(&spec, &registry, &FeatureGates::default()).expect("the plugins make a profile")
+}
+
 impl Lab {
     /// Does what a line says, after everything that is due before it.
     ///
-    /// `5 pod p cpu=1 prio=2 gate=g on=NODE uid=u leaves=yes for=SCHEDULER KEY=LABEL...` ·
+    /// `5 pod p cpu=1 prio=2 gate=g on=NODE uid=u leaves=yes for=SCHEDULER also=NODE KEY=LABEL...` ·
     /// `5 node a cpu=4 taint=KEY cordoned=yes KEY=LABEL...` · `5 delete pod p` · `5 delete node a` ·
     /// `5 namespace KEY=LABEL...` · `5 binds fail|work|hang` · `5 patches ...` ·
     /// `5 answer p ok|fail` · `5 allow p PLUGIN` · `5 reject p PLUGIN` · `5 wait`
@@ -227,7 +241,7 @@ fn cpu(value: &str) -> Resources {
     Resources { milli_cpu, ..Resources::default() }
 }
 
-fn pod(name: &str, what: &[&str]) -> Pod {
+pub(super) fn pod(name: &str, what: &[&str]) -> Pod {
     let mut pod = Pod { key: key(name), scheduler_name: "lab".into(), ..Pod::default() };
     let mut labels = Vec::new();
     for (key, value) in what.iter().map(|word| pair(word)) {
@@ -242,6 +256,7 @@ fn pod(name: &str, what: &[&str]) -> Pod {
             "uid" => pod.uid = value.into(),
             "leaves" => pod.deletion = Some(Timestamp::default()),
             "for" => pod.scheduler_name = value.into(),
+            "also" => pod.annotations = [(key, value)].into_iter().collect(),
             _ => labels.push((key, value)),
         }
     }
@@ -249,7 +264,7 @@ fn pod(name: &str, what: &[&str]) -> Pod {
     pod
 }
 
-fn node(name: &str, what: &[&str]) -> Node {
+pub(super) fn node(name: &str, what: &[&str]) -> Node {
     let mut node = Node { name: name.into(), ..Node::default() };
     let mut labels = Vec::new();
     for (key, value) in what.iter().map(|word| pair(word)) {

@@ -77,6 +77,94 @@ impl Filter for Broken {
 }
 
 // Two reservations, to see the order in which they are given back.
+/// Makes a filter that narrows the nodes down to those that a label or annotation names, separated by
+/// `+`.
+macro_rules! narrow {
+    ($name:ident, $part:ty, $label:literal) => {
+        plugin!($name);
+        impl Filter for $name {
+            type Pod = $part;
+            type Node = ();
+            fn candidates(&self, pod: &Labels) -> Result<Candidates, Rejection> {
+                Ok(pod.get($label).map_or(Candidates::All, |names| {
+                    Candidates::Only(names.split('+').map(Str::from).collect())
+                }))
+            }
+            fn filter(&self, _: &Labels, (): ()) -> Verdict {
+                Verdict::Pass
+            }
+        }
+    };
+}
+narrow!(Only, Labels, "only");
+narrow!(Also, Annotations, "also");
+
+plugin!(Refuse);
+impl PreFilter for Refuse {
+    type Pod = Labels;
+    type Node = ();
+    type Cluster = ();
+    type State = ();
+    fn pre_filter(&self, pod: &Labels, (): ()) -> Result<Option<()>, Rejection> {
+        match pod.get("refuse").map(Str::as_str) {
+            Some("now") => Err(Rejection::unschedulable("refused for now")),
+            Some("always") => Err(Rejection::unresolvable("refused for good")),
+            Some("error") => Err(Rejection::error("cannot look")),
+            _ => Ok(None),
+        }
+    }
+    fn filter(&self, (): &(), (): ()) -> Verdict {
+        Verdict::Pass
+    }
+}
+
+/// Makes a PostFilter plugin that says what a label tells it to.
+macro_rules! help {
+    ($name:ident, $label:literal) => {
+        plugin!($name);
+        impl PostFilter for $name {
+            fn post_filter(
+                &self,
+                pod: &PodInfo,
+                rejected: &[NodeRejection],
+                what_if: &WhatIf<'_>,
+            ) -> PostFilterAnswer {
+                let judged = || {
+                    let passes = |node: &&NodeRejection| what_if.judge(node.row, &[], &[]).passes();
+                    let n_pass = rejected.iter().filter(passes).count();
+                    format!("{n_pass} of {} pass", rejected.len())
+                };
+                match pod.labels.get($label).map(Str::as_str) {
+                    Some("error") => PostFilterAnswer::Error("cannot help".into()),
+                    Some("stop") => PostFilterAnswer::Stop("nobody can help".into()),
+                    Some("judge") => PostFilterAnswer::Unschedulable(judged().into()),
+                    Some(_) => {
+                        PostFilterAnswer::Unschedulable(concat!($label, " is no help").into())
+                    }
+                    None => PostFilterAnswer::Unschedulable("".into()),
+                }
+            }
+        }
+    };
+}
+help!(HelpA, "help-a");
+help!(HelpB, "help-b");
+
+plugin!(Like);
+impl Score for Like {
+    type Pod = Labels;
+    type Node = Labels;
+    fn applies(&self, pod: &Labels) -> bool {
+        pod.get("likes").is_some()
+    }
+    fn score(&self, pod: &Labels, node: &Labels) -> i64 {
+        match pod.get("likes").map(Str::as_str) {
+            Some("too-much") => 101,
+            likes => i64::from(node.get("zone").map(Str::as_str) == likes),
+        }
+    }
+}
+
 plugin!(HoldA);
 plugin!(HoldB);
 
@@ -86,7 +174,7 @@ macro_rules! hold {
         impl Reserve for $name {
             type Reservation = ();
             fn reserve(&self, at: &Placement<'_>, _: &mut CycleState) -> Result<(), Rejection> {
-                match at.pod.labels.get("refuse").is_some_and(|by| by == Self::NAME) {
+                match at.pod.labels.get("hold").is_some_and(|by| by == Self::NAME) {
                     true => Err(Rejection::unschedulable("reservation refused")),
                     false => Ok(()),
                 }
@@ -225,6 +313,12 @@ pub(super) fn registry() -> Registry {
         Entry::of::<Cpu>().filter().done(),
         Entry::of::<Zone>().filter().done(),
         Entry::of::<Broken>().filter().done(),
+        Entry::of::<Only>().filter().at(Point::PreFilter).done(),
+        Entry::of::<Also>().filter().at(Point::PreFilter).done(),
+        Entry::of::<Refuse>().pre_filter().done(),
+        Entry::of::<HelpA>().post_filter().done(),
+        Entry::of::<HelpB>().post_filter().done(),
+        Entry::of::<Like>().score().done(),
         Entry::of::<HoldA>().reserve().done(),
         Entry::of::<HoldB>().reserve().done(),
         Entry::of::<Group>().permit().done(),
