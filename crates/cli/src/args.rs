@@ -1,0 +1,249 @@
+//! What was typed.
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand, ValueEnum, ValueHint};
+use clap_complete::Shell;
+use plimsoll_api::PodKey;
+
+/// The namespace of a pod that is named without one.
+const DEFAULT_NAMESPACE: &str = "default";
+
+const EXAMPLES: &str = "\
+Examples:
+  # Where would the pending pods of a cluster go?
+  kubectl get nodes,pods,services,replicasets,statefulsets,namespaces -A -o json > cluster.json
+  plimsoll simulate -f cluster.json
+
+  # Why does this pod not fit?
+  plimsoll explain -f cluster.json --pod team-a/web-0
+
+  # Is this configuration valid, and what does it switch on?
+  plimsoll config check scheduler.yaml
+
+Exit status: 0 when the command did its job, whether pods fit or not; 1 when a file or the \
+configuration is wrong; 2 when the command line is.";
+
+const SIMULATE_EXAMPLES: &str = "\
+Examples:
+  # The whole cluster, and some pods that do not exist yet
+  plimsoll simulate -f cluster.json -f new-pods/
+
+  # As JSON Lines: which pods found no node?
+  plimsoll simulate -f cluster.json -o json | jq -r 'select(.result != \"scheduled\").pod'
+
+  # Break ties as kube-scheduler does, by chance, but repeatably
+  plimsoll simulate -f cluster.json --tie-break random --seed 7";
+
+const EXPLAIN_EXAMPLES: &str = "\
+Examples:
+  # A pod of the namespace default
+  plimsoll explain -f cluster.json --pod web-0
+
+  # With the scores of all nodes, as the configuration weighs them
+  plimsoll explain -f cluster.json --config scheduler.yaml --pod team-a/web-0 --all
+
+  # What is the highest total?
+  plimsoll explain -f cluster.json --pod web-0 -o json | jq '[.nodes[].total] | max'";
+
+const CONFIG_EXAMPLES: &str = "\
+Examples:
+  plimsoll config check scheduler.yaml
+  plimsoll config check scheduler.yaml -o json | jq '.profiles[].points.score'";
+
+const COMPLETIONS_EXAMPLES: &str = "\
+Examples:
+  source <(plimsoll completions bash)
+  plimsoll completions zsh > ~/.zfunc/_plimsoll
+  plimsoll completions fish > ~/.config/fish/completions/plimsoll.fish";
+
+/// Decides as kube-scheduler 1.36 does, without a cluster
+///
+/// Plimsoll reads nodes and pods from files and says which pod goes to which node, or why it goes to
+/// none: with the same filters and scores and in the same words as kube-scheduler 1.36.
+#[derive(Debug, Parser)]
+#[command(name = "plimsoll", version, after_help = EXAMPLES, max_term_width = 100)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Simulate(Simulate),
+    Explain(Explain),
+    Plugins(Plugins),
+    #[command(subcommand)]
+    Config(Config),
+    Completions(Completions),
+}
+
+/// Where the cluster is described.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Cluster {
+    /// Manifests of nodes, pods and what is around them
+    ///
+    /// YAML or JSON: single objects, several documents in one file, and lists as `kubectl get -o
+    /// json` prints them. `-` is standard input. A directory stands for its files *.yaml, *.yml and
+    /// *.json in the order of their names; directories in it are not looked into.
+    #[arg(short = 'f', long = "filename", value_name = "FILE", required = true, num_args = 1..)]
+    #[arg(value_hint = ValueHint::AnyPath)]
+    pub(crate) files: Vec<PathBuf>,
+
+    /// A KubeSchedulerConfiguration; without one, the default profile decides
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) config: Option<PathBuf>,
+}
+
+/// Place every pending pod of a cluster, one after the other
+///
+/// Every pending pod goes through the scheduling queue, by priority and then by age, and takes its
+/// room on a node before the next pod is decided. Nothing but the files is read, and nothing is
+/// changed. Time is virtual: a decision takes none.
+#[derive(Debug, clap::Args)]
+#[command(after_help = SIMULATE_EXAMPLES)]
+pub(crate) struct Simulate {
+    #[command(flatten)]
+    pub(crate) cluster: Cluster,
+
+    /// How one of several equally good nodes is chosen
+    #[arg(long, value_name = "RULE", value_enum, default_value_t)]
+    pub(crate) tie_break: TieBreak,
+
+    /// Where chance comes from: the same input and seed give the same output
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) seed: u64,
+
+    /// Say of every node why it was rejected or how it scored
+    ///
+    /// In the table: of how many nodes the pod had its choice, and the score of the chosen one.
+    #[arg(long)]
+    pub(crate) explain: bool,
+
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+/// Say of every node why a pod fits there or not
+///
+/// Decides one pending pod against the cluster as it stands in the files, as if it were the next, and
+/// changes nothing.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXPLAIN_EXAMPLES)]
+pub(crate) struct Explain {
+    #[command(flatten)]
+    pub(crate) cluster: Cluster,
+
+    /// The pod; without a namespace it is in `default`
+    #[arg(long, value_name = "NAMESPACE/NAME", value_parser = pod_key)]
+    pub(crate) pod: PodKey,
+
+    /// Show every feasible node in the table, not just the best
+    #[arg(long)]
+    pub(crate) all: bool,
+
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+/// List the plugins, what each reads, and which are still missing
+#[derive(Debug, clap::Args)]
+pub(crate) struct Plugins {
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+/// Look at configurations
+#[derive(Debug, Subcommand)]
+pub(crate) enum Config {
+    Check(Check),
+}
+
+/// Validate a configuration and show what it resolves to
+///
+/// Reads a KubeSchedulerConfiguration, merges each profile with the default one, and prints which
+/// plugins then stand at which extension point, in their order and with their weights.
+#[derive(Debug, clap::Args)]
+#[command(after_help = CONFIG_EXAMPLES)]
+pub(crate) struct Check {
+    /// The configuration; `-` is standard input
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) file: PathBuf,
+
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+/// Print a script that completes command lines of plimsoll
+#[derive(Debug, clap::Args)]
+#[command(after_help = COMPLETIONS_EXAMPLES)]
+pub(crate) struct Completions {
+    /// The shell that is to run it
+    #[arg(value_enum)]
+    pub(crate) shell: Shell,
+}
+
+/// How the answer is printed.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Output {
+    /// How the answer is printed
+    #[arg(short = 'o', long = "output", value_enum, value_name = "FORMAT", default_value_t)]
+    pub(crate) format: Format,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people
+    #[default]
+    Table,
+    /// For programs; decisions as JSON Lines
+    Json,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TieBreak {
+    /// The node whose name comes first in the alphabet
+    #[default]
+    First,
+    /// Any of them, all equally likely
+    Random,
+}
+
+impl From<TieBreak> for plimsoll_engine::TieBreak {
+    fn from(typed: TieBreak) -> Self {
+        match typed {
+            TieBreak::First => Self::First,
+            TieBreak::Random => Self::Random,
+        }
+    }
+}
+
+/// Reads `NAMESPACE/NAME` or `NAME`.
+fn pod_key(text: &str) -> Result<PodKey, &'static str> {
+    let (namespace, name) = text.split_once('/').unwrap_or((DEFAULT_NAMESPACE, text));
+    if namespace.is_empty() || name.is_empty() || name.contains('/') {
+        return Err("write NAMESPACE/NAME, or NAME for a pod in the namespace default");
+    }
+    Ok(PodKey::new(namespace, name))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn a_pod_without_a_namespace_is_in_default() {
+        assert_eq!(pod_key("web-0"), Ok(PodKey::new("default", "web-0")));
+        assert_eq!(pod_key("team-a/web-0"), Ok(PodKey::new("team-a", "web-0")));
+        for text in ["", "/", "a/", "/b", "a/b/c"] {
+            assert!(pod_key(text).is_err(), "{text:?}");
+        }
+    }
+}

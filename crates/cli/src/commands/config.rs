@@ -1,0 +1,129 @@
+//! `plimsoll config`: what a configuration means.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use anyhow::Result;
+use plimsoll_config::{Configuration, Point, ResolvedProfile};
+use plimsoll_plugins::in_tree;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::args::{Check, Format};
+use crate::options::Setup;
+use crate::render::style::{DOUBTFUL, HEADING, Screen};
+
+/// Validates a configuration and prints what it resolves to.
+pub(crate) fn check(args: &Check) -> Result<()> {
+    let setup = Setup::load(Some(&args.file), &in_tree())?;
+    let configuration = &setup.configuration;
+    match args.output.format {
+        Format::Json => {
+            let mut out = io::stdout().lock();
+            serde_json::to_writer_pretty(&mut out, &Resolved::of(configuration))?;
+            writeln!(out)?;
+        }
+        Format::Table => {
+            let mut out = anstream::stdout();
+            for profile in &configuration.profiles {
+                describe(&mut out, profile, Screen::stdout())?;
+            }
+            writeln!(out, "{}", backoff(configuration))?;
+        }
+    }
+    Ok(())
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Resolved<'a> {
+    pod_initial_backoff_seconds: i64,
+    pod_max_backoff_seconds: i64,
+    profiles: Vec<ProfileShape<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ProfileShape<'a> {
+    scheduler_name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    percentage_of_nodes_to_score: Option<i32>,
+    /// By extension point, in order.
+    points: BTreeMap<&'static str, Vec<Plugin<'a>>>,
+    args: &'a BTreeMap<String, Value>,
+    /// Enabled, but not there yet.
+    unavailable: &'a [String],
+}
+
+#[derive(Serialize)]
+struct Plugin<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    weight: Option<i64>,
+}
+
+impl<'a> Resolved<'a> {
+    fn of(configuration: &'a Configuration) -> Self {
+        Resolved {
+            pod_initial_backoff_seconds: configuration.pod_initial_backoff_seconds,
+            pod_max_backoff_seconds: configuration.pod_max_backoff_seconds,
+            profiles: configuration.profiles.iter().map(ProfileShape::of).collect(),
+        }
+    }
+}
+
+impl<'a> ProfileShape<'a> {
+    fn of(profile: &'a ResolvedProfile) -> Self {
+        let points = profile.points.iter().map(|(point, plugins)| {
+            let plugins = plugins.iter().map(|plugin| Plugin {
+                name: plugin.name,
+                weight: point.is_weighed().then_some(plugin.weight),
+            });
+            (point.key(), plugins.collect())
+        });
+        ProfileShape {
+            scheduler_name: &profile.scheduler_name,
+            percentage_of_nodes_to_score: profile.percentage_of_nodes_to_score,
+            points: points.collect(),
+            args: &profile.args,
+            unavailable: &profile.unavailable,
+        }
+    }
+}
+
+/// A profile for people.
+fn describe(out: &mut impl Write, profile: &ResolvedProfile, screen: Screen) -> io::Result<()> {
+    let nodes = match profile.percentage_of_nodes_to_score {
+        None | Some(100) => "looks at all nodes".to_owned(),
+        Some(0) => "looks at a share of the nodes that adapts to their number".to_owned(),
+        Some(percentage) => format!("looks for feasible nodes up to {percentage}% of all"),
+    };
+    let name = &profile.scheduler_name;
+    writeln!(out, "{HEADING}profile {name}{HEADING:#}: {nodes}")?;
+    let mut table = screen.table(&["  POINT", "PLUGINS"]);
+    for point in Point::ALL {
+        let plugins: Vec<_> = profile.points[&point]
+            .iter()
+            .map(|plugin| {
+                let weight =
+                    if point.is_weighed() { format!("={}", plugin.weight) } else { String::new() };
+                format!("{}{weight}", plugin.name)
+            })
+            .collect();
+        if !plugins.is_empty() {
+            table.add_row([format!("  {point}"), plugins.join(" ")]);
+        }
+    }
+    writeln!(out, "{}", table.trim_fmt())?;
+    if !profile.unavailable.is_empty() {
+        let names = profile.unavailable.join(", ");
+        writeln!(out, "  {DOUBTFUL}enabled, but not there yet{DOUBTFUL:#}: {names}")?;
+    }
+    writeln!(out)
+}
+
+fn backoff(configuration: &Configuration) -> String {
+    let (initial, max) =
+        (configuration.pod_initial_backoff_seconds, configuration.pod_max_backoff_seconds);
+    format!("A pod that failed waits {initial} s before it is tried again, and {max} s at most.")
+}

@@ -1,0 +1,119 @@
+//! `plimsoll explain`: one pod and all nodes.
+
+use std::io::{self, BufWriter, Write};
+
+use anyhow::{Result, bail};
+use plimsoll_api::{Pod, PodKey, PodPhase, Str};
+use plimsoll_engine::{Outcome, Place, Scheduler};
+use plimsoll_framework::Rejection;
+use plimsoll_sim::{Cluster, Simulation};
+
+use super::Scene;
+use crate::args::{Explain, Format};
+use crate::caveats;
+use crate::options::Setup;
+use crate::render::style::Screen;
+use crate::render::{explain, record};
+use crate::wording::some_of;
+
+/// How many names of other pods are offered.
+const NAMES: usize = 5;
+/// Where chance comes from: nothing is left to it.
+const SEED: u64 = 0;
+
+/// Decides one pod and prints what was found of every node.
+pub(crate) fn run(args: &Explain) -> Result<()> {
+    let Scene { registry, setup, cluster } = Scene::read(&args.cluster)?;
+    check_pending(&cluster, &args.pod, &setup)?;
+    let options = setup.options();
+    let scheduler = Scheduler::new(setup.profiles, options, SEED)?;
+    let simulation = Simulation::new(scheduler, cluster);
+    let scheduler = simulation.scheduler();
+    let Some(decision) = scheduler.explain(&args.pod) else {
+        bail!("pod {} does not wait for a node", args.pod);
+    };
+    match args.output.format {
+        Format::Json => {
+            let mut out = BufWriter::new(io::stdout().lock());
+            record::write_line(&mut out, &decision)?;
+            out.flush()?;
+        }
+        Format::Table => {
+            let mut out = anstream::stdout();
+            let shown = if args.all { explain::Shown::All } else { explain::Shown::Best };
+            match gate(scheduler, &args.pod) {
+                Some((plugin, why)) => explain::gated(&mut out, &args.pod, plugin, why)?,
+                None => explain::decision(&mut out, &decision, shown, Screen::stdout())?,
+            }
+        }
+    }
+    if !matches!(decision.outcome, Outcome::Scheduled { .. }) {
+        let failed = scheduler.pending().filter(|info| info.pod.key == args.pod);
+        caveats::after(failed.map(|info| &info.pod), scheduler.view(), &registry);
+    }
+    Ok(())
+}
+
+/// The plugin that keeps a pod out of the queue, and why.
+fn gate<'a>(scheduler: &'a Scheduler, key: &PodKey) -> Option<(&'static str, &'a Rejection)> {
+    let info = scheduler.pending().find(|info| info.pod.key == *key)?;
+    match &info.place {
+        Place::Gated { plugin, why } => Some((plugin, why)),
+        _ => None,
+    }
+}
+
+/// An error that says what to do, unless a profile would decide the pod.
+fn check_pending(cluster: &Cluster, key: &PodKey, setup: &Setup) -> Result<()> {
+    let Some(pod) = cluster.pods.iter().find(|pod| pod.key == *key) else {
+        bail!("pod {key} is not in the files{}", offer(cluster, key));
+    };
+    if pod.phase == PodPhase::Ended {
+        bail!("pod {key} has ended, and needs no node");
+    }
+    if let Some(node) = &pod.node_name {
+        bail!(
+            "pod {key} is on node {node} already: to see where it would go now, remove its \
+             spec.nodeName"
+        );
+    }
+    if pod.is_terminating() {
+        bail!("pod {key} is being deleted: schedulers pass it over");
+    }
+    if !setup.is_for(&pod.scheduler_name) {
+        let profiles = &setup.configuration.profiles;
+        let names: Vec<_> = profiles.iter().map(|profile| &profile.scheduler_name).collect();
+        bail!(
+            "pod {key} belongs to scheduler {}, and no profile is for that (there is {})",
+            pod.scheduler_name,
+            some_of(&names, NAMES),
+        );
+    }
+    Ok(())
+}
+
+/// Names that may have been meant: the same in other namespaces, or pods that are pending.
+fn offer(cluster: &Cluster, key: &PodKey) -> String {
+    let keys_of = |wanted: &dyn Fn(&Pod) -> bool| {
+        let pods = cluster.pods.iter().filter(|pod| wanted(pod));
+        pods.map(|pod| pod.key.clone()).collect::<Vec<_>>()
+    };
+    let namesakes = keys_of(&|pod| pod.key.name == key.name);
+    if !namesakes.is_empty() {
+        return format!(": did you mean {}?", some_of(&namesakes, NAMES));
+    }
+    let pending = keys_of(&caveats::is_pending);
+    if pending.is_empty() {
+        return ", and no pod in them is pending".to_owned();
+    }
+    let begins_alike = |pod: &PodKey| alike(&pod.name, &key.name);
+    let (mut offered, others): (Vec<_>, Vec<_>) = pending.into_iter().partition(begins_alike);
+    offered.extend(others);
+    format!("; pending are {}", some_of(&offered, NAMES))
+}
+
+/// Whether two names begin with the same word.
+fn alike(one: &Str, other: &Str) -> bool {
+    let word = |name: &Str| name.split(['-', '.']).next().map(ToOwned::to_owned);
+    word(one) == word(other)
+}

@@ -1,0 +1,54 @@
+//! The commands, one a module.
+
+mod completions;
+mod config;
+mod explain;
+mod plugins;
+mod simulate;
+
+use std::path::Path;
+
+use anyhow::{Result, ensure};
+use plimsoll_framework::Registry;
+use plimsoll_plugins::in_tree;
+use plimsoll_sim::Cluster;
+
+use crate::args::{self, Args, Command, Config};
+use crate::input::STDIN;
+use crate::options::Setup;
+use crate::{caveats, input};
+
+/// Does what was typed, and prints the answer.
+pub(crate) fn run(args: Args) -> Result<()> {
+    match args.command {
+        Command::Simulate(args) => simulate::run(&args),
+        Command::Explain(args) => explain::run(&args),
+        Command::Plugins(args) => plugins::run(&args),
+        Command::Config(Config::Check(args)) => config::check(&args),
+        Command::Completions(args) => completions::run(&args),
+    }
+}
+
+/// What a decision needs: the plugins, what they are set up to do, and the cluster.
+struct Scene {
+    registry: Registry,
+    setup: Setup,
+    cluster: Cluster,
+}
+
+impl Scene {
+    /// Reads all that was named, and warns of what in it has no effect.
+    fn read(args: &args::Cluster) -> Result<Self> {
+        let stdin = Path::new(STDIN);
+        let configured = args.config.as_deref() == Some(stdin);
+        ensure!(
+            !configured || args.files.iter().all(|file| file != stdin),
+            "standard input can hold the cluster or the configuration, not both"
+        );
+        let registry = in_tree();
+        let setup = Setup::load(args.config.as_deref(), &registry)?;
+        let cluster = input::load(&args.files)?;
+        caveats::before(&cluster, &registry);
+        Ok(Scene { registry, setup, cluster })
+    }
+}

@@ -1,0 +1,90 @@
+//! `plimsoll plugins`: what decides, and what does not yet.
+
+use std::io::{self, Write};
+
+use anyhow::Result;
+use plimsoll_config::Known;
+use plimsoll_framework::Registry;
+use plimsoll_plugins::in_tree;
+use serde::Serialize;
+
+use crate::args::{Format, Plugins};
+use crate::options;
+use crate::render::style::{DOUBTFUL, Screen};
+
+/// Lists the plugins that configurations may name.
+pub(crate) fn run(args: &Plugins) -> Result<()> {
+    let registry = in_tree();
+    let catalogue = options::catalogue(&registry);
+    let rows: Vec<_> = catalogue.plugins().iter().map(|known| Row::of(known, &registry)).collect();
+    match args.output.format {
+        Format::Json => {
+            let mut out = io::stdout().lock();
+            serde_json::to_writer_pretty(&mut out, &rows)?;
+            writeln!(out)?;
+        }
+        Format::Table => table(&mut anstream::stdout(), &rows, Screen::stdout())?,
+    }
+    Ok(())
+}
+
+/// A plugin for people and programs.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Row {
+    name: &'static str,
+    /// The names of its extension points, in the order in which a pod meets them.
+    points: Vec<String>,
+    /// Its weight in the default profile, if it scores.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    weight: Option<i32>,
+    /// Whether the default profile enables it.
+    by_default: bool,
+    /// Whether it is there.
+    available: bool,
+    /// What it reads, in words.
+    reads: String,
+}
+
+impl Row {
+    fn of(known: &Known, registry: &Registry) -> Self {
+        let scores = known.points.iter().any(plimsoll_config::Point::is_weighed);
+        Row {
+            name: known.name,
+            points: known.points.iter().map(|point| point.to_string()).collect(),
+            // As in runtime/framework.go, a plugin without a weight counts once.
+            weight: scores.then_some(known.weight.max(1)),
+            by_default: known.by_default,
+            available: known.available,
+            reads: registry
+                .get(known.name)
+                .map_or_else(String::new, |entry| entry.reads().describe()),
+        }
+    }
+}
+
+fn table(out: &mut impl Write, rows: &[Row], screen: Screen) -> io::Result<()> {
+    let mut table = screen.table(&["PLUGIN", ">WEIGHT", "POINTS", "READS"]);
+    if let Some(points) = table.column_mut(2) {
+        // Some plugins stand at so many points that they must give way, too.
+        points.remove_constraint();
+    }
+    for row in rows.iter().filter(|row| row.available) {
+        let weight = row.weight.map_or_else(String::new, |weight| weight.to_string());
+        table.add_row([row.name, &weight, &row.points.join(" "), &row.reads]);
+    }
+    writeln!(out, "{}", table.trim_fmt())?;
+    let missing = |by_default: bool| {
+        let missing = rows.iter().filter(|row| !row.available && row.by_default == by_default);
+        missing.map(|row| row.name).collect::<Vec<_>>().join(", ")
+    };
+    for (which, names) in [
+        ("Of the default profile of 1.36, these are not there yet", missing(true)),
+        ("Of the plugins that 1.36 has on request, these are not there yet", missing(false)),
+    ] {
+        if !names.is_empty() {
+            writeln!(out, "\n{DOUBTFUL}{which}{DOUBTFUL:#}: {names}")?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,99 @@
+//! `plimsoll simulate`: every pending pod on its way through the queue.
+
+use std::io::{self, BufWriter, Write};
+
+use anyhow::Result;
+use plimsoll_engine::{Detail, Options, Place, Scheduler};
+use plimsoll_sim::{Cluster, Simulation};
+
+use super::Scene;
+use crate::args::{Format, Simulate};
+use crate::options::Setup;
+use crate::progress::Progress;
+use crate::render::style::Screen;
+use crate::render::{record, summary, table};
+use crate::report::{PassedOver, Report, Utilisation};
+use crate::{caveats, notices};
+
+/// Places every pending pod and prints each decision.
+pub(crate) fn run(args: &Simulate) -> Result<()> {
+    let Scene { registry, setup, cluster } = Scene::read(&args.cluster)?;
+    let passed_over = passed_over(&cluster, &setup);
+    let options = Options {
+        tie_break: args.tie_break.into(),
+        detail: if args.explain { Detail::Nodes } else { Detail::Outcome },
+        ..setup.options()
+    };
+    let scheduler = Scheduler::new(setup.profiles, options, args.seed)?;
+    let mut simulation = Simulation::new(scheduler, cluster);
+    match args.output.format {
+        Format::Json => stream(&mut simulation, &passed_over)?,
+        Format::Table => summarise(&mut simulation, passed_over)?,
+    }
+    let scheduler = simulation.scheduler();
+    let failed = scheduler.pending().filter(|info| info.place == Place::Unschedulable);
+    caveats::after(failed.map(|info| &info.pod), scheduler.view(), &registry);
+    Ok(())
+}
+
+/// The pending pods that no profile tries.
+fn passed_over(cluster: &Cluster, setup: &Setup) -> PassedOver {
+    let mut passed_over = PassedOver::default();
+    for pod in cluster.pods.iter().filter(|pod| caveats::is_pending(pod)) {
+        if !setup.is_for(&pod.scheduler_name) {
+            passed_over.foreign.push(pod.key.clone());
+        } else if pod.is_terminating() {
+            passed_over.terminating.push(pod.key.clone());
+        }
+    }
+    passed_over
+}
+
+/// Prints each decision as it falls.
+fn stream(simulation: &mut Simulation, passed_over: &PassedOver) -> Result<()> {
+    passed_over.describe().for_each(notices::warning);
+    let mut out = BufWriter::new(io::stdout().lock());
+    // Lines that fall one by one are progress enough.
+    let is_seen = Screen::stdout().is_terminal;
+    let mut progress =
+        if is_seen { Progress::hidden() } else { Progress::shown(n_ready(simulation)) };
+    while let Some(decisions) = simulation.advance() {
+        for decision in &decisions {
+            record::write_line(&mut out, decision)?;
+            if decision.attempt == 1 {
+                progress.step();
+            }
+        }
+    }
+    Ok(out.flush()?)
+}
+
+/// Prints where every pod went, and what that means for the cluster.
+fn summarise(simulation: &mut Simulation, passed_over: PassedOver) -> Result<()> {
+    let before = Utilisation::of(simulation.scheduler().view());
+    let mut report = Report::new(passed_over);
+    let mut progress = Progress::shown(n_ready(simulation));
+    while let Some(decisions) = simulation.advance() {
+        for decision in decisions {
+            if decision.attempt == 1 {
+                progress.step();
+            }
+            report.add(decision);
+        }
+    }
+    drop(progress);
+    report.finish(simulation.scheduler());
+    let after = Utilisation::of(simulation.scheduler().view());
+    let screen = Screen::stdout();
+    let mut out = anstream::stdout();
+    table::placements(&mut out, &report, screen)?;
+    summary::outcomes(&mut out, &report)?;
+    summary::utilisation(&mut out, &before, &after, screen)?;
+    Ok(())
+}
+
+/// How many pods are to be tried.
+fn n_ready(simulation: &Simulation) -> usize {
+    let is_ready = |place: &Place| !matches!(place, Place::Gated { .. });
+    simulation.scheduler().pending().filter(|info| is_ready(&info.place)).count()
+}

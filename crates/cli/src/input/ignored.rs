@@ -1,0 +1,106 @@
+//! Objects that are not taken into account, and why.
+
+use std::collections::BTreeMap;
+
+use plimsoll_api::Str;
+
+/// Kinds that kube-scheduler reads and that are not read here yet.
+const NOT_YET: [&str; 12] = [
+    "PersistentVolume",
+    "PersistentVolumeClaim",
+    "StorageClass",
+    "CSINode",
+    "CSIDriver",
+    "CSIStorageCapacity",
+    "VolumeAttachment",
+    "PodDisruptionBudget",
+    "ResourceClaim",
+    "ResourceSlice",
+    "DeviceClass",
+    "PodGroup",
+];
+
+/// Kinds whose pods some controller makes.
+const MAKE_PODS: [&str; 4] = ["Deployment", "DaemonSet", "Job", "CronJob"];
+
+/// Objects of kinds that are not read, counted.
+#[derive(Debug, Default)]
+pub(crate) struct Ignored(BTreeMap<(Str, Str), Count>);
+
+#[derive(Debug, Default)]
+struct Count {
+    objects: usize,
+    /// The files they stand in, in order.
+    sources: Vec<String>,
+}
+
+impl Ignored {
+    /// Counts an object.
+    pub(crate) fn add(&mut self, source: &str, kind: Str, api_version: Str) {
+        let count = self.0.entry((kind, api_version)).or_default();
+        count.objects += 1;
+        // The objects of one file come one after the other.
+        if count.sources.last().is_none_or(|last| last != source) {
+            count.sources.push(source.to_owned());
+        }
+    }
+
+    /// One warning for each kind.
+    pub(crate) fn warnings(&self) -> impl Iterator<Item = String> {
+        self.0.iter().map(|((kind, api_version), count)| {
+            let place = match count.sources.as_slice() {
+                [one] => one.clone(),
+                all => format!("{} and {} more", all[0], all.len() - 1),
+            };
+            let what = match count.objects {
+                1 => format!("1 object of kind {kind} ({api_version})"),
+                n => format!("{n} objects of kind {kind} ({api_version})"),
+            };
+            format!("{place}: {what} {}", effect(kind, count.objects))
+        })
+    }
+}
+
+fn effect(kind: &str, objects: usize) -> &'static str {
+    let one = objects == 1;
+    match kind {
+        _ if NOT_YET.contains(&kind) && one => "is not yet taken into account",
+        _ if NOT_YET.contains(&kind) => "are not yet taken into account",
+        _ if MAKE_PODS.contains(&kind) && one => "was ignored: add the pods that it makes",
+        _ if MAKE_PODS.contains(&kind) => "were ignored: add the pods that they make",
+        "PriorityClass" if one => "was ignored: a pod's spec.priority counts",
+        "PriorityClass" => "were ignored: a pod's spec.priority counts",
+        _ if one => "does not affect scheduling and was ignored",
+        _ => "do not affect scheduling and were ignored",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_is_told_once_with_what_it_would_mean() {
+        let mut ignored = Ignored::default();
+        for (source, kind, api_version) in [
+            ("a.yaml", "ConfigMap", "v1"),
+            ("a.yaml", "PersistentVolume", "v1"),
+            ("b.yaml", "ConfigMap", "v1"),
+            ("c.yaml", "ConfigMap", "v1"),
+            ("c.yaml", "Deployment", "apps/v1"),
+        ] {
+            ignored.add(source, kind.into(), api_version.into());
+        }
+        let warnings: Vec<_> = ignored.warnings().collect();
+        assert_eq!(
+            warnings,
+            [
+                "a.yaml and 2 more: 3 objects of kind ConfigMap (v1) do not affect scheduling and \
+                 were ignored",
+                "c.yaml: 1 object of kind Deployment (apps/v1) was ignored: add the pods that it \
+                 makes",
+                "a.yaml: 1 object of kind PersistentVolume (v1) is not yet taken into account",
+            ]
+        );
+    }
+}

@@ -1,0 +1,130 @@
+//! From the files that were named to the cluster they describe.
+
+mod fault;
+mod ignored;
+mod objects;
+mod source;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use plimsoll_api::wire::Object;
+use plimsoll_api::{ObjectKey, Str};
+use plimsoll_document::Document;
+use plimsoll_sim::Cluster;
+
+use self::fault::Fault;
+use self::ignored::Ignored;
+pub(crate) use self::source::{STDIN, Source};
+use crate::faults::{Faults, MAX_SHOWN};
+use crate::notices;
+
+/// Reads the cluster that `files` describe, and warns of what in it has no effect.
+///
+/// The error is everything that is wrong with the files.
+pub(crate) fn load(files: &[PathBuf]) -> anyhow::Result<Cluster> {
+    let sources = source::read_all(files)?;
+    let mut cluster = Gathering { sources: &sources, ..Gathering::default() };
+    for (index, source) in sources.iter().enumerate() {
+        match objects::read(source) {
+            Ok(objects) => cluster.add_all(index, objects),
+            Err(faults) => cluster.faults.extend(faults),
+        }
+    }
+    let Gathering { faults, ignored, cluster, .. } = cluster;
+    if !faults.is_empty() {
+        return Err(Faults::from(faults).into());
+    }
+    ignored.warnings().for_each(notices::warning);
+    Ok(cluster)
+}
+
+/// What no two objects share: kind and name.
+type Identity = (&'static str, ObjectKey);
+
+/// A cluster on its way.
+#[derive(Default)]
+struct Gathering<'a> {
+    sources: &'a [Source],
+    cluster: Cluster,
+    /// The index of the source in which each object stands.
+    places: BTreeMap<Identity, usize>,
+    ignored: Ignored,
+    faults: Vec<Fault>,
+    /// The sources that were looked into for the lines of objects.
+    looked_into: BTreeMap<usize, Vec<Document>>,
+}
+
+impl Gathering<'_> {
+    fn add_all(&mut self, source: usize, objects: Vec<Object>) {
+        if objects.is_empty() {
+            let name = &self.sources[source].name;
+            notices::warning(format_args!("{name}: holds no objects"));
+        }
+        for object in objects {
+            self.add(source, object);
+        }
+    }
+
+    fn add(&mut self, source: usize, object: Object) {
+        if let Some(identity) = identity(&object) {
+            if let Some(&first) = self.places.get(&identity) {
+                let fault = self.repeated(&identity, first, source);
+                self.faults.push(fault);
+                return;
+            }
+            self.places.insert(identity, source);
+        }
+        match object {
+            Object::Pod(pod) => self.cluster.pods.push(*pod),
+            Object::Node(node) => self.cluster.nodes.push(*node),
+            Object::Namespace(namespace) => self.cluster.namespaces.push(namespace),
+            Object::Selecting(selecting) => self.cluster.selecting.push(selecting),
+            Object::Unknown { kind, api_version, .. } => {
+                self.ignored.add(&self.sources[source].name, kind, api_version);
+            }
+        }
+    }
+
+    /// The fault that an object of source `first` stands in source `second` again.
+    fn repeated(&mut self, (kind, key): &Identity, first: usize, second: usize) -> Fault {
+        let name = format!("{kind} {key}");
+        let source_name = self.sources[second].name.clone();
+        if MAX_SHOWN <= self.faults.len() {
+            // Nobody will see it: looking for its line in a large file is not worth the time.
+            let message = "is already defined".to_owned();
+            return Fault { source_name, line: None, object: Some(name), field: None, message };
+        }
+        let is_told = |fault: &&Fault| {
+            fault.source_name == source_name && fault.object.as_ref() == Some(&name)
+        };
+        let before = self.faults.iter().filter(is_told).count() + usize::from(first == second);
+        let line = self.line_of(second, &name, before);
+        let first_place = match self.line_of(first, &name, 0) {
+            Some(line) => format!("{}:{line}", self.sources[first].name),
+            None => self.sources[first].name.clone(),
+        };
+        let message = format!("is already defined at {first_place}: remove or rename one of them");
+        Fault { source_name, line, object: Some(name), field: None, message }
+    }
+
+    fn line_of(&mut self, source: usize, name: &str, before: usize) -> Option<usize> {
+        let documents = self
+            .looked_into
+            .entry(source)
+            .or_insert_with(|| objects::documents(&self.sources[source]).unwrap_or_default());
+        objects::line_of(documents, name, before)
+    }
+}
+
+/// The identity of an object; none for one that is ignored anyway.
+fn identity(object: &Object) -> Option<Identity> {
+    let cluster_wide = |name: &Str| ObjectKey::new("", name.clone());
+    Some(match object {
+        Object::Pod(pod) => ("Pod", pod.key.clone()),
+        Object::Node(node) => ("Node", cluster_wide(&node.name)),
+        Object::Namespace(namespace) => ("Namespace", cluster_wide(&namespace.name)),
+        Object::Selecting(selecting) => (selecting.kind.as_str(), selecting.key.clone()),
+        Object::Unknown { .. } => return None,
+    })
+}

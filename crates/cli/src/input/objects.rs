@@ -1,0 +1,156 @@
+//! From the text of a file to its objects, or to everything that is wrong with them.
+//!
+//! JSON without a fault is read in one go; no tree of values is built. Where something is wrong, and
+//! for YAML, the documents are read that know their lines.
+
+use plimsoll_api::wire::{self, Object, WireError};
+use plimsoll_document::{Document, FieldPath};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::fault::Fault;
+use super::source::Source;
+use crate::faults::MAX_SHOWN;
+
+/// The kinds that belong to no namespace, of those that are read.
+const CLUSTER_WIDE: [&str; 2] = ["Node", "Namespace"];
+/// How the kinds of lists end.
+const LIST: &str = "List";
+/// The namespace of an object that does not say.
+const DEFAULT_NAMESPACE: &str = "default";
+
+/// Reads the objects of a file, in order.
+///
+/// The error is what is wrong with each object that cannot be taken in.
+pub(crate) fn read(source: &Source) -> Result<Vec<Object>, Vec<Fault>> {
+    if let Some(objects) = flawless_json(&source.text) {
+        return Ok(objects);
+    }
+    let documents = documents(source).map_err(|fault| vec![fault])?;
+    let (mut objects, mut faults) = (Vec::new(), Vec::new());
+    for document in &documents {
+        match wire::objects(&document.value) {
+            Ok(more) => objects.extend(more),
+            Err(error) => {
+                for error in errors_in(document, error) {
+                    // The others are only counted: to look for their lines would take long.
+                    let is_shown = faults.len() < MAX_SHOWN;
+                    let path = FieldPath::from(error.field.as_str());
+                    let line = is_shown.then(|| document.line_of(&path)).flatten();
+                    faults.push(fault(document, line, error));
+                }
+            }
+        }
+    }
+    if faults.is_empty() { Ok(objects) } else { Err(faults) }
+}
+
+/// The documents of a file, which know their lines.
+pub(crate) fn documents(source: &Source) -> Result<Vec<Document>, Fault> {
+    Document::parse_all(&source.name, &source.text).map_err(Fault::from)
+}
+
+/// The line of the object called `name`, kind and name, in `documents`; of several the one that
+/// `before` others stand before.
+pub(crate) fn line_of(documents: &[Document], name: &str, before: usize) -> Option<usize> {
+    let lines = documents.iter().flat_map(|document| {
+        let mut paths = Vec::new();
+        collect_paths(&document.value, &FieldPath::root(), &mut paths);
+        paths.retain(|path| name_of(document, path).is_some_and(|other| other == name));
+        paths.into_iter().map(|path| document.line_of(&path))
+    });
+    lines.into_iter().nth(before)?
+}
+
+fn flawless_json(text: &str) -> Option<Vec<Object>> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if !text.trim_start().starts_with('{') {
+        return None;
+    }
+    let mut objects = Vec::new();
+    for value in serde_json::Deserializer::from_str(text).into_iter::<&RawValue>() {
+        objects.extend(wire::objects_from_str(value.ok()?.get()).ok()?);
+    }
+    Some(objects)
+}
+
+fn collect_paths(value: &Value, at: &FieldPath, paths: &mut Vec<FieldPath>) {
+    match items_of(value) {
+        None => paths.push(at.clone()),
+        Some(items) => {
+            for (index, item) in items.iter().enumerate() {
+                collect_paths(item, &at.key("items").index(index), paths);
+            }
+        }
+    }
+}
+
+/// The items of a list; none if it is no list.
+fn items_of(value: &Value) -> Option<&Vec<Value>> {
+    value["kind"].as_str().filter(|kind| kind.ends_with(LIST))?;
+    value["items"].as_array()
+}
+
+/// Everything wrong with a document, of which `first` is known already.
+fn errors_in(document: &Document, first: WireError) -> Vec<WireError> {
+    let items = items_of(&document.value).into_iter().flatten().enumerate();
+    let errors: Vec<_> = items
+        .filter_map(|(index, item)| {
+            let alone = json!({
+                "apiVersion": document.value["apiVersion"],
+                "kind": document.value["kind"],
+                "items": [item],
+            });
+            let WireError { field, message } = wire::objects(&alone).err()?;
+            // Alone, the item is the first.
+            let rest = field.strip_prefix("items[0]")?;
+            Some(WireError { field: format!("items[{index}]{rest}"), message })
+        })
+        .collect();
+    // Unless an item is at fault, the list itself is.
+    if errors.is_empty() { vec![first] } else { errors }
+}
+
+/// An error in a document, told as one of the object that it is about.
+fn fault(document: &Document, line: Option<usize>, error: WireError) -> Fault {
+    let (object, field) = split(&error.field);
+    Fault {
+        source_name: document.source().to_owned(),
+        line,
+        object: name_of(document, &object),
+        field: Some(field.to_owned()).filter(|field| !field.is_empty()),
+        message: error.message,
+    }
+}
+
+/// The path of the innermost object, and the field in it.
+fn split(field: &str) -> (FieldPath, &str) {
+    let (mut object, mut field) = (FieldPath::root(), field);
+    while let Some((index, rest)) = field.strip_prefix("items[").and_then(|r| r.split_once(']'))
+        && let Ok(index) = index.parse()
+    {
+        object = object.key("items").index(index);
+        field = rest.strip_prefix('.').unwrap_or(rest);
+    }
+    (object, field)
+}
+
+/// Kind and name of the object at `path`, as far as it tells.
+fn name_of(document: &Document, path: &FieldPath) -> Option<String> {
+    let object = document.get(path)?;
+    // The items of a PodList need not say that they are pods.
+    let kind_of_list = || {
+        let list = path.parent().and_then(|items| items.parent())?;
+        document.get(&list)?["kind"].as_str()?.strip_suffix(LIST)
+    };
+    let kind = object["kind"].as_str().or_else(kind_of_list)?;
+    if kind.is_empty() {
+        return None;
+    }
+    let text = |field| object["metadata"][field].as_str().filter(|text| !text.is_empty());
+    Some(match text("name") {
+        None => kind.to_owned(),
+        Some(name) if CLUSTER_WIDE.contains(&kind) => format!("{kind} {name}"),
+        Some(name) => format!("{kind} {}/{name}", text("namespace").unwrap_or(DEFAULT_NAMESPACE)),
+    })
+}

@@ -1,0 +1,83 @@
+//! The files that were named, and what they hold as text.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail, ensure};
+
+/// What stands for standard input.
+pub(crate) const STDIN: &str = "-";
+/// How standard input is called in messages.
+const STDIN_NAME: &str = "<stdin>";
+/// How the names of manifests end.
+const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
+
+/// A file that has been read.
+#[derive(Debug)]
+pub(crate) struct Source {
+    /// Its name, for messages.
+    pub(crate) name: String,
+    /// What it holds.
+    pub(crate) text: String,
+}
+
+impl Source {
+    /// Reads the file at `path`, or standard input for `-`.
+    pub(crate) fn read(path: &Path) -> Result<Self> {
+        let (name, bytes) = if path == Path::new(STDIN) {
+            let mut bytes = Vec::new();
+            io::stdin().lock().read_to_end(&mut bytes).context("cannot read standard input")?;
+            (STDIN_NAME.to_owned(), bytes)
+        } else {
+            let name = path.display().to_string();
+            let bytes = fs::read(path).with_context(|| format!("{name}: cannot be read"))?;
+            (name, bytes)
+        };
+        match String::from_utf8(bytes) {
+            Ok(text) => Ok(Source { name, text }),
+            Err(error) => {
+                let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+                let line = valid.split(|byte| *byte == b'\n').count();
+                bail!("{name}:{line}: is not text in UTF-8");
+            }
+        }
+    }
+}
+
+/// Reads all `files`, with those of directories, in order.
+pub(crate) fn read_all(files: &[PathBuf]) -> Result<Vec<Source>> {
+    let mut seen = BTreeSet::new();
+    let mut sources = Vec::new();
+    for file in files {
+        for path in expand(file)? {
+            ensure!(seen.insert(path.clone()), "{}: is named twice", path.display());
+            sources.push(Source::read(&path)?);
+        }
+    }
+    Ok(sources)
+}
+
+/// The manifests in `path` if that is a directory, else `path`.
+fn expand(path: &Path) -> Result<Vec<PathBuf>> {
+    if !path.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let name = path.display();
+    let entries = fs::read_dir(path).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+    let entries = entries.with_context(|| format!("{name}: cannot be read"))?;
+    let mut files: Vec<_> = entries.into_iter().map(|entry| entry.path()).collect();
+    files.retain(|file| !file.is_dir() && is_manifest(file));
+    files.sort();
+    ensure!(
+        !files.is_empty(),
+        "{name}: the directory has no files *.yaml, *.yml or *.json; directories in it are not \
+         looked into"
+    );
+    Ok(files)
+}
+
+fn is_manifest(file: &Path) -> bool {
+    file.extension().is_some_and(|end| EXTENSIONS.iter().any(|known| end == *known))
+}

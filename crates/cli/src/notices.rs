@@ -1,0 +1,30 @@
+//! What is told beside the answer, on standard error.
+
+use std::fmt::Display;
+use std::io::Write;
+
+use crate::faults::Faults;
+use crate::render::style::{BAD, DOUBTFUL};
+
+/// Says that something given has no effect, or hardly the one that was meant.
+pub(crate) fn warning(message: impl Display) {
+    tell(format_args!("{DOUBTFUL}warning{DOUBTFUL:#}: {message}"));
+}
+
+/// Says why there is no answer.
+pub(crate) fn error(error: &anyhow::Error) {
+    let fault = |line: &dyn Display| tell(format_args!("{BAD}error{BAD:#}: {line}"));
+    let Some(faults) = error.downcast_ref::<Faults>() else {
+        fault(&format_args!("{error:#}"));
+        return;
+    };
+    faults.shown().iter().for_each(|line| fault(line));
+    if 0 < faults.hidden() {
+        tell(format_args!("and {} more", faults.hidden()));
+    }
+}
+
+fn tell(line: impl Display) {
+    // If nobody can be told, nobody can be told that either.
+    let _ = writeln!(anstream::stderr(), "{line}");
+}

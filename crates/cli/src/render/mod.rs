@@ -1,0 +1,7 @@
+//! Answers as text.
+
+pub(crate) mod explain;
+pub(crate) mod record;
+pub(crate) mod style;
+pub(crate) mod summary;
+pub(crate) mod table;

@@ -1,0 +1,161 @@
+//! How things look on a terminal: colours, columns, amounts and bars.
+
+use std::fmt::Display;
+use std::io::{self, IsTerminal};
+
+use anstream::{AutoStream, ColorChoice};
+use anstyle::{AnsiColor, Style};
+use comfy_table::{
+    Cell, CellAlignment, Color, ColumnConstraint, ContentArrangement, Table, presets,
+};
+use plimsoll_api::resources::{CPU, EPHEMERAL_STORAGE, HUGE_PAGES_PREFIX, MEMORY};
+
+/// What went well.
+pub(crate) const GOOD: Style = AnsiColor::Green.on_default().bold();
+/// What needs a look.
+pub(crate) const DOUBTFUL: Style = AnsiColor::Yellow.on_default().bold();
+/// What went wrong.
+pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
+/// Headings.
+pub(crate) const HEADING: Style = Style::new().bold();
+
+/// How many cells a full bar has.
+const BAR_CELLS: usize = 10;
+
+/// What the answer is printed on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Screen {
+    /// Whether somebody looks at it.
+    pub(crate) is_terminal: bool,
+    /// Whether it shows colours, and they are wanted.
+    pub(crate) has_colours: bool,
+}
+
+impl Screen {
+    /// Standard output.
+    pub(crate) fn stdout() -> Self {
+        let stdout = io::stdout();
+        let choice = AutoStream::choice(&stdout);
+        Self { is_terminal: stdout.is_terminal(), has_colours: choice != ColorChoice::Never }
+    }
+
+    /// An empty table without lines, with these headings. A heading that begins with `>` stands, like
+    /// its column, to the right. Where the screen is too narrow, the last column gives way.
+    pub(crate) fn table(self, headings: &[&str]) -> Table {
+        let mut table = Table::new();
+        table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+        if self.has_colours {
+            table.enforce_styling();
+        } else {
+            table.force_no_tty();
+        }
+        if !self.is_terminal {
+            table.set_content_arrangement(ContentArrangement::Disabled);
+        }
+        table.set_header(headings.iter().map(|heading| heading.trim_start_matches('>')));
+        for (index, (column, heading)) in table.column_iter_mut().zip(headings).enumerate() {
+            column.set_padding((0, 2));
+            if index + 1 < headings.len() {
+                column.set_constraint(ColumnConstraint::ContentWidth);
+            }
+            if heading.starts_with('>') {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+        }
+        table
+    }
+}
+
+/// A cell that stands for something good.
+pub(crate) fn good(content: impl Display) -> Cell {
+    Cell::new(content).fg(Color::DarkGreen)
+}
+
+/// A cell that stands for something bad.
+pub(crate) fn bad(content: impl Display) -> Cell {
+    Cell::new(content).fg(Color::DarkRed)
+}
+
+/// A cell that needs a look.
+pub(crate) fn doubtful(content: impl Display) -> Cell {
+    Cell::new(content).fg(Color::DarkYellow)
+}
+
+/// An amount of a resource in the unit in which people speak of it: cores, and binary multiples of
+/// bytes.
+pub(crate) fn amount(resource: &str, amount: i64) -> String {
+    let is_bytes =
+        matches!(resource, MEMORY | EPHEMERAL_STORAGE) || resource.starts_with(HUGE_PAGES_PREFIX);
+    if resource == CPU {
+        decimal(amount, 1000)
+    } else if is_bytes {
+        bytes(amount)
+    } else {
+        amount.to_string()
+    }
+}
+
+fn bytes(amount: i64) -> String {
+    let units = [("Ti", 1_i64 << 40), ("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10)];
+    let fitting = units.into_iter().find(|(_, size)| *size <= amount.saturating_abs());
+    match fitting {
+        Some((unit, size)) => decimal(amount, size) + unit,
+        None => amount.to_string(),
+    }
+}
+
+/// `amount / unit` with at most one digit behind the point.
+fn decimal(amount: i64, unit: i64) -> String {
+    let tenths = (i128::from(amount) * 10 + i128::from(unit / 2)).div_euclid(i128::from(unit));
+    let sign = if tenths < 0 { "-" } else { "" };
+    match (tenths.abs() / 10, tenths.abs() % 10) {
+        (whole, 0) => format!("{sign}{whole}"),
+        (whole, tenth) => format!("{sign}{whole}.{tenth}"),
+    }
+}
+
+/// `part` of `whole` in percent, rounded; of nothing it is 0.
+pub(crate) fn percent(part: i64, whole: i64) -> i128 {
+    match i128::from(whole) {
+        0 => 0,
+        whole => (i128::from(part) * 100 + whole / 2).div_euclid(whole),
+    }
+}
+
+/// A bar that is full at 100 percent.
+pub(crate) fn bar(percent: i128) -> String {
+    let cells = percent.clamp(0, 100) * 10 / 100;
+    let full = usize::try_from(cells).unwrap_or(BAR_CELLS).min(BAR_CELLS);
+    "█".repeat(full) + &"░".repeat(BAR_CELLS - full)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_are_told_in_the_units_of_people() {
+        for (resource, of, expected) in [
+            ("cpu", 1500, "1.5"),
+            ("cpu", 64_000, "64"),
+            ("cpu", 1, "0"),
+            ("cpu", -1500, "-1.5"),
+            ("memory", 3 << 29, "1.5Gi"),
+            ("memory", 1 << 40, "1Ti"),
+            ("memory", 1000, "1000"),
+            ("memory", i64::MAX, "8388608Ti"),
+            ("hugepages-2Mi", 4 << 20, "4Mi"),
+            ("nvidia.com/gpu", 8, "8"),
+        ] {
+            assert_eq!(amount(resource, of), expected, "{of} of {resource}");
+        }
+    }
+
+    #[test]
+    fn a_bar_fills_with_the_percentage() {
+        assert_eq!(bar(0), "░░░░░░░░░░");
+        assert_eq!(bar(percent(55, 100)), "█████░░░░░");
+        assert_eq!(bar(percent(300, 100)), "██████████");
+        assert_eq!(percent(5, 0), 0);
+    }
+}

@@ -1,0 +1,118 @@
+//! Where every pod went, for people.
+
+use std::io::{self, Write};
+
+use comfy_table::{Cell, Row};
+use plimsoll_engine::Outcome;
+use plimsoll_framework::Nomination;
+
+use super::style::{Screen, bad, doubtful, good};
+use crate::report::{Choice, Gated, Placement, Report};
+use crate::wording::{count, some_of};
+
+/// How many pods fit on a screen that somebody looks at.
+const MAX_ROWS: usize = 50;
+/// What stands for the node of a pod that has none.
+const NONE: &str = "<none>";
+/// How many victims are named.
+const VICTIMS: usize = 3;
+
+/// A row for each pod: its node, or why it has none.
+pub(crate) fn placements(out: &mut impl Write, report: &Report, screen: Screen) -> io::Result<()> {
+    let columns = Columns {
+        attempts: report.placements.iter().any(|placement| 1 < placement.decision.attempt),
+        choice: report.placements.iter().any(|placement| placement.choice.is_some()),
+    };
+    let rows = report.placements.iter().map(|placement| columns.placed(placement));
+    let rows = rows.chain(report.gated.iter().map(|gated| columns.gated(gated)));
+    let total = report.placements.len() + report.gated.len();
+    if total == 0 {
+        return writeln!(out, "No pod waits for a node.\n");
+    }
+    let shown = if screen.is_terminal { total.min(MAX_ROWS) } else { total };
+    let mut table = screen.table(&columns.headings());
+    for mut row in rows.take(shown) {
+        row.max_height(1);
+        table.add_row(row);
+    }
+    writeln!(out, "{}", table.trim_fmt())?;
+    if shown < total {
+        writeln!(out, "... and {} more; -o json prints all", total - shown)?;
+    }
+    writeln!(out)
+}
+
+/// Which columns are worth their room.
+#[derive(Clone, Copy)]
+struct Columns {
+    attempts: bool,
+    choice: bool,
+}
+
+impl Columns {
+    fn headings(self) -> Vec<&'static str> {
+        let mut headings = vec!["POD", "NODE"];
+        if self.attempts {
+            headings.push(">ATTEMPTS");
+        }
+        if self.choice {
+            headings.extend([">FEASIBLE", ">SCORE"]);
+        }
+        headings.push("NOTE");
+        headings
+    }
+
+    fn placed(self, placement: &Placement) -> Row {
+        let decision = &placement.decision;
+        let (node, remark) = match &decision.outcome {
+            Outcome::Scheduled { node, best } => (good(node), tie(best.len())),
+            Outcome::Unschedulable { message, nomination: None, .. } => {
+                (bad(NONE), message.clone())
+            }
+            Outcome::Unschedulable { nomination: Some(nomination), .. } => {
+                (doubtful(NONE), nominated(nomination))
+            }
+            Outcome::Error { message } => (bad(NONE), format!("error: {message}")),
+        };
+        let attempts = decision.attempt.to_string();
+        self.row(decision.pod.to_string(), node, &attempts, placement.choice, remark)
+    }
+
+    fn gated(self, gated: &Gated) -> Row {
+        self.row(gated.pod.to_string(), doubtful(NONE), "", None, gated.why.clone())
+    }
+
+    fn row(
+        self,
+        pod: String,
+        node: Cell,
+        attempts: &str,
+        choice: Option<Choice>,
+        remark: String,
+    ) -> Row {
+        let mut row = Row::from([Cell::new(pod), node]);
+        if self.attempts {
+            row.add_cell(Cell::new(attempts));
+        }
+        if self.choice {
+            let feasible = choice.map(|choice| format!("{}/{}", choice.feasible, choice.judged));
+            let score = choice.and_then(|choice| choice.total).map(|total| total.to_string());
+            row.add_cell(Cell::new(feasible.unwrap_or_default()));
+            row.add_cell(Cell::new(score.unwrap_or_default()));
+        }
+        row.add_cell(Cell::new(remark));
+        row
+    }
+}
+
+fn tie(best: usize) -> String {
+    match best {
+        0 | 1 => String::new(),
+        n => format!("tied with {}", count(n - 1, "other")),
+    }
+}
+
+fn nominated(nomination: &Nomination) -> String {
+    let victims = some_of(&nomination.victims, VICTIMS);
+    format!("nominated to {}, evicting {victims}", nomination.node)
+}

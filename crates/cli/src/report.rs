@@ -1,0 +1,175 @@
+//! What a simulation came to.
+
+use std::collections::BTreeMap;
+
+use plimsoll_api::resources::{CPU, EPHEMERAL_STORAGE, MEMORY, PODS};
+use plimsoll_api::{PodKey, Resources, Str};
+use plimsoll_engine::{Decision, NodeVerdict, Outcome, Place, Scheduler};
+use plimsoll_framework::View;
+
+use crate::wording::{count, some_of};
+
+/// How many pods are named in one line.
+const NAMES: usize = 3;
+
+/// The results of a simulation, gathered.
+#[derive(Debug, Default)]
+pub(crate) struct Report {
+    /// The last decision about each pod that was tried, in the order of their first attempts.
+    pub(crate) placements: Vec<Placement>,
+    /// Pods that a gate kept out, by name.
+    pub(crate) gated: Vec<Gated>,
+    /// Pods that were never tried.
+    pub(crate) passed_over: PassedOver,
+    /// Where each pod stands in `placements`.
+    index: BTreeMap<PodKey, usize>,
+}
+
+/// Pending pods that no profile tries, in the order of the files.
+#[derive(Debug, Default)]
+pub(crate) struct PassedOver {
+    /// Pods of schedulers that no profile is for.
+    pub(crate) foreign: Vec<PodKey>,
+    /// Pods that are being deleted.
+    pub(crate) terminating: Vec<PodKey>,
+}
+
+impl PassedOver {
+    /// A line for each reason.
+    pub(crate) fn describe(&self) -> impl Iterator<Item = String> {
+        let groups = [
+            (&self.foreign, "belongs to another scheduler", "belong to other schedulers"),
+            (&self.terminating, "is being deleted", "are being deleted"),
+        ];
+        groups.into_iter().filter(|(pods, ..)| !pods.is_empty()).map(|(pods, one, many)| {
+            let what = if pods.len() == 1 { one } else { many };
+            format!("{} {what} ({})", count(pods.len(), "pod"), some_of(pods, NAMES))
+        })
+    }
+}
+
+/// The last decision about a pod.
+#[derive(Debug)]
+pub(crate) struct Placement {
+    /// The decision, without its nodes.
+    pub(crate) decision: Decision,
+    /// What the pod had to choose from, if that was asked for.
+    pub(crate) choice: Option<Choice>,
+}
+
+/// What a pod had to choose from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Choice {
+    /// How many nodes were judged.
+    pub(crate) judged: usize,
+    /// How many of them were feasible.
+    pub(crate) feasible: usize,
+    /// The total of the chosen one; none if nothing was chosen or scored.
+    pub(crate) total: Option<i64>,
+}
+
+/// A pod that a gate kept out.
+#[derive(Debug)]
+pub(crate) struct Gated {
+    pub(crate) pod: PodKey,
+    /// What keeps it out, in the words of the plugin.
+    pub(crate) why: String,
+}
+
+impl Report {
+    /// No decisions yet.
+    pub(crate) fn new(passed_over: PassedOver) -> Self {
+        Report { passed_over, ..Report::default() }
+    }
+
+    /// Takes in a decision.
+    pub(crate) fn add(&mut self, mut decision: Decision) {
+        let choice = Choice::of(&decision);
+        decision.nodes = Vec::new();
+        let placement = Placement { decision, choice };
+        let pod = &placement.decision.pod;
+        if let Some(&at) = self.index.get(pod) {
+            self.placements[at] = placement;
+        } else {
+            self.index.insert(pod.clone(), self.placements.len());
+            self.placements.push(placement);
+        }
+    }
+
+    /// Takes in what is left when nothing can change any more.
+    pub(crate) fn finish(&mut self, scheduler: &Scheduler) {
+        let gated = scheduler.pending().filter_map(|info| match &info.place {
+            Place::Gated { why, .. } => {
+                Some(Gated { pod: info.pod.key.clone(), why: why.to_string() })
+            }
+            _ => None,
+        });
+        self.gated.extend(gated);
+        self.gated.retain(|gated| !self.index.contains_key(&gated.pod));
+    }
+}
+
+impl Choice {
+    /// None where the decision has no nodes.
+    fn of(decision: &Decision) -> Option<Self> {
+        let nodes = &decision.nodes;
+        let is_feasible = |verdict: &NodeVerdict| !matches!(verdict, NodeVerdict::Rejected { .. });
+        let chosen = match &decision.outcome {
+            Outcome::Scheduled { node, .. } => nodes.iter().find(|other| other.name == *node),
+            Outcome::Unschedulable { .. } | Outcome::Error { .. } => None,
+        };
+        let total = chosen.and_then(|node| match &node.verdict {
+            NodeVerdict::Scored { total, .. } => Some(*total),
+            NodeVerdict::Only | NodeVerdict::Rejected { .. } => None,
+        });
+        (!nodes.is_empty()).then(|| Choice {
+            judged: nodes.len(),
+            feasible: nodes.iter().filter(|node| is_feasible(&node.verdict)).count(),
+            total,
+        })
+    }
+}
+
+/// How much of each resource of all nodes the pods on them ask for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Utilisation {
+    allocatable: Resources,
+    requested: Resources,
+}
+
+impl Utilisation {
+    /// The cluster as it stands.
+    pub(crate) fn of(view: View<'_>) -> Self {
+        let mut utilisation = Utilisation::default();
+        for row in view.nodes.rows() {
+            utilisation.allocatable.add(&view.nodes.node(row).allocatable);
+            utilisation.requested.add(view.nodes.requested_of(row));
+            let pods = i64::try_from(view.nodes.pods_on(row).len()).unwrap_or(i64::MAX);
+            utilisation.requested.pods += pods;
+        }
+        utilisation
+    }
+
+    /// The resources that the nodes have or pods ask for: those that every node has, then the others
+    /// by name.
+    pub(crate) fn resources(&self) -> Vec<Str> {
+        let has = |name: &&str| self.allocatable.get(name) != 0 || self.requested.get(name) != 0;
+        let common = [CPU, MEMORY, EPHEMERAL_STORAGE, PODS].into_iter().filter(has).map(Str::from);
+        let mut others: Vec<Str> = self.allocatable.scalar.keys().cloned().collect();
+        others.extend(self.requested.scalar.keys().cloned());
+        others.sort();
+        others.dedup();
+        others.retain(|name| has(&name.as_str()));
+        common.chain(others).collect()
+    }
+
+    /// How much of a resource there is.
+    pub(crate) fn allocatable(&self, resource: &str) -> i64 {
+        self.allocatable.get(resource)
+    }
+
+    /// How much of it pods ask for.
+    pub(crate) fn requested(&self, resource: &str) -> i64 {
+        self.requested.get(resource)
+    }
+}

@@ -1,0 +1,170 @@
+//! Answers for people.
+
+use expect_test::expect;
+
+use crate::manifests::CLUSTER;
+use crate::run::{check, run};
+
+/// A node that takes one pod, one that takes none, and pods for each outcome.
+const OUTCOMES: &str = "\
+apiVersion: v1
+kind: Node
+metadata: {name: n1}
+status: {allocatable: {cpu: '4', memory: 8Gi, pods: '10', example.com/disk: '2'}}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: n2}
+spec: {unschedulable: true}
+status: {allocatable: {cpu: '4', memory: 8Gi, pods: '10'}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: fits}
+spec: {containers: [{name: c, resources: {requests: {cpu: 1500m, memory: 2Gi, example.com/disk: 1}}}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: gated}
+spec: {schedulingGates: [{name: example.com/a}], containers: [{name: c}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: foreign}
+spec: {schedulerName: other, containers: [{name: c}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: leaving, deletionTimestamp: '2026-01-01T00:00:00Z'}
+spec: {containers: [{name: c}]}
+";
+
+#[test]
+fn simulate_tells_where_pods_went_and_what_is_left() {
+    check(
+        &[("a.yaml", OUTCOMES)],
+        "simulate -f a.yaml",
+        &expect![[r#"
+            POD            NODE    NOTE
+            default/fits   n1
+            default/gated  <none>  waiting for scheduling gates: [example.com/a]
+
+            Scheduled 1 of 2 pods
+            Gated 1 pod
+              default/gated: waiting for scheduling gates: [example.com/a]
+            1 pod belongs to another scheduler (default/foreign)
+            1 pod is being deleted (default/leaving)
+
+            REQUESTED         BEFORE      AFTER                   ALLOCATABLE
+            cpu                    0  0%    1.5  19%  █░░░░░░░░░            8
+            memory                 0  0%    2Gi  13%  █░░░░░░░░░         16Gi
+            pods                   0  0%      1   5%  ░░░░░░░░░░           20
+            example.com/disk       0  0%      1  50%  █████░░░░░            2
+            exit status 0
+        "#]],
+    );
+}
+
+#[test]
+fn simulate_with_explain_tells_how_much_choice_there_was() {
+    check(
+        &[("a.yaml", CLUSTER)],
+        "simulate -f a.yaml --explain",
+        &expect![[r#"
+            POD         NODE  FEASIBLE  SCORE  NOTE
+            default/p1  n1         2/2    454  tied with 1 other
+            shop/p2     n2         2/2    454
+
+            Scheduled 2 of 2 pods
+
+            REQUESTED  BEFORE      AFTER                   ALLOCATABLE
+            cpu             0  0%      2  25%  ██░░░░░░░░            8
+            memory          0  0%      0   0%  ░░░░░░░░░░         16Gi
+            pods            0  0%      2  10%  █░░░░░░░░░           20
+            exit status 0
+        "#]],
+    );
+}
+
+#[test]
+fn an_unschedulable_pod_is_told_with_its_reason_in_table_and_summary() {
+    let text = CLUSTER.replace("cpu: '1'", "cpu: '9'");
+    let answer = run(&[("a.yaml", &text)], "simulate -f a.yaml");
+    assert!(
+        answer.out.contains("default/p1  <none>  0/2 nodes are available: 2 Insufficient cpu.")
+    );
+    assert!(answer.out.contains("\nScheduled 0 of 2 pods\nUnschedulable 2 pods\n"));
+    assert!(
+        answer.out.contains("\n  default/p1, shop/p2: 0/2 nodes are available: 2 Insufficient")
+    );
+}
+
+#[test]
+fn explain_compares_the_nodes_and_names_the_winner() {
+    let text = CLUSTER.replacen("cpu: '4'", "cpu: '8'", 1);
+    check(
+        &[("a.yaml", &text)],
+        "explain -f a.yaml --pod p1",
+        &expect![[r#"
+            default/p1 fits 2 of 2 nodes and goes to n1, the best.
+
+               NODE  TOTAL  NodeResourcesFit  NodeResourcesBalancedAllocation
+            →  n1      463                92                               71
+               n2      454                86                               68
+            Each node got the same from TaintToleration 300, DynamicResources 0, ImageLocality 0
+
+            Scheduled: Successfully assigned default/p1 to n1
+            exit status 0
+        "#]],
+    );
+}
+
+#[test]
+fn explain_says_why_each_node_was_rejected() {
+    let text = CLUSTER.replace("cpu: '1'", "cpu: '9'")
+        + "---\n"
+        + OUTCOMES.split("---").nth(1).expect("a node").replace("n2", "n3").as_str();
+    let answer = run(&[("a.yaml", &text)], "explain -f a.yaml --pod shop/p2");
+    let shown = answer.out.lines().filter(|line| !line.starts_with("FailedScheduling"));
+    expect![[r#"
+        shop/p2 fits 0 of 3 nodes.
+
+        REJECTED  BY                 REASON                      NODES
+               2  NodeResourcesFit   Insufficient cpu            n1, n2
+               1  NodeUnschedulable  node(s) were unschedulable  n3
+    "#]]
+    .assert_eq(&(shown.collect::<Vec<_>>().join("\n")));
+    assert!(answer.out.contains("\nFailedScheduling: 0/3 nodes are available: 1 node(s) were unschedulable, 2 Insufficient cpu."));
+}
+
+#[test]
+fn explain_shows_the_best_twenty_unless_all_are_wanted() {
+    let nodes = (0..30).map(|i| {
+        format!(
+            "apiVersion: v1\nkind: Node\nmetadata: {{name: n{i:02}}}\n\
+             status: {{allocatable: {{cpu: '{}', pods: '10'}}}}\n---\n",
+            i + 2
+        )
+    });
+    let text = nodes.collect::<String>() + CLUSTER.split("---").nth(2).expect("a pod");
+    let lines = |options: &str| {
+        let line = format!("explain -f a.yaml --pod p1 {options}");
+        let out = run(&[("a.yaml", &text)], &line).out;
+        let nodes = out.lines().filter(|line| line.trim_start_matches(['→', ' ']).starts_with('n'));
+        (nodes.count(), out.contains("... and 10 more; --all shows them"))
+    };
+    assert_eq!(lines(""), (20, true));
+    assert_eq!(lines("--all"), (30, false));
+}
+
+#[test]
+fn a_gated_pod_is_explained_by_its_gate() {
+    check(
+        &[("a.yaml", OUTCOMES)],
+        "explain -f a.yaml --pod gated",
+        &expect![[r#"
+            default/gated is not tried: SchedulingGates keeps it out: waiting for scheduling gates: [example.com/a].
+            exit status 0
+        "#]],
+    );
+}

@@ -1,0 +1,202 @@
+//! Good and bad configurations.
+
+use expect_test::{Expect, expect};
+use serde_json::Value;
+
+use crate::manifests::CLUSTER;
+use crate::run::{check_refused, records, run};
+
+const HEAD: &str = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n";
+
+/// Checks a configuration whose fields after apiVersion and kind are `text`, and which is wrong.
+fn check_wrong(text: &str, expected: &Expect) {
+    let file = format!("{HEAD}{text}");
+    check_refused(&[("s.yaml", &file)], "config check s.yaml", expected);
+}
+
+/// What is warned of, and what the first profile resolves to at Score.
+fn scores(text: &str) -> String {
+    let file = format!("{HEAD}{text}");
+    let answer = run(&[("s.yaml", &file)], "config check s.yaml -o json");
+    assert_eq!(answer.status, 0, "{}", answer.err);
+    let resolved: Value = serde_json::from_str(&answer.out).expect("it is JSON");
+    let scores = resolved["profiles"][0]["points"]["score"].as_array().expect("a list").iter();
+    let scores = scores.map(|plugin| {
+        format!("{}={}\n", plugin["name"].as_str().expect("a name"), plugin["weight"])
+    });
+    answer.err + &scores.collect::<String>()
+}
+
+#[test]
+fn a_plugin_that_does_not_exist_is_refused() {
+    check_wrong(
+        "profiles:\n- plugins:\n    score:\n      enabled:\n      - {name: NodeAfinity}\n",
+        &expect![[r#"
+            error: s.yaml:7: profiles[0].plugins.score.enabled[0].name: ScorePlugin "NodeAfinity" does not exist
+        "#]],
+    );
+}
+
+#[test]
+fn two_profiles_of_one_name_are_refused() {
+    check_wrong(
+        "profiles:\n- schedulerName: a\n- schedulerName: a\n",
+        &expect![[r#"
+            error: s.yaml:5: profiles[1].schedulerName: Duplicate value: profiles[0].schedulerName
+        "#]],
+    );
+}
+
+#[test]
+fn a_misspelt_field_of_args_is_refused() {
+    check_wrong(
+        "profiles:\n- pluginConfig:\n  - name: NodeResourcesFit\n    args:\n      scoringStrateggy: {}\n",
+        &expect![[r#"
+            error: s.yaml:7: profiles[0].pluginConfig[0].args.scoringStrateggy: unknown field `scoringStrateggy`, expected one of `apiVersion`, `kind`, `ignoredResources`, `ignoredResourceGroups`, `scoringStrategy`
+        "#]],
+    );
+}
+
+#[test]
+fn args_for_a_plugin_that_takes_none_are_refused() {
+    check_wrong(
+        "profiles:\n- pluginConfig:\n  - name: ImageLocality\n    args:\n      threshold: 5\n",
+        &expect![[r#"
+            error: s.yaml:7: profiles[0].pluginConfig[0].args.threshold: unknown field `threshold`, there are no fields
+        "#]],
+    );
+}
+
+#[test]
+fn a_configuration_that_is_no_configuration_is_refused() {
+    check_refused(
+        &[("s.yaml", "kind: Pod\n")],
+        "config check s.yaml",
+        &expect![[r#"
+            error: s.yaml:1: apiVersion: Object 'apiVersion' is missing: write `apiVersion: kubescheduler.config.k8s.io/v1`
+        "#]],
+    );
+    check_refused(
+        &[],
+        "config check s.yaml",
+        &expect![[r#"
+            error: s.yaml: cannot be read: No such file or directory (os error 2)
+        "#]],
+    );
+    check_refused(
+        &[("a.yaml", CLUSTER)],
+        "simulate -f a.yaml --config none.yaml",
+        &expect![[r#"
+            error: none.yaml: cannot be read: No such file or directory (os error 2)
+        "#]],
+    );
+}
+
+#[test]
+fn weights_multiply_scores_and_none_is_one() {
+    let weighing = |weight: &str| {
+        format!(
+            "profiles:\n- plugins:\n    score:\n      disabled: [{{name: '*'}}]\n      enabled:\n      \
+             - {{name: ImageLocality, weight: {weight}}}\n"
+        )
+    };
+    expect![[r#"
+        ImageLocality=1
+    "#]]
+    .assert_eq(&scores(&weighing("0")));
+    expect![[r#"
+        ImageLocality=1000000
+    "#]]
+    .assert_eq(&scores(&weighing("1000000")));
+    check_wrong(
+        &weighing("100000000000"),
+        &expect![[r#"
+            error: s.yaml:8: profiles[0].plugins.score.enabled[0].weight: invalid value: integer `100000000000`, expected i32
+        "#]],
+    );
+}
+
+#[test]
+fn what_is_not_there_yet_is_warned_of_where_it_is_enabled() {
+    let text = "\
+profiles:
+- plugins:
+    filter:
+      enabled: [{name: VolumeZone}]
+      disabled: [{name: '*'}, {name: NoSuchPlugin}]
+    score:
+      disabled: [{name: '*'}]
+      enabled: [{name: NodeResourcesFit, weight: 4}]
+  pluginConfig:
+  - name: VolumeBinding
+    args: {bindTimeoutSeconds: 5}
+extenders: [{urlPrefix: 'http://localhost', filterVerb: filter}]
+";
+    expect![[r#"
+        warning: s.yaml:6: profiles[0].plugins.filter.enabled[0].name: plugin VolumeZone is not available yet: enabling it has no effect
+        warning: s.yaml:7: profiles[0].plugins.filter.disabled[1].name: plugin "NoSuchPlugin" does not exist: disabling it has no effect
+        warning: s.yaml:12: profiles[0].pluginConfig[0].name: plugin VolumeBinding is not available yet: its args have no effect
+        warning: s.yaml:14: extenders: extenders are not called yet
+        NodeResourcesFit=4
+    "#]].assert_eq(&scores(text));
+}
+
+#[test]
+fn a_profile_is_shown_by_extension_point() {
+    let text = "\
+profiles:
+- schedulerName: packing
+  percentageOfNodesToScore: 0
+  plugins:
+    multiPoint:
+      disabled: [{name: '*'}]
+      enabled:
+      - {name: PrioritySort}
+      - {name: NodeResourcesFit, weight: 7}
+      - {name: DefaultBinder}
+";
+    let file = format!("{HEAD}{text}");
+    let answer = run(&[("s.yaml", &file)], "config check s.yaml");
+    expect![[r#"
+        profile packing: looks at a share of the nodes that adapts to their number
+          POINT      PLUGINS
+          queueSort  PrioritySort
+          preFilter  NodeResourcesFit
+          filter     NodeResourcesFit
+          preScore   NodeResourcesFit
+          score      NodeResourcesFit=7
+          bind       DefaultBinder
+
+        A pod that failed waits 1 s before it is tried again, and 10 s at most.
+    "#]]
+    .assert_eq(&answer.out);
+}
+
+#[test]
+fn a_configuration_decides_which_pods_are_placed_and_how() {
+    let file = format!(
+        "{HEAD}profiles:\n- schedulerName: mine\n  pluginConfig:\n  - name: NodeResourcesFit\n    args:\n      \
+         scoringStrategy: {{type: MostAllocated, resources: [{{name: cpu, weight: 1}}]}}\n"
+    );
+    let mine = CLUSTER.replace("spec: {", "spec: {schedulerName: mine, ");
+    let files: &[(&str, &str)] = &[("s.yaml", &file), ("a.yaml", &mine), ("b.yaml", CLUSTER)];
+    let packed = records(files, "simulate -f a.yaml --config s.yaml -o json");
+    assert_eq!([&packed[0]["node"], &packed[1]["node"]], ["n1", "n1"]);
+    let others = run(files, "simulate -f b.yaml --config s.yaml -o json");
+    expect![[r#"
+        warning: 2 pods belong to other schedulers (default/p1, shop/p2)
+    "#]]
+    .assert_eq(&others.err);
+    assert_eq!((others.out.as_str(), others.status), ("", 0));
+}
+
+#[test]
+fn parallelism_changes_no_byte() {
+    let with = |parallelism: u32| {
+        let file = format!("{HEAD}parallelism: {parallelism}\n");
+        let files: &[(&str, &str)] = &[("s.yaml", &file), ("a.yaml", CLUSTER)];
+        run(files, "simulate -f a.yaml --config s.yaml -o json --explain --tie-break random")
+    };
+    assert_eq!(with(1).status, 0);
+    assert_eq!(with(1), with(16));
+}

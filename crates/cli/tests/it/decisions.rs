@@ -1,0 +1,149 @@
+//! What is decided, and that it is always the same.
+
+use std::collections::BTreeSet;
+
+use expect_test::expect;
+use serde_json::Value;
+
+use crate::manifests::CLUSTER;
+use crate::run::{check_refused, records, run};
+
+/// The cluster that lies beside the sources, for users to try things with.
+const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/cluster");
+
+/// Twelve equal nodes and six pods.
+fn equal_nodes() -> String {
+    let nodes = (0..12).map(|i| {
+        format!(
+            "apiVersion: v1\nkind: Node\nmetadata: {{name: n{i:02}}}\n\
+             status: {{allocatable: {{cpu: '4', pods: '10'}}}}\n---\n"
+        )
+    });
+    let pods = (0..6).map(|i| {
+        format!(
+            "apiVersion: v1\nkind: Pod\nmetadata: {{name: p{i}}}\n\
+             spec: {{containers: [{{name: c}}]}}\n---\n"
+        )
+    });
+    nodes.chain(pods).collect()
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bytes_and_another_another_choice() {
+    let text = equal_nodes();
+    let with = |seed: u32| {
+        let line = format!("simulate -f a.yaml -o json --tie-break random --seed {seed}");
+        run(&[("a.yaml", &text)], &line)
+    };
+    assert_eq!(with(7).status, 0);
+    assert_eq!(with(7), with(7));
+    let outputs: BTreeSet<_> = (0..5).map(|seed| with(seed).out).collect();
+    assert!(1 < outputs.len(), "chance has a say");
+}
+
+#[test]
+fn ties_are_broken_by_name_unless_chance_is_asked_for() {
+    let text = equal_nodes();
+    let records = records(&[("a.yaml", &text)], "simulate -f a.yaml -o json");
+    let nodes: Vec<_> = records.iter().map(|record| &record["node"]).collect();
+    assert_eq!(nodes, ["n00", "n01", "n02", "n03", "n04", "n05"]);
+    assert_eq!(records[0]["best"].as_array().map(Vec::len), Some(12));
+}
+
+#[test]
+fn explain_is_what_simulate_explains_of_the_first_pod() {
+    let files: &[(&str, &str)] = &[];
+    let line = format!("simulate -f {EXAMPLE} -o json --explain");
+    let simulated = &records(files, &line)[0];
+    let pod = simulated["pod"].as_str().expect("a record names its pod");
+    let explained = &records(files, &format!("explain -f {EXAMPLE} --pod {pod} -o json"))[0];
+    assert_eq!(explained, simulated);
+    assert_eq!(explained["nodes"].as_array().map(Vec::len), Some(20));
+}
+
+#[test]
+fn nodes_are_only_told_when_asked_for() {
+    let records = records(&[("a.yaml", CLUSTER)], "simulate -f a.yaml -o json");
+    assert!(records.iter().all(|record| record.get("nodes").is_none()));
+}
+
+#[test]
+fn the_example_shows_every_outcome() {
+    let records = records(&[], &format!("simulate -f {EXAMPLE} -o json"));
+    let result = |pod: &str| {
+        let last = records.iter().rfind(|record| record["pod"] == pod);
+        last.and_then(|record| record["result"].as_str())
+    };
+    assert_eq!(result("shop/frontend-6c9f-k2"), Some("scheduled"));
+    assert_eq!(result("ml/train-huge-0"), Some("unschedulable"));
+    assert_eq!(result("shop/archive-0"), Some("unschedulable"));
+    assert_eq!(result("ops/migration-0"), None, "it is gated");
+    assert_eq!(result("ml/sweep-0"), None, "it belongs to another scheduler");
+    let ingress = ["b", "c", "d"].map(|one| result(&format!("ops/ingress-{one}")));
+    let scheduled = ingress.iter().filter(|result| **result == Some("scheduled"));
+    assert_eq!(scheduled.count(), 2, "one edge node is taken");
+}
+
+#[test]
+fn the_frontend_of_the_example_is_spread_over_the_zones() {
+    let records = records(&[], &format!("simulate -f {EXAMPLE} -o json"));
+    let zone_of = |record: &Value| {
+        let pod = record["pod"].as_str()?;
+        let node = record["node"].as_str().filter(|_| pod.starts_with("shop/frontend"))?;
+        node.split('-').nth(1)?.chars().next()
+    };
+    let zones: Vec<_> = records.iter().filter_map(zone_of).collect();
+    let mut counts = ['a', 'b', 'c'].map(|zone| zones.iter().filter(|z| **z == zone).count());
+    counts.sort_unstable();
+    assert_eq!(counts, [2, 3, 3]);
+}
+
+#[test]
+fn a_pod_that_is_not_there_is_answered_with_names_that_are() {
+    let files: &[(&str, &str)] = &[("a.yaml", CLUSTER)];
+    check_refused(
+        files,
+        "explain -f a.yaml --pod p2",
+        &expect![[r#"
+            error: pod default/p2 is not in the files: did you mean shop/p2?
+        "#]],
+    );
+    check_refused(
+        files,
+        "explain -f a.yaml --pod web-0",
+        &expect![[r#"
+            error: pod default/web-0 is not in the files; pending are default/p1, shop/p2
+        "#]],
+    );
+}
+
+#[test]
+fn a_pod_that_waits_for_no_node_is_not_explained() {
+    let with = |spec: &str| {
+        CLUSTER.replace("{name: p1}\nspec: {", &format!("{{name: p1}}\nspec: {{{spec}, "))
+    };
+    for (spec, expected) in [
+        (
+            "nodeName: n2",
+            expect![[r#"
+                error: pod default/p1 is on node n2 already: to see where it would go now, remove its spec.nodeName
+            "#]],
+        ),
+        (
+            "schedulerName: other",
+            expect![[r#"
+                error: pod default/p1 belongs to scheduler other, and no profile is for that (there is default-scheduler)
+            "#]],
+        ),
+    ] {
+        check_refused(&[("a.yaml", &with(spec))], "explain -f a.yaml --pod p1", &expected);
+    }
+    let ended = CLUSTER.replace("{name: p1}\n", "{name: p1}\nstatus: {phase: Succeeded}\n");
+    check_refused(
+        &[("a.yaml", &ended)],
+        "explain -f a.yaml --pod p1",
+        &expect![[r#"
+            error: pod default/p1 has ended, and needs no node
+        "#]],
+    );
+}

@@ -1,0 +1,9 @@
+//! The command as its users meet it: what is typed and what lies in files goes in; output, messages
+//! and the exit status come out.
+
+mod answers;
+mod command_line;
+mod configurations;
+mod decisions;
+mod manifests;
+mod run;

@@ -1,0 +1,203 @@
+//! What a file may be, and what comes of one as a whole.
+
+use expect_test::{Expect, expect, expect_file};
+use plimsoll_config::{Configuration, load};
+use serde_json::Value;
+
+use crate::catalogue::{HEAD, catalogue, configuration, lines};
+
+#[track_caller]
+fn check_file(text: &str, expected: &Expect) {
+    let errors = match load("test.yaml", text, &catalogue()) {
+        Ok(_) => "no error\n".to_owned(),
+        Err(errors) => lines(&errors),
+    };
+    expected.assert_eq(&errors);
+}
+
+#[test]
+fn a_file_names_its_version_and_kind() {
+    check_file(
+        "",
+        &expect![[r#"
+            test.yaml: is empty: expected a KubeSchedulerConfiguration
+        "#]],
+    );
+    check_file(
+        "- a\n",
+        &expect![[r#"
+            test.yaml:1: is not an object: expected a KubeSchedulerConfiguration
+        "#]],
+    );
+    check_file(
+        "apiVersion: kubescheduler.config.k8s.io/v1\n",
+        &expect![[r#"
+            test.yaml:1: kind: Object 'Kind' is missing: write `kind: KubeSchedulerConfiguration`
+        "#]],
+    );
+    check_file(
+        "kind: KubeSchedulerConfiguration\n",
+        &expect![[r#"
+            test.yaml:1: apiVersion: Object 'apiVersion' is missing: write `apiVersion: kubescheduler.config.k8s.io/v1`
+        "#]],
+    );
+}
+
+#[test]
+fn other_versions_are_refused_with_advice() {
+    for version in ["kubescheduler.config.k8s.io/v1beta3", "componentconfig/v1alpha1"] {
+        let text = format!("kind: KubeSchedulerConfiguration\napiVersion: {version}\n");
+        let errors = load("test.yaml", &text, &catalogue()).expect_err("the version is old");
+        assert_eq!(
+            errors[0].to_string(),
+            format!(
+                "test.yaml:2: apiVersion: version {version} is not supported yet: \
+                 convert the file to kubescheduler.config.k8s.io/v1"
+            )
+        );
+    }
+    let text = "kind: KubeSchedulerConfiguration\napiVersion: kubescheduler.config.k8s.io/v2\n";
+    check_file(
+        text,
+        &expect![[r#"
+            test.yaml:2: apiVersion: no kind "KubeSchedulerConfiguration" is registered for version "kubescheduler.config.k8s.io/v2": expected `apiVersion: kubescheduler.config.k8s.io/v1` and `kind: KubeSchedulerConfiguration`
+        "#]],
+    );
+    check_file(
+        "kind: Pod\napiVersion: v1\n",
+        &expect![[r#"
+            test.yaml:2: apiVersion: no kind "Pod" is registered for version "v1": expected `apiVersion: kubescheduler.config.k8s.io/v1` and `kind: KubeSchedulerConfiguration`
+        "#]],
+    );
+    check_file(
+        "kind: Pod\napiVersion: kubescheduler.config.k8s.io/v1\n",
+        &expect![[r#"
+            test.yaml:1: kind: no kind "Pod" is registered for version "kubescheduler.config.k8s.io/v1": expected `apiVersion: kubescheduler.config.k8s.io/v1` and `kind: KubeSchedulerConfiguration`
+        "#]],
+    );
+    check_file(
+        "{\"kind\": \"Policy\",\n \"apiVersion\": \"v1\"}",
+        &expect![[r#"
+            test.yaml:1: kind: a scheduler Policy is not supported yet: write it as a KubeSchedulerConfiguration of version kubescheduler.config.k8s.io/v1, its predicates as `plugins.filter` and its priorities as `plugins.score`
+        "#]],
+    );
+}
+
+#[test]
+fn a_file_that_is_not_yaml_is_refused() {
+    check_file(
+        "kind: a: b\n",
+        &expect![[r#"
+            test.yaml:1: is not valid YAML: mapping values are not allowed in this context
+        "#]],
+    );
+    check_file(
+        &format!("{HEAD}parallelism: 1\nparallelism: 2\n"),
+        &expect![[r#"
+            test.yaml:4: parallelism: duplicate key, already set on line 3
+        "#]],
+    );
+}
+
+#[test]
+fn json_is_as_good_as_yaml() {
+    let text = "{\"apiVersion\": \"kubescheduler.config.k8s.io/v1\",\n\
+                \"kind\": \"KubeSchedulerConfiguration\",\n\
+                \"profiles\": [{\n\"percentageOfNodesToScore\": 200}]}";
+    check_file(
+        text,
+        &expect![[r#"
+            test.yaml:4: profiles[0].percentageOfNodesToScore: Invalid value: 200: not in valid range [0-100]
+        "#]],
+    );
+}
+
+#[test]
+fn the_percentage_of_a_profile_overrides_the_global_one() {
+    let percentages = |text: &str| -> Vec<_> {
+        let profiles = configuration(text).profiles;
+        profiles.iter().map(|profile| profile.percentage_of_nodes_to_score).collect()
+    };
+    let profiles =
+        "profiles:\n- schedulerName: a\n- {schedulerName: b, percentageOfNodesToScore: 7}";
+    assert_eq!(percentages(profiles), [None, Some(7)]);
+    let global = format!("percentageOfNodesToScore: 0\n{profiles}");
+    assert_eq!(percentages(&global), [Some(0), Some(7)]);
+}
+
+#[test]
+fn what_has_no_effect_is_warned_of() {
+    let text = "
+profiles:
+- plugins:
+    score:
+      disabled: [{name: NodeAfinity}, {name: '*'}]
+    multiPoint:
+      disabled:
+      - name: SelectorSpread
+  pluginConfig:
+  - name: InterpodAffinity
+    args: {hardPodAffinityWeight: 3}
+---
+a: 1
+";
+    expect![[r#"
+        test.yaml:7: profiles[0].plugins.score.disabled[0].name: plugin "NodeAfinity" does not exist: disabling it has no effect
+        test.yaml:10: profiles[0].plugins.multiPoint.disabled[0].name: plugin "SelectorSpread" does not exist: disabling it has no effect
+        test.yaml:12: profiles[0].pluginConfig[0].name: plugin "InterpodAffinity" does not exist: its args have no effect
+        test.yaml:15: is ignored: only the first document of the file is read
+    "#]].assert_eq(&lines(&configuration(text).warnings));
+}
+
+#[test]
+fn everything_has_a_default() {
+    let configuration = Configuration::default_for(&catalogue());
+    let shown = serde_json::to_string_pretty(&configuration.effective.to_value());
+    expect_file!["default.json"].assert_eq(&(shown.expect("it is JSON") + "\n"));
+}
+
+#[test]
+fn the_default_is_what_an_empty_configuration_means() {
+    assert_eq!(Configuration::default_for(&catalogue()), configuration(""));
+}
+
+#[test]
+fn the_effective_configuration_means_the_same() {
+    let text = "
+enableProfiling: no
+leaderElection: {leaseDuration: 1m30s}
+clientConnection: {qps: 1.5, burst: 7}
+delayCacheUntilActive: true
+percentageOfNodesToScore: 40
+profiles:
+- schedulerName: one
+  plugins:
+    multiPoint:
+      enabled: [{name: ExampleScore, weight: 3}, {name: NodeAffinity, weight: 8}]
+      disabled: [{name: TaintToleration}]
+    score:
+      enabled: [{name: ImageLocality, weight: 2}]
+      disabled: [{name: PodTopologySpread}]
+  pluginConfig:
+  - {name: ExampleScore, args: {depth: 3}}
+  - {name: DynamicResources, args: {filterTimeout: 5s}}
+- schedulerName: two
+extenders:
+- urlPrefix: https://localhost:8888
+  filterVerb: filter
+  enableHTTPS: true
+  httpTimeout: 100ms
+  tlsConfig: {insecure: true, caData: Zm9v}
+  managedResources: [{name: example.com/foo, ignoredByScheduler: true}]
+";
+    let first = configuration(text);
+    let effective = first.effective.to_value().to_string();
+    // The merged multi-point list is complete, so that nothing may be merged into it again.
+    let mut value: Value = serde_json::from_str(&effective).expect("it is JSON");
+    for profile in value["profiles"].as_array_mut().expect("there are profiles") {
+        profile["plugins"]["multiPoint"]["disabled"] = serde_json::json!([{"name": "*"}]);
+    }
+    let second = load("effective.json", &value.to_string(), &catalogue()).expect("it is valid");
+    assert_eq!(first.profiles, second.profiles);
+    assert_eq!(first.extenders, second.extenders);
+}

@@ -1,0 +1,9 @@
+//! Configurations in, what they mean or what is wrong with them out.
+
+#![expect(clippy::needless_raw_string_hashes, reason = "expect-test writes snapshots so")]
+
+mod args;
+mod catalogue;
+mod files;
+mod merging;
+mod rules;
