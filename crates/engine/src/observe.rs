@@ -2,11 +2,16 @@
 
 use plimsoll_api::{Node, Pod, PodKey, Str};
 use plimsoll_framework::events::{self, Object};
+use plimsoll_framework::parts::NodeReads;
 use plimsoll_framework::{Action, Change, ClusterEvent, PodInfo, Resource, Time};
 
+use crate::binding::BindingCycle;
 use crate::event::{Event, Seen};
 use crate::queue::Surroundings;
 use crate::scheduler::Scheduler;
+
+/// The reason when a pod that waits at Permit is being deleted. As in waiting_pods_map.go.
+const REMOVED: &str = "removed";
 
 impl Scheduler {
     /// Takes in one change. Cheap; decides nothing.
@@ -63,13 +68,29 @@ impl Scheduler {
 
     fn pod_is(&mut self, now: Time, pod: Pod) {
         let pod = PodInfo::new(pod);
+        if self.known(&pod.key).is_some_and(|known| known.uid != pod.uid) {
+            // The end of the pod that had this name was missed.
+            self.pod_gone(now, &pod.key);
+        }
+        let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
         if pod.node_name.is_some() {
             self.pod_is_on_its_node(now, &pod);
-        } else if self.profiles.get(&pod.scheduler_name).is_some() {
+        } else if self.profiles.get(&pod.scheduler_name).is_none() {
+            self.queue.remove(&pod.key, with);
+        } else if self.queue.get(&pod.key).is_some() || !self.cache.knows(&pod.key) {
+            if pod.is_terminating() && self.waiting.has(&pod.key) {
+                self.reject_waiting_pod(&pod.key, "", REMOVED);
+            }
             self.renominate(&pod);
             let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
             self.queue.set(now, pod, with);
         }
+        // Otherwise it is bound, and this was written before: it must not be scheduled again.
+    }
+
+    /// A pod as it was last seen.
+    fn known(&self, key: &PodKey) -> Option<&PodInfo> {
+        self.queue.get(key).map(|info| &info.pod).or_else(|| self.cache.pod(key))
     }
 
     /// Takes note of the node that a pending pod says was cleared for it. As in nominator.go,
@@ -93,15 +114,20 @@ impl Scheduler {
     fn pod_is_on_its_node(&mut self, now: Time, pod: &PodInfo) {
         let (key, Some(node)) = (&pod.key, &pod.node_name) else { return };
         self.nominated.remove(key);
-        if self.bindings.get(key).is_some_and(|cycle| !cycle.is_binding()) {
+        // Where the binding is written its answer is awaited all the same: PostBind depends on it.
+        if !self.bindings.get(key).is_some_and(BindingCycle::is_binding) {
             self.cancel_binding(key);
-        }
-        let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
-        if !self.bindings.contains_key(key) {
+            let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
             self.queue.remove(key, with);
         }
-        let confirmed = self.cache.is_assumed(key);
-        let before = self.cache.set_pod(pod.clone(), node.clone()).filter(|_| !confirmed);
+        let assumed = self.cache.is_assumed(key);
+        let before = self.cache.set_pod(pod.clone(), node.clone());
+        if let Some(elsewhere) = before.as_ref().filter(|b| assumed && b.node_name != pod.node_name)
+        {
+            // Someone else has bound it: the room that was kept for it is free.
+            self.freed(now, elsewhere, None);
+        }
+        let before = before.filter(|_| !assumed);
         let action = match &before {
             None => Action::ADD,
             Some(before) => events::pod_actions(before, pod),
@@ -133,7 +159,7 @@ impl Scheduler {
 
     /// Ends a binding cycle of a pod that needs none any more.
     fn cancel_binding(&mut self, key: &PodKey) {
-        if let Some(mut cycle) = self.bindings.remove(key) {
+        if let Some(mut cycle) = self.bindings.take(key) {
             cycle.unreserve(&mut self.cache);
             self.waiting.remove(key);
             // The pod stays in the cache until its deletion is told to everyone.
@@ -141,12 +167,17 @@ impl Scheduler {
     }
 
     fn node_is(&mut self, now: Time, node: Node) {
-        let name = node.name.clone();
+        let (name, cordoned) = (node.name.clone(), node.unschedulable);
         let change = self.cache.set_node(node);
-        let action = match change.before {
+        let mut action = match change.before {
             None => Action::ADD,
             Some(_) => events::node_actions(change.changed),
         };
+        // As in framework/events.go, extractNodeSpecUnschedulableChange: that a node is cordoned helps
+        // nobody.
+        if cordoned && !change.changed.intersects(NodeReads::TAINTS) {
+            action.remove(Action::UPDATE_NODE_TAINT);
+        }
         if !action.is_empty() {
             let after = self.cache.row(&name);
             let object = Object::Node { before: change.before.as_deref(), after };

@@ -138,12 +138,10 @@ impl Queue {
         let heard = self.in_flight.end(key);
         let Some(mut info) = self.pods.remove(key) else { return };
         info.fail(now, verdict);
-        let strategy = match info.rejectors.is_empty() {
-            true => Strategy::AfterBackoff,
-            false => {
-                let worth = heard.iter().map(|kept| with.worth(&info, &kept.replay(with.cache)));
-                worth.max().unwrap_or(Strategy::Skip)
-            }
+        let worth = heard.iter().map(|kept| with.worth(&info, &kept.replay(with.cache))).max();
+        let strategy = match worth {
+            _ if info.rejectors.is_empty() => Strategy::AfterBackoff,
+            worth => worth.unwrap_or(Strategy::Skip),
         };
         self.requeue(now, info, strategy, with);
     }
