@@ -18,13 +18,13 @@ const BOUND_BY_CONTROLLER: &str = "pv.kubernetes.io/bound-by-controller";
 /// What is held for a pod: the claims that are bound for it.
 #[derive(Clone, Debug, Default)]
 pub struct HeldClaims {
-    bindings: Vec<Binding>,
-    provisions: Vec<Provision>,
+    bindings: Vec<StaticBinding>,
+    provisions: Vec<DynamicProvision>,
 }
 
 /// A claim that is to be bound to a volume.
 #[derive(Clone, Debug)]
-struct Binding {
+struct StaticBinding {
     claim: Arc<PersistentVolumeClaim>,
     /// As it was.
     volume: Arc<PersistentVolume>,
@@ -34,7 +34,7 @@ struct Binding {
 
 /// A claim for which a volume is to be provisioned.
 #[derive(Clone, Debug)]
-struct Provision {
+struct DynamicProvision {
     claim: Arc<PersistentVolumeClaim>,
     /// As it is to be; `None` where it is so already.
     selected: Option<PersistentVolumeClaim>,
@@ -68,18 +68,24 @@ impl Reserve for VolumeBinding {
         Ok(held)
     }
 
+    /// What was seen to be other meanwhile, and may be held by another pod since, is left alone.
     fn unreserve(
         &self,
         held: HeldClaims,
-        _: &Placement<'_>,
+        at: &Placement<'_>,
         _: &mut CycleState,
         assume: &mut Assume<'_>,
     ) {
+        let VolumeStore { volumes, claims, .. } = &at.view.stores.volumes;
         for volume in held.bindings.iter().filter_map(|one| one.reserved.as_ref()) {
-            assume.restore_volume(&volume.name);
+            if volumes.get(&volume.name).is_some_and(|latest| **latest == *volume) {
+                assume.restore_volume(&volume.name);
+            }
         }
         for claim in held.provisions.iter().filter_map(|one| one.selected.as_ref()) {
-            assume.restore_claim(&claim.key);
+            if claims.get(&claim.key).is_some_and(|latest| **latest == *claim) {
+                assume.restore_claim(&claim.key);
+            }
         }
     }
 }
@@ -87,8 +93,8 @@ impl Reserve for VolumeBinding {
 /// As in binder.go, `BindPodVolumes`.
 impl PreBind for VolumeBinding {
     fn writes(&self, held: &HeldClaims, _: &Placement<'_>) -> Vec<Patch> {
-        let reservations = held.bindings.iter().filter_map(Binding::patch);
-        reservations.chain(held.provisions.iter().filter_map(Provision::patch)).collect()
+        let reservations = held.bindings.iter().filter_map(StaticBinding::patch);
+        reservations.chain(held.provisions.iter().filter_map(DynamicProvision::patch)).collect()
     }
 
     fn ready(&self, held: &HeldClaims, at: &Placement<'_>) -> Readiness {
@@ -106,7 +112,7 @@ impl PreBind for VolumeBinding {
 
 impl HeldClaims {
     fn new(found: &Found<'_>, node: &Str) -> Self {
-        let bindings = found.bindings.iter().map(|(waiting, volume)| Binding {
+        let bindings = found.bindings.iter().map(|(waiting, volume)| StaticBinding {
             claim: waiting.claim.clone(),
             volume: (*volume).clone(),
             reserved: reserved_for(&waiting.claim, volume),
@@ -116,7 +122,7 @@ impl HeldClaims {
             let selected = (claim.selected_node.as_ref() != Some(node)).then(|| {
                 PersistentVolumeClaim { selected_node: Some(node.clone()), ..(*claim).clone() }
             });
-            Provision { claim, selected }
+            DynamicProvision { claim, selected }
         });
         HeldClaims { bindings: bindings.collect(), provisions: provisions.collect() }
     }
@@ -164,7 +170,7 @@ fn reserved_for(
     Some(PersistentVolume { claim: Some(by), bound_by_controller, ..volume.clone() })
 }
 
-impl Binding {
+impl StaticBinding {
     fn patch(&self) -> Option<Patch> {
         let reserved = self.reserved.as_ref()?;
         let mut metadata = precondition(&self.volume.uid, &self.volume.resource_version);
@@ -194,7 +200,7 @@ impl Binding {
     fn is_bound(&self, site: Site<'_>) -> Result<bool, String> {
         let failed = |why| format!("failed to check binding: {why}");
         let name = &self.volume.name;
-        let volume = site.volume(name).ok_or_else(|| failed(Site::no_volume(name)))?;
+        let volume = site.volume(name).map_err(failed)?;
         let claim = site.claim(&self.claim.key).map_err(failed)?;
         if site.cluster.volumes.is_assumed(name) {
             return Ok(false);
@@ -208,7 +214,7 @@ impl Binding {
     }
 }
 
-impl Provision {
+impl DynamicProvision {
     fn patch(&self) -> Option<Patch> {
         let node = self.selected.as_ref()?.selected_node.as_ref()?;
         let mut metadata = precondition(&self.claim.uid, &self.claim.resource_version);
@@ -234,7 +240,7 @@ impl Provision {
         }
         if let Some(name) = &claim.volume {
             // The claim may be seen before its volume is.
-            let Some(volume) = site.volume(name) else { return Ok(false) };
+            let Ok(volume) = site.volume(name) else { return Ok(false) };
             site.check_reached(&*site.migrated(volume)?)?;
         }
         Ok(claim.is_fully_bound())
@@ -259,12 +265,9 @@ struct Site<'a> {
 }
 
 impl<'a> Site<'a> {
-    fn volume(self, name: &str) -> Option<&'a Arc<PersistentVolume>> {
-        self.cluster.volumes.observed(name)
-    }
-
-    fn no_volume(name: &str) -> String {
-        format!("persistentvolumes {name:?} not found")
+    fn volume(self, name: &str) -> Result<&'a Arc<PersistentVolume>, String> {
+        let volume = self.cluster.volumes.observed(name);
+        volume.ok_or_else(|| format!("persistentvolumes {name:?} not found"))
     }
 
     fn claim(self, key: &ObjectKey) -> Result<&'a Arc<PersistentVolumeClaim>, String> {
@@ -416,6 +419,28 @@ mod tests {
     }
 
     #[test]
+    fn the_smaller_of_two_claims_is_the_first_to_get_the_smallest_volume_that_fits() {
+        let volume = |name: &str, size: u32| {
+            format!(
+                "pv {name} {{\"storageClassName\": \"local\", \"capacity\": {{\"storage\": {size}}}}}\n"
+            )
+        };
+        let claim = |name: &str, size: u32| {
+            let resources = format!("{{\"requests\": {{\"storage\": {size}}}}}");
+            format!("pvc {name} {{\"storageClassName\": \"local\", \"resources\": {resources}}}\n")
+        };
+        let volumes =
+            [("a", 9), ("b", 8), ("c", 1), ("d", 9)].map(|(name, size)| volume(name, size));
+        let claims = [("large", 7), ("small", 2)].map(|(name, size)| claim(name, size));
+        let pod = BOTH.replace(r#""data"}"#, r#""large"}"#).replace(r#""new"}"#, r#""small"}"#);
+        let mut way = Way::of(&[pod, volumes.concat(), claims.concat()].concat());
+        let held = way.reserve();
+        let chosen =
+            held.bindings.iter().map(|one| (one.claim.key.name.as_str(), &*one.volume.name));
+        assert_eq!(chosen.collect::<Vec<_>>(), [("small", "b"), ("large", "a")]);
+    }
+
+    #[test]
     fn what_is_held_counts_until_it_is_given_back() {
         let mut way = Way::of(BOTH);
         let held = way.reserve();
@@ -439,6 +464,18 @@ mod tests {
         way.unreserve(second);
         assert!(way.cluster.stores.volumes.volumes.is_assumed("disk"));
         way.unreserve(first);
+        assert!(!way.cluster.stores.volumes.volumes.is_assumed("disk"));
+    }
+
+    #[test]
+    fn what_another_pod_holds_since_is_not_given_back() {
+        let mut way = Way::of(BOTH);
+        let first = way.reserve();
+        way.see(&RESERVED.replace(r#""claimRef""#, r#""was""#));
+        let second = way.reserve();
+        way.unreserve(first);
+        assert!(way.cluster.stores.volumes.volumes.is_assumed("disk"));
+        way.unreserve(second);
         assert!(!way.cluster.stores.volumes.volumes.is_assumed("disk"));
     }
 

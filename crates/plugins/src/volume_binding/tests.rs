@@ -221,7 +221,7 @@ fn a_volume_is_found_by_size_class_mode_access_selector_and_state() {
 }
 
 #[test]
-fn two_claims_of_a_pod_do_not_share_a_volume_and_the_smaller_takes_the_smaller() {
+fn two_claims_of_a_pod_do_not_share_a_volume() {
     check(
         entry(),
         &[
