@@ -13,17 +13,6 @@ use crate::profile::ResolvedProfile;
 const NOT_YET: &[(&str, &[Point])] = &[
     ("VolumeRestrictions", &[Point::PreFilter, Point::Filter]),
     ("NodeVolumeLimits", &[Point::PreFilter, Point::Filter]),
-    (
-        "VolumeBinding",
-        &[
-            Point::PreFilter,
-            Point::Filter,
-            Point::PreScore,
-            Point::Score,
-            Point::Reserve,
-            Point::PreBind,
-        ],
-    ),
     ("VolumeZone", &[Point::PreFilter, Point::Filter]),
     ("GangScheduling", &[Point::PreEnqueue, Point::Permit]),
     ("TopologyPlacementGenerator", &[Point::PlacementGenerate]),

@@ -23,6 +23,7 @@ pub mod resource_allocation;
 pub mod scheduling_gates;
 pub mod shape;
 pub mod taint_toleration;
+pub mod volume_binding;
 
 use plimsoll_framework::Registry;
 
@@ -93,6 +94,7 @@ pub fn in_tree() -> Registry {
         node_affinity::entry(),
         node_ports::entry(),
         node_resources_fit::entry(),
+        volume_binding::entry(),
         pod_topology_spread::entry(),
         inter_pod_affinity::entry(),
         dynamic_resources::entry(),
