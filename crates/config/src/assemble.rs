@@ -11,8 +11,6 @@ use crate::profile::ResolvedProfile;
 /// Plugins of release 1.36 that are not there yet, with the points at which they stand: a
 /// configuration may name them, and is told that they have no effect.
 const NOT_YET: &[(&str, &[Point])] = &[
-    ("VolumeRestrictions", &[Point::PreFilter, Point::Filter]),
-    ("NodeVolumeLimits", &[Point::PreFilter, Point::Filter]),
     (
         "VolumeBinding",
         &[
@@ -24,7 +22,6 @@ const NOT_YET: &[(&str, &[Point])] = &[
             Point::PreBind,
         ],
     ),
-    ("VolumeZone", &[Point::PreFilter, Point::Filter]),
     ("DefaultPreemption", &[Point::PreEnqueue, Point::PostFilter]),
     ("GangScheduling", &[Point::PreEnqueue, Point::Permit]),
     ("TopologyPlacementGenerator", &[Point::PlacementGenerate]),
