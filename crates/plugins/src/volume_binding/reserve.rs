@@ -76,7 +76,7 @@ impl Reserve for VolumeBinding {
         _: &mut CycleState,
         assume: &mut Assume<'_>,
     ) {
-        let VolumeStore { volumes, claims, .. } = &at.view.stores.volumes;
+        let VolumeStore { volumes, claims, .. } = &*at.view.stores.volumes;
         for volume in held.bindings.iter().filter_map(|one| one.reserved.as_ref()) {
             if volumes.get(&volume.name).is_some_and(|latest| **latest == *volume) {
                 assume.restore_volume(&volume.name);
@@ -377,14 +377,14 @@ mod tests {
 
         fn assume(&mut self, said: Vec<Assumption>) {
             for one in said {
-                self.cluster.stores.volumes.assume(one);
+                self.cluster.stores.volumes_mut().assume(one);
             }
         }
 
         fn see(&mut self, objects: &str) {
             let seen = Scenario::parse(objects).expect("the objects are right");
             for object in seen.volumes {
-                self.cluster.stores.volumes.set(object);
+                self.cluster.stores.volumes_mut().set(object);
             }
         }
 
@@ -552,13 +552,13 @@ mod tests {
         let mut way = Way::of(BOTH);
         let held = way.reserve();
         let data = ObjectKey::new("default", "data");
-        way.cluster.stores.volumes.claims.remove(&data);
+        way.cluster.stores.volumes_mut().claims.remove(&data);
         assert_eq!(
             way.ready(&held),
             "Error: binding volumes: failed to check binding: persistentvolumeclaims \
              \"default/data\" not found"
         );
-        way.cluster.stores.volumes.volumes.remove("disk");
+        way.cluster.stores.volumes_mut().volumes.remove("disk");
         assert_eq!(
             way.ready(&held),
             "Error: binding volumes: failed to check binding: persistentvolumes \"disk\" not found"
