@@ -168,7 +168,7 @@ fn attached(store: &VolumeStore) -> BTreeMap<Str, Slots> {
     let mut by_node: BTreeMap<Str, Slots> = BTreeMap::new();
     for attachment in store.attachments.iter().filter(|one| !one.attacher.is_empty()) {
         let Attached::Volume(name) = &attachment.attached else { continue };
-        let Some(volume) = store.volumes.observed(name.as_str()) else { continue };
+        let Some(volume) = store.volumes().observed(name.as_str()) else { continue };
         let VolumeSource::Csi { handle, .. } = &volume.source else { continue };
         let slot =
             Slot { driver: attachment.attacher.clone(), volume: Identity::Handle(handle.clone()) };
@@ -284,7 +284,7 @@ fn slot_of_claim(
     store: &VolumeStore,
     plugins: Plugins,
 ) -> Option<Slot> {
-    let volume = claim.volume.as_ref().and_then(|name| store.volumes.observed(name.as_str()));
+    let volume = claim.volume.as_ref().and_then(|name| store.volumes().observed(name.as_str()));
     let Some(volume) = volume else { return slot_of_class(claim, store, plugins) };
     let slot = match &volume.source {
         VolumeSource::Csi { driver, handle } => {

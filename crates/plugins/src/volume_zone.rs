@@ -122,7 +122,7 @@ fn bound_volume<'a>(
     }
     let claim = pod_claims::find(store, namespace, name)?;
     if let Some(volume) = &claim.volume {
-        let found = store.volumes.observed(volume.as_str());
+        let found = store.volumes().observed(volume.as_str());
         let found = found.ok_or_else(|| pod_claims::not_found("persistentvolume", volume))?;
         return Ok(Some(found));
     }

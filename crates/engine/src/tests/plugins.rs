@@ -243,7 +243,7 @@ impl Reserve for Disk {
     ) -> Result<Option<Str>, Rejection> {
         let Some(name) = at.pod.labels.get("disk") else { return Ok(None) };
         let volume =
-            at.view.stores.volumes.volumes.get(name.as_str()).filter(|one| one.claim.is_none());
+            at.view.stores.volumes.volumes().get(name.as_str()).filter(|one| one.claim.is_none());
         let Some(volume) = volume else { return Err(Rejection::unschedulable("disk taken")) };
         let claim = Some(ClaimRef { key: at.pod.key.clone(), uid: Str::default() });
         assume.volume(PersistentVolume { claim, ..PersistentVolume::clone(volume) });

@@ -76,14 +76,14 @@ impl Reserve for VolumeBinding {
         _: &mut CycleState,
         assume: &mut Assume<'_>,
     ) {
-        let VolumeStore { volumes, claims, .. } = &*at.view.stores.volumes;
+        let known = &at.view.stores.volumes;
         for volume in held.bindings.iter().filter_map(|one| one.reserved.as_ref()) {
-            if volumes.get(&volume.name).is_some_and(|latest| **latest == *volume) {
+            if known.volumes().get(&volume.name).is_some_and(|latest| **latest == *volume) {
                 assume.restore_volume(&volume.name);
             }
         }
         for claim in held.provisions.iter().filter_map(|one| one.selected.as_ref()) {
-            if claims.get(&claim.key).is_some_and(|latest| **latest == *claim) {
+            if known.claims.get(&claim.key).is_some_and(|latest| **latest == *claim) {
                 assume.restore_claim(&claim.key);
             }
         }
@@ -202,7 +202,7 @@ impl StaticBinding {
         let name = &self.volume.name;
         let volume = site.volume(name).map_err(failed)?;
         let claim = site.claim(&self.claim.key).map_err(failed)?;
-        if site.cluster.volumes.is_assumed(name) {
+        if site.cluster.volumes().is_assumed(name) {
             return Ok(false);
         }
         let translated = |why| format!("failed to translate pv to csi: {why}");
@@ -266,7 +266,7 @@ struct Site<'a> {
 
 impl<'a> Site<'a> {
     fn volume(self, name: &str) -> Result<&'a Arc<PersistentVolume>, String> {
-        let volume = self.cluster.volumes.observed(name);
+        let volume = self.cluster.volumes().observed(name);
         volume.ok_or_else(|| format!("persistentvolumes {name:?} not found"))
     }
 
@@ -301,6 +301,7 @@ impl<'a> Site<'a> {
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_api::VolumeKind;
     use plimsoll_testkit::{Cluster, Scenario, expect};
 
     use super::super::VolumeBindingArgs;
@@ -445,7 +446,7 @@ mod tests {
         let mut way = Way::of(BOTH);
         let held = way.reserve();
         let new = ObjectKey::new("default", "new");
-        let disk = |way: &Way| way.cluster.stores.volumes.volumes.get("disk").cloned();
+        let disk = |way: &Way| way.cluster.stores.volumes.volumes().get("disk").cloned();
         assert!(disk(&way).is_some_and(|disk| disk.claim.is_some()));
         let claims = &way.cluster.stores.volumes.claims;
         assert!(claims.get(&new).is_some_and(|new| new.selected_node.as_deref() == Some("a")));
@@ -462,9 +463,9 @@ mod tests {
         let second = way.reserve();
         assert_eq!(way.writes(&second), "");
         way.unreserve(second);
-        assert!(way.cluster.stores.volumes.volumes.is_assumed("disk"));
+        assert!(way.cluster.stores.volumes.volumes().is_assumed("disk"));
         way.unreserve(first);
-        assert!(!way.cluster.stores.volumes.volumes.is_assumed("disk"));
+        assert!(!way.cluster.stores.volumes.volumes().is_assumed("disk"));
     }
 
     #[test]
@@ -474,9 +475,9 @@ mod tests {
         way.see(&RESERVED.replace(r#""claimRef""#, r#""was""#));
         let second = way.reserve();
         way.unreserve(first);
-        assert!(way.cluster.stores.volumes.volumes.is_assumed("disk"));
+        assert!(way.cluster.stores.volumes.volumes().is_assumed("disk"));
         way.unreserve(second);
-        assert!(!way.cluster.stores.volumes.volumes.is_assumed("disk"));
+        assert!(!way.cluster.stores.volumes.volumes().is_assumed("disk"));
     }
 
     #[test]
@@ -551,14 +552,14 @@ mod tests {
     fn what_is_gone_is_told() {
         let mut way = Way::of(BOTH);
         let held = way.reserve();
-        let data = ObjectKey::new("default", "data");
+        let (data, disk) = (ObjectKey::new("default", "data"), ObjectKey::new("", "disk"));
         way.cluster.stores.volumes_mut().claims.remove(&data);
         assert_eq!(
             way.ready(&held),
             "Error: binding volumes: failed to check binding: persistentvolumeclaims \
              \"default/data\" not found"
         );
-        way.cluster.stores.volumes_mut().volumes.remove("disk");
+        way.cluster.stores.volumes_mut().remove(VolumeKind::PersistentVolume, &disk);
         assert_eq!(
             way.ready(&held),
             "Error: binding volumes: failed to check binding: persistentvolumes \"disk\" not found"
