@@ -261,6 +261,20 @@ impl Reserve for Disk {
         }
     }
 }
+impl PreBind for Disk {
+    fn writes(&self, _: &Option<Str>, _: &Placement<'_>) -> Vec<Patch> {
+        Vec::new()
+    }
+    fn ready(&self, _: &Option<Str>, at: &Placement<'_>) -> Readiness {
+        if at.pod.labels.contains_key("stuck") { Readiness::Waiting } else { Readiness::Ready }
+    }
+    fn timeout(&self) -> Duration {
+        Duration::from_secs(30)
+    }
+    fn timed_out(&self, disk: &Option<Str>) -> Rejection {
+        Rejection::error(format!("{} was stuck", disk.as_deref().unwrap_or("nothing")))
+    }
+}
 impl Requeue for Disk {
     fn events(&self) -> Vec<ClusterEvent> {
         vec![ClusterEvent::new(Resource::PersistentVolume, Action::ADD | Action::UPDATE)]
@@ -411,7 +425,7 @@ pub(super) fn registry() -> Registry {
         Entry::of::<Like>().score().done(),
         Entry::of::<HoldA>().reserve().done(),
         Entry::of::<HoldB>().reserve().done(),
-        Entry::of::<Disk>().reserve().requeue().done(),
+        Entry::of::<Disk>().pre_bind().requeue().done(),
         Entry::of::<Group>().permit().done(),
         Entry::of::<Second>().permit().done(),
         Entry::of::<Prepare>().pre_bind().done(),

@@ -15,6 +15,8 @@ use super::migration;
 const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
 const BOUND_BY_CONTROLLER: &str = "pv.kubernetes.io/bound-by-controller";
 
+const TIMED_OUT: &str = "context deadline exceeded";
+
 /// What is held for a pod: the claims that are bound for it.
 #[derive(Clone, Debug, Default)]
 pub struct HeldClaims {
@@ -101,13 +103,22 @@ impl PreBind for VolumeBinding {
         match held.ready(at) {
             Ok(true) => Readiness::Ready,
             Ok(false) => Readiness::Waiting,
-            Err(why) => Readiness::Failed(Rejection::error(format!("binding volumes: {why}"))),
+            Err(why) => Readiness::Failed(not_bound(&why)),
         }
     }
 
     fn timeout(&self) -> Duration {
         self.bind_timeout
     }
+
+    fn timed_out(&self, _: &HeldClaims) -> Rejection {
+        not_bound(TIMED_OUT)
+    }
+}
+
+#[cold]
+fn not_bound(why: &str) -> Rejection {
+    Rejection::error(format!("binding volumes: {why}"))
 }
 
 impl HeldClaims {
@@ -508,6 +519,14 @@ mod tests {
             way.see(seen);
             assert_eq!(way.ready(&held), ready, "after {seen}");
         }
+    }
+
+    #[test]
+    fn claims_that_are_not_bound_in_time_are_told() {
+        let held = Way::of(BOTH).reserve();
+        let why = plugin().timed_out(&held);
+        let told = format!("{}: {why}", why.code.as_str());
+        assert_eq!(told, "Error: binding volumes: context deadline exceeded");
     }
 
     #[test]
