@@ -287,10 +287,7 @@ impl BindingCycle {
         match held.ready(&self.placement(desk.cache)) {
             Readiness::Ready => self.pre_bind(at + 1, desk),
             Readiness::Waiting => Moved::Waits,
-            Readiness::Failed(why) => Moved::Failed(match rejected("PreBind", plugin, why) {
-                Unbound::Rejected { why, .. } => Unbound::TooLate(why),
-                other => other,
-            }),
+            Readiness::Failed(why) => Moved::Failed(rejected_at_pre_bind(plugin, why)),
         }
     }
 
@@ -333,8 +330,9 @@ impl BindingCycle {
                 format!("running PreBind plugin {plugin:?}: timed out waiting for a write")
             }
             Stage::Settling { at } => {
-                let plugin = self.pre_bind_plugin(*at, desk.profile);
-                format!("running PreBind plugin {plugin:?}: timed out waiting for the condition")
+                let place = self.pre_bind_order(desk.profile)[*at];
+                let (plugin, held) = &self.held[place];
+                return Moved::Failed(rejected_at_pre_bind(plugin, held.timed_out()));
             }
             Stage::Binding { plugin, .. } => {
                 format!("running Bind plugin {plugin:?}: timed out waiting for the binding")
@@ -357,6 +355,14 @@ fn rejected(point: &str, plugin: &'static str, why: Rejection) -> Unbound {
     match why.code {
         Code::Error => Unbound::Error(format!("running {point} plugin {plugin:?}: {why}")),
         _ => Unbound::Rejected { plugin, why },
+    }
+}
+
+/// A rejection after Permit no longer makes the pod unschedulable.
+fn rejected_at_pre_bind(plugin: &'static str, why: Rejection) -> Unbound {
+    match rejected("PreBind", plugin, why) {
+        Unbound::Rejected { why, .. } => Unbound::TooLate(why),
+        other => other,
     }
 }
 

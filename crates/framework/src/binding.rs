@@ -18,6 +18,9 @@ use crate::view::View;
 /// The longest that a pod may wait at Permit, whatever a plugin asks for.
 pub const PERMIT_TIMEOUT_MAX: Duration = Duration::from_mins(15);
 
+/// What is said where a plugin waits in vain and has no text of its own.
+pub(crate) const TIMED_OUT: &str = "timed out waiting for the condition";
+
 /// A pod and the node that was chosen for it.
 #[derive(Clone, Copy, Debug)]
 pub struct Placement<'a> {
@@ -235,6 +238,10 @@ pub trait PreBind: Reserve {
     /// How long to wait for [`PreBind::ready`].
     fn timeout(&self) -> Duration {
         Duration::from_mins(10)
+    }
+    /// Why the pod is not bound where that time is over.
+    fn timed_out(&self, _held: &Self::Reservation) -> Rejection {
+        Rejection::error(TIMED_OUT)
     }
 }
 

@@ -69,7 +69,7 @@ pub struct Wanted {
     without_drivers: Result<Slots, Rejection>,
     /// What is attached to each node.
     attached: BTreeMap<Str, Slots>,
-    store: VolumeStore,
+    store: Arc<VolumeStore>,
 }
 
 impl PreFilter for NodeVolumeLimits {
@@ -85,7 +85,7 @@ impl PreFilter for NodeVolumeLimits {
     fn pre_filter(
         &self,
         (key, uid, volumes): (&PodKey, &Str, &[PodVolume]),
-        store: &VolumeStore,
+        store: &Arc<VolumeStore>,
     ) -> Result<Option<Arc<Wanted>>, Rejection> {
         let pod = Mounts { key, uid, volumes };
         Ok(Some(Arc::new(Wanted {
@@ -168,7 +168,7 @@ fn attached(store: &VolumeStore) -> BTreeMap<Str, Slots> {
     let mut by_node: BTreeMap<Str, Slots> = BTreeMap::new();
     for attachment in store.attachments.iter().filter(|one| !one.attacher.is_empty()) {
         let Attached::Volume(name) = &attachment.attached else { continue };
-        let Some(volume) = store.volumes.observed(name.as_str()) else { continue };
+        let Some(volume) = store.volumes().observed(name.as_str()) else { continue };
         let VolumeSource::Csi { handle, .. } = &volume.source else { continue };
         let slot =
             Slot { driver: attachment.attacher.clone(), volume: Identity::Handle(handle.clone()) };
@@ -284,7 +284,7 @@ fn slot_of_claim(
     store: &VolumeStore,
     plugins: Plugins,
 ) -> Option<Slot> {
-    let volume = claim.volume.as_ref().and_then(|name| store.volumes.observed(name.as_str()));
+    let volume = claim.volume.as_ref().and_then(|name| store.volumes().observed(name.as_str()));
     let Some(volume) = volume else { return slot_of_class(claim, store, plugins) };
     let slot = match &volume.source {
         VolumeSource::Csi { driver, handle } => {
@@ -406,11 +406,14 @@ pub fn entry() -> Entry {
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_api::VolumeObject;
     use plimsoll_testkit::{check, expect, laws};
 
     use super::*;
     use crate::node_change::tests::hint_after_pod;
-    use crate::pod_claims::tests::{came, changed, claim, claimed, inline, moved_to, pod_with};
+    use crate::pod_claims::tests::{
+        came, changed, claim, claimed, inline, moved_to, pod_with, store,
+    };
 
     /// Two volumes of the driver `d` fit on node `a`, and as many as there are on node `b`. The claims
     /// `c1` to `c4` are bound, `late` is not.
@@ -671,6 +674,16 @@ mod tests {
                 of-e b Success
             "#]],
         );
+    }
+
+    #[test]
+    fn the_volumes_of_the_cluster_are_kept_without_a_copy() {
+        let cluster = store([VolumeObject::PersistentVolumeClaim(claim("a", ""))]);
+        let pod = pod_with([claimed("a")]);
+        let parts = (&pod.key, &pod.uid, pod.volumes.as_slice());
+        let wanted = NodeVolumeLimits { drivers_must_run: false }.pre_filter(parts, &cluster);
+        let wanted = wanted.expect("the claim exists").expect("it may take a slot");
+        assert!(Arc::ptr_eq(&wanted.store, &cluster));
     }
 
     fn hint(pod: &PodInfo, object: Object<'_>) -> Hint {

@@ -77,12 +77,12 @@ pub(crate) mod tests {
     }
 
     /// A store of these objects.
-    pub(crate) fn store(objects: impl IntoIterator<Item = VolumeObject>) -> VolumeStore {
+    pub(crate) fn store(objects: impl IntoIterator<Item = VolumeObject>) -> Arc<VolumeStore> {
         let mut store = VolumeStore::default();
         for object in objects {
             assert!(store.set(object).is_some(), "every object of a test is another one");
         }
-        store
+        Arc::new(store)
     }
 
     /// An object that came.
@@ -106,7 +106,7 @@ pub(crate) mod tests {
     #[test]
     fn a_claim_is_found_as_it_was_seen() {
         let mut store = store([VolumeObject::PersistentVolumeClaim(claim("a", ""))]);
-        store.claims.assume(claim("a", "pv"));
+        Arc::make_mut(&mut store).claims.assume(claim("a", "pv"));
         let found = find(&store, &"default".into(), &"a".into()).map(|claim| &**claim);
         assert_eq!(found, Ok(&claim("a", "")));
         let missing = find(&store, &"other".into(), &"a".into());

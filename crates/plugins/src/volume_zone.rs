@@ -1,5 +1,7 @@
 //! VolumeZone: zones and regions in which volumes lie.
 
+use std::sync::Arc;
+
 use plimsoll_framework::events::Object;
 use plimsoll_framework::prelude::*;
 
@@ -68,7 +70,7 @@ impl PreFilter for VolumeZone {
     fn pre_filter(
         &self,
         (namespace, volumes): (&Str, &[PodVolume]),
-        store: &VolumeStore,
+        store: &Arc<VolumeStore>,
     ) -> Result<Option<Vec<Places>>, Rejection> {
         let mut places = Vec::new();
         for name in pod_claims::named(volumes) {
@@ -120,7 +122,7 @@ fn bound_volume<'a>(
     }
     let claim = pod_claims::find(store, namespace, name)?;
     if let Some(volume) = &claim.volume {
-        let found = store.volumes.observed(volume.as_str());
+        let found = store.volumes().observed(volume.as_str());
         let found = found.ok_or_else(|| pod_claims::not_found("persistentvolume", volume))?;
         return Ok(Some(found));
     }
@@ -224,7 +226,7 @@ mod tests {
         StorageClass { name: name.into(), binding_mode, ..StorageClass::default() }
     }
 
-    fn prepare(pod: &PodInfo, store: &VolumeStore) -> Result<Option<Vec<Places>>, Rejection> {
+    fn prepare(pod: &PodInfo, store: &Arc<VolumeStore>) -> Result<Option<Vec<Places>>, Rejection> {
         let parts = pod.part::<(PodNamespace, PodVolumes)>();
         if !VolumeZone.applies(parts) {
             return Ok(None);

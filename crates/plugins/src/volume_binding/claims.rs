@@ -76,7 +76,7 @@ impl PodClaims {
         let mut sorted = Sorted::default();
         for claim in claims {
             if let (true, Some(volume)) = (claim.bind_completed, &claim.volume) {
-                sorted.bound.push(Bound::to(cluster.volumes.get(volume), cluster));
+                sorted.bound.push(Bound::to(cluster.volumes().get(volume), cluster));
                 continue;
             }
             let class = cluster.classes.get(&claim.class);
