@@ -16,6 +16,7 @@ use crate::cache::Cache;
 use crate::effect::{Effect, EffectId, Write};
 use crate::event::WriteError;
 use crate::profile::Profile;
+use crate::profiles::Profiles;
 
 /// Why a pod that had a node is not bound after all.
 #[derive(Clone, Debug)]
@@ -394,7 +395,11 @@ impl Waiting {
 
     /// Carries decisions out, in their order: the one that settles the fate of a pod stands. A pod that
     /// no plugin has anything against any more goes on.
-    pub(crate) fn decide(&mut self, decisions: Vec<WaitingDecision>) -> Verdicts {
+    pub(crate) fn decide(
+        &mut self,
+        decisions: Vec<WaitingDecision>,
+        profiles: &Profiles,
+    ) -> Verdicts {
         let mut verdicts = BTreeMap::new();
         for decision in decisions {
             match decision {
@@ -407,6 +412,7 @@ impl Waiting {
                     }
                 }
                 WaitingDecision::Reject { pod, plugin, reason } => {
+                    let plugin = profiles.rejector(&plugin);
                     let why = Rejection::unschedulable(reason);
                     verdicts.entry(pod).or_insert(Err(Unbound::Rejected { plugin, why }));
                 }

@@ -137,14 +137,14 @@ pub enum WaitingDecision {
         /// The pod.
         pod: PodKey,
         /// The plugin that allows it.
-        plugin: &'static str,
+        plugin: Str,
     },
     /// It must not be bound.
     Reject {
         /// The pod.
         pod: PodKey,
-        /// The plugin that rejects it.
-        plugin: &'static str,
+        /// The plugin that rejects it. One that no profile has waits for every event.
+        plugin: Str,
         /// Why.
         reason: Reason,
     },
@@ -175,14 +175,15 @@ impl<'a> WaitingPods<'a> {
 
     /// This plugin has nothing more against `pod`. It is bound once no plugin has.
     pub fn allow(&mut self, pod: &PodKey) {
-        self.decisions.push(WaitingDecision::Allow { pod: pod.clone(), plugin: self.plugin });
+        self.decisions
+            .push(WaitingDecision::Allow { pod: pod.clone(), plugin: self.plugin.into() });
     }
 
     /// `pod` must not be bound.
     pub fn reject(&mut self, pod: &PodKey, reason: impl Into<Reason>) {
         self.decisions.push(WaitingDecision::Reject {
             pod: pod.clone(),
-            plugin: self.plugin,
+            plugin: self.plugin.into(),
             reason: reason.into(),
         });
     }

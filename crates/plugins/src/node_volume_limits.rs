@@ -7,14 +7,13 @@ use plimsoll_framework::events::Object;
 use plimsoll_framework::prelude::*;
 
 use crate::csi_migration::{self, InTree};
-use crate::pod_claims;
+use crate::pod_claims::{self, NAMELESS_CLAIM};
 
 /// With this gate a driver that must run where its volumes are used keeps pods off other nodes. Off
 /// in 1.36.
 const VOLUME_LIMIT_SCALING: &str = "VolumeLimitScaling";
 
 const TOO_MANY: &str = "node(s) exceed max volume count";
-const NAMELESS_CLAIM: &str = "PersistentVolumeClaim had no name";
 
 /// Rejects nodes to which the volumes of the pod cannot all be attached.
 ///
@@ -258,12 +257,8 @@ impl<'a> Mounts<'a> {
             Ok(claim) => claim,
             Err(why) => return Ok(Found::NoClaim(why)),
         };
-        let is_ephemeral = matches!(volume.kind, PodVolumeKind::Ephemeral(_));
-        if is_ephemeral && claim.controller.as_ref() != Some(self.uid) {
-            return Err(Rejection::error(format!(
-                "PVC {} was not created for pod {} (pod is not owner)",
-                claim.key, self.key
-            )));
+        if let PodVolumeKind::Ephemeral(_) = volume.kind {
+            pod_claims::check_made_for(claim, self.key, self.uid).map_err(Rejection::error)?;
         }
         Ok(slot_of_claim(claim, store, plugins).map_or(Found::None, Found::Slot))
     }
@@ -412,7 +407,7 @@ mod tests {
     use super::*;
     use crate::node_change::tests::hint_after_pod;
     use crate::pod_claims::tests::{
-        came, changed, claim, claimed, inline, moved_to, pod_with, store,
+        came, changed, claim, claimed, inline, moved_to, pod_naming, pod_with, store,
     };
 
     /// Two volumes of the driver `d` fit on node `a`, and as many as there are on node `b`. The claims
@@ -435,16 +430,8 @@ mod tests {
 
     /// A pod with these claims, on `node` unless that is empty.
     fn pod(name: &str, node: &str, claims: &[&str]) -> String {
-        let volumes: Vec<String> = claims
-            .iter()
-            .map(|claim| {
-                format!(
-                    r#"{{"name": "{claim}", "persistentVolumeClaim": {{"claimName": "{claim}"}}}}"#
-                )
-            })
-            .collect();
-        let place = if node.is_empty() { String::new() } else { format!("on {node} ") };
-        format!("pod {name} {place}{{\"volumes\": [{}]}}\n", volumes.join(", "))
+        let name = if node.is_empty() { name.to_owned() } else { format!("{name} on {node}") };
+        pod_naming(&name, claims)
     }
 
     fn judged(parts: &[&str], expected: &expect_test::Expect) {

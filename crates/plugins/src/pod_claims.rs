@@ -5,6 +5,9 @@ use std::sync::Arc;
 
 use plimsoll_framework::prelude::*;
 
+/// What is said of a claim whose name is empty.
+pub(crate) const NAMELESS_CLAIM: &str = "PersistentVolumeClaim had no name";
+
 /// The claims that `volumes` name. Those that are made for the pod are not among them.
 pub(crate) fn named(volumes: &[PodVolume]) -> impl Iterator<Item = &Str> {
     volumes.iter().filter_map(|volume| match &volume.kind {
@@ -28,10 +31,23 @@ pub(crate) fn find<'a>(
     store.claims.observed(&key).ok_or_else(|| not_found("persistentvolumeclaim", name))
 }
 
+/// Whether a claim that is made for a pod is the pod's own; an error says that it is not. As in
+/// ephemeral.go, VolumeIsForPod.
+pub(crate) fn check_made_for(
+    claim: &PersistentVolumeClaim,
+    pod: &PodKey,
+    uid: &Str,
+) -> Result<(), String> {
+    if claim.controller.as_ref() == Some(uid) {
+        return Ok(());
+    }
+    Err(format!("PVC {} was not created for pod {pod} (pod is not owner)", claim.key))
+}
+
 /// What the API server says of an object that does not exist.
 #[cold]
 pub(crate) fn not_found(resource: &str, name: &str) -> String {
-    format!("{resource} \"{name}\" not found")
+    format!("{resource} {name:?} not found")
 }
 
 #[cfg(test)]
@@ -74,6 +90,15 @@ pub(crate) mod tests {
             volume: (!volume.is_empty()).then(|| volume.into()),
             ..PersistentVolumeClaim::default()
         }
+    }
+
+    /// A pod with volumes for these claims, in the words of a scenario.
+    pub(crate) fn pod_naming(name: &str, claims: &[&str]) -> String {
+        let volume = |claim| {
+            format!(r#"{{"name": "{claim}", "persistentVolumeClaim": {{"claimName": "{claim}"}}}}"#)
+        };
+        let volumes: Vec<String> = claims.iter().map(volume).collect();
+        format!("\npod {name} {{\"volumes\": [{}]}}\n", volumes.join(", "))
     }
 
     /// A store of these objects.

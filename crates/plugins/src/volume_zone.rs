@@ -5,25 +5,15 @@ use std::sync::Arc;
 use plimsoll_framework::events::Object;
 use plimsoll_framework::prelude::*;
 
-use crate::pod_claims;
+use crate::place_labels::{BETA_REGION, BETA_ZONE, DELIMITER, REGION, ZONE};
+use crate::pod_claims::{self, NAMELESS_CLAIM};
 
 const CONFLICT: &str = "node(s) had no available volume zone";
-const NAMELESS_CLAIM: &str = "PersistentVolumeClaim had no name";
 const UNBOUND_WITHOUT_CLASS: &str = "PersistentVolumeClaim had no pv name and storageClass name";
 const UNBOUND: &str = "PersistentVolume had no name";
 
-/// The label by which volumes and nodes tell their zone.
-pub(crate) const ZONE: &str = "topology.kubernetes.io/zone";
-const REGION: &str = "topology.kubernetes.io/region";
-/// What that label was called before.
-pub(crate) const BETA_ZONE: &str = "failure-domain.beta.kubernetes.io/zone";
-const BETA_REGION: &str = "failure-domain.beta.kubernetes.io/region";
-
 /// The labels by which volumes and nodes tell where they are, in the order in which they are judged.
 const PLACE_LABELS: [&str; 4] = [BETA_ZONE, BETA_REGION, ZONE, REGION];
-
-/// Separates the places in the label of a volume that lies in several.
-pub(crate) const DELIMITER: &str = "__";
 
 /// Rejects nodes that are in another zone or region than a volume of the pod.
 ///

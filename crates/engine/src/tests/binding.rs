@@ -449,6 +449,22 @@ fn one_of_two_plugins_is_enough_to_reject_a_pod_that_waits() {
 }
 
 #[test]
+fn a_pod_that_nobody_we_know_rejects_is_tried_again_after_any_event() {
+    check(
+        "0 node a cpu=2
+         0 pod p cpu=1 permit=wait
+         2 allow p Nobody
+         3 reject p Nobody
+         9 namespace team=x",
+        expect![[r#"
+            0s p #1 -> a
+            3s p #1 !! 0/1 nodes are available: 1 not today.
+            9s p #2 -> a
+        "#]],
+    );
+}
+
+#[test]
 fn of_two_plugins_the_first_whose_patience_ends_rejects_a_pod() {
     check(
         "0 node a cpu=2
