@@ -56,6 +56,9 @@ pub struct Pod {
     pub created: Option<Timestamp>,
     /// When it must be gone: a pod that has this is terminating.
     pub deletion: Option<Timestamp>,
+    /// Whether it is being evicted for a pod of higher priority (condition `DisruptionTarget` with
+    /// reason `PreemptionByScheduler`).
+    pub preempted: bool,
     /// When it was first seen by its node.
     pub started: Option<Timestamp>,
     /// How far it has come.

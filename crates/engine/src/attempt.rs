@@ -38,6 +38,7 @@ impl Scheduler {
                     }
                     CycleResult::Found { .. } => return,
                 };
+                self.nominate(pod, &failed, effects);
                 self.fail(now, &pod.key, failed, error, effects);
             }
         }
@@ -50,7 +51,8 @@ impl Scheduler {
         let mut rng = self.rng.clone();
         let tie_break = self.options.tie_break;
         let view = self.cache.view();
-        let cycle = cycle::schedule(profile, view, &sample, pod, tie_break, &mut rng);
+        let nominated = &self.nominated;
+        let cycle = cycle::schedule(profile, view, nominated, &sample, pod, tie_break, &mut rng);
         self.rng = rng;
         let n_nodes = self.cache.view().nodes.len().max(1);
         self.next_start = (self.next_start + cycle.n_judged) % n_nodes;
@@ -79,6 +81,7 @@ impl Scheduler {
         let node = self.cache.view().nodes.name_of(row).clone();
         let assumed = PodInfo::new(Pod { node_name: Some(node.clone()), ..Pod::clone(&info.pod) });
         self.cache.assume(assumed.clone(), node.clone());
+        self.nominated.remove(&info.pod.key);
         let shared = std::mem::take(&mut cycle.shared);
         let profile = self.profiles.get(&info.pod.scheduler_name).expect("it was just used");
         let reserved = BindingCycle::reserve(
@@ -125,7 +128,9 @@ impl Scheduler {
         verdicts.extend(self.waiting.expire(now));
         self.permit_over(now, verdicts, effects);
         for (id, answer) in std::mem::take(&mut self.answers) {
-            self.answered(now, id, &answer, effects);
+            if !self.evicted(id, &answer) {
+                self.answered(now, id, &answer, effects);
+            }
         }
         let all: Vec<PodKey> = self.bindings.keys().cloned().collect();
         for key in all {
@@ -221,6 +226,9 @@ impl Scheduler {
             self.decisions.push(Decision { pod, attempt, outcome, nodes: Vec::new() });
         }
         let left = self.cache.forget(key);
+        if let Some(pod) = self.queue.get(key).map(|info| info.pod.clone()) {
+            self.withdraw(&pod, effects);
+        }
         self.fail(now, key, failure, error, effects);
         if let Some(pod) = left {
             self.freed(now, &pod, Some(key));
@@ -249,10 +257,16 @@ impl Scheduler {
         self.queue.failed(now, key, Verdict { rejectors, pending: failure.pending }, with);
     }
 
-    fn write(&mut self, pod: &PodKey, write: Write, effects: &mut Vec<Effect>) {
+    pub(crate) fn write(
+        &mut self,
+        pod: &PodKey,
+        write: Write,
+        effects: &mut Vec<Effect>,
+    ) -> EffectId {
         let id = EffectId(self.next_effect);
         self.next_effect += 1;
         effects.push(Effect { id, pod: pod.clone(), write });
+        id
     }
 
     fn log(&mut self, info: &QueuedPodInfo, cycle: &Cycle) {
@@ -277,7 +291,9 @@ impl Scheduler {
         let (view, mut rng) = (self.cache.view(), self.rng.clone());
         let tie_break: TieBreak = self.options.tie_break;
         let sample = self.sample(profile);
-        let cycle = cycle::schedule(profile, view, &sample, &info.pod, tie_break, &mut rng);
+        let (nominated, pod_info) = (&self.nominated, &info.pod);
+        let cycle =
+            cycle::schedule(profile, view, nominated, &sample, pod_info, tie_break, &mut rng);
         Some(decision(pod, info.attempts + 1, &cycle, view, Detail::Nodes))
     }
 }

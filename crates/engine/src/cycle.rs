@@ -4,15 +4,15 @@ use std::collections::BTreeSet;
 
 use plimsoll_api::Str;
 use plimsoll_framework::{
-    Candidates, Code, Columns, CycleState, NodeRejection, Nomination, PodInfo, Point,
-    PostFilterAnswer, Prepared, Rejection, Row, Verdict, View, WhatIf,
+    Candidates, Code, Columns, CycleState, NodeRejection, NominatedPods, Nomination, PodChange,
+    PodInfo, Point, PostFilterAnswer, Prepared, Rejection, Row, Verdict, View, WhatIf,
 };
 use rand::Rng;
 
 use crate::diagnosis::{self, Cause};
 use crate::pick::{self, Scores, TieBreak};
 use crate::profile::{PluginIndex, Profile};
-use crate::sample::Sample;
+use crate::sample::{Sample, Turn};
 
 /// What a cycle came to.
 pub(crate) struct Cycle {
@@ -45,6 +45,10 @@ pub(crate) struct Failure {
     pub(crate) message: String,
     pub(crate) pre_filter: Option<(&'static str, Rejection)>,
     pub(crate) nomination: Option<Nomination>,
+    /// Which PostFilter plugin made it.
+    pub(crate) nominated_by: &'static str,
+    /// Whether an earlier nomination is of no use any more.
+    pub(crate) hopeless: bool,
     /// The plugins that rejected some node, or all.
     pub(crate) rejectors: BTreeSet<&'static str>,
     /// Those of them that wait for something outside.
@@ -55,6 +59,7 @@ pub(crate) struct Failure {
 pub(crate) fn schedule(
     profile: &Profile,
     view: View<'_>,
+    nominated: &NominatedPods,
     sample: &Sample,
     pod: &PodInfo,
     tie_break: TieBreak,
@@ -70,14 +75,17 @@ pub(crate) fn schedule(
         Err(stopped) => {
             cycle.result = match *stopped {
                 Stopped::Error(error) => CycleResult::Error(error),
-                Stopped::Rejected(failure) => {
-                    post_filter(profile, pod, failure, &mut cycle, &[], view)
-                }
+                Stopped::Rejected(failure) => post_filter(
+                    profile,
+                    failure,
+                    &mut cycle,
+                    WhatIf::new(pod, &[], nominated, view),
+                ),
             };
             return cycle;
         }
     };
-    filters.judge(pod, view.nodes, sample, &mut cycle);
+    filters.judge(pod, view.nodes, nominated, sample, &mut cycle);
     if let Some(error) = error_of(&cycle.rejected) {
         cycle.result = CycleResult::Error(error);
         return cycle;
@@ -86,7 +94,7 @@ pub(crate) fn schedule(
         0 => {
             let failure = no_node_fits(view.nodes.len(), &filters, &cycle.rejected);
             let prepared = filters.in_order();
-            post_filter(profile, pod, failure, &mut cycle, &prepared, view)
+            post_filter(profile, failure, &mut cycle, WhatIf::new(pod, &prepared, nominated, view))
         }
         1 => CycleResult::Found { row: cycle.feasible[0], best: cycle.feasible.clone() },
         _ => {
@@ -241,14 +249,26 @@ impl Filters {
     }
 
     /// Judges the nodes, all of them or until the sample is full.
-    fn judge(&self, pod: &PodInfo, nodes: &Columns, sample: &Sample, cycle: &mut Cycle) {
+    fn judge(
+        &self,
+        pod: &PodInfo,
+        nodes: &Columns,
+        nominated: &NominatedPods,
+        sample: &Sample,
+        cycle: &mut Cycle,
+    ) {
+        if let Some(row) = self.nominated_node(pod, nodes, nominated) {
+            cycle.feasible = vec![row];
+            cycle.n_judged = 1;
+            return;
+        }
         let candidates = self.candidate_rows(nodes);
         match sample.order(candidates.len()) {
-            None => self.judge_all(pod, nodes, candidates, cycle),
+            None => self.judge_all(pod, nodes, nominated, candidates, cycle),
             Some(turn) => {
                 let rows = turn.rows.iter().filter(|row| candidates.binary_search(row).is_ok());
                 let rows: Vec<Row> = rows.copied().collect();
-                self.judge_in_turn(pod, nodes, &rows, turn.start, turn.limit, cycle);
+                self.judge_in_turn(pod, nodes, nominated, &rows, &turn, cycle);
             }
         }
         cycle.feasible.sort_unstable();
@@ -267,8 +287,24 @@ impl Filters {
     }
 
     /// Plugin by plugin, each over the rows that are left.
-    fn judge_all(&self, pod: &PodInfo, nodes: &Columns, rows: Vec<Row>, cycle: &mut Cycle) {
+    fn judge_all(
+        &self,
+        pod: &PodInfo,
+        nodes: &Columns,
+        nominated: &NominatedPods,
+        rows: Vec<Row>,
+        cycle: &mut Cycle,
+    ) {
         let mut left = rows;
+        if !nominated.is_empty() {
+            left.retain(|&row| match self.judge_with_nominated(pod, nodes, nominated, row) {
+                None => true,
+                Some(rejection) => {
+                    cycle.rejected.push(rejection);
+                    false
+                }
+            });
+        }
         for &(plugin, at) in &self.order {
             let filter = &self.prepared[at].1;
             if filter.skips() {
@@ -286,21 +322,22 @@ impl Filters {
         cycle.feasible = left;
     }
 
-    /// Node by node from `start` on, until `limit` nodes are feasible and another one is met.
+    /// Node by node from the start of the turn on, until enough nodes are feasible and one more is met.
     fn judge_in_turn(
         &self,
         pod: &PodInfo,
         nodes: &Columns,
+        nominated: &NominatedPods,
         rows: &[Row],
-        start: usize,
-        limit: usize,
+        turn: &Turn<'_>,
         cycle: &mut Cycle,
     ) {
         for i in 0..rows.len() {
-            let row = rows[(start + i) % rows.len()];
-            match self.judge_row(pod, nodes, row) {
+            let row = rows[(turn.start + i) % rows.len()];
+            let rejection = self.judge_with_nominated(pod, nodes, nominated, row);
+            match rejection.or_else(|| self.judge_row(pod, nodes, row)) {
                 Some(rejection) => cycle.rejected.push(rejection),
-                None if cycle.feasible.len() == limit => return,
+                None if cycle.feasible.len() == turn.limit => return,
                 None => cycle.feasible.push(row),
             }
         }
@@ -309,6 +346,50 @@ impl Filters {
     fn judge_row(&self, pod: &PodInfo, nodes: &Columns, row: Row) -> Option<NodeRejection> {
         self.order.iter().find_map(|&(plugin, at)| {
             match self.prepared[at].1.judge_one(pod, nodes, row) {
+                Verdict::Pass => None,
+                Verdict::Fail(rejection) => Some(NodeRejection { row, plugin, rejection }),
+            }
+        })
+    }
+
+    /// The node that was cleared for the pod, if it passes: then no other is looked at. As in
+    /// schedule_one.go, evaluateNominatedNode.
+    fn nominated_node(
+        &self,
+        pod: &PodInfo,
+        nodes: &Columns,
+        nominated: &NominatedPods,
+    ) -> Option<Row> {
+        let name = nominated.node_of(&pod.key)?;
+        let row = nodes.rows().find(|&row| nodes.name_of(row) == name)?;
+        let rejection = self.judge_with_nominated(pod, nodes, nominated, row);
+        rejection.or_else(|| self.judge_row(pod, nodes, row)).is_none().then_some(row)
+    }
+
+    /// Why a node is rejected with the nominated pods on it that are ahead of the pod; `None` if it is
+    /// not, or there are none.
+    fn judge_with_nominated(
+        &self,
+        pod: &PodInfo,
+        nodes: &Columns,
+        nominated: &NominatedPods,
+        row: Row,
+    ) -> Option<NodeRejection> {
+        let ahead = nominated.ahead_of(pod, nodes.name_of(row));
+        if ahead.is_empty() {
+            return None;
+        }
+        let (mut scratch, only) = (nodes.scratch(row), Row::from_index(0));
+        let mut filters: Vec<Prepared> = self.in_order();
+        for other in &ahead {
+            scratch.place(only, other);
+            for filter in &mut filters {
+                filter.update(PodChange::Added(other), &scratch, only);
+            }
+        }
+        let judged = self.order.iter().zip(&filters);
+        judged.into_iter().find_map(|(&(plugin, _), filter)| {
+            match filter.judge_one(pod, &scratch, only) {
                 Verdict::Pass => None,
                 Verdict::Fail(rejection) => Some(NodeRejection { row, plugin, rejection }),
             }
@@ -331,8 +412,8 @@ impl Filters {
     }
 }
 
-/// Stands for the rejection of a pod when there is no node at all: no plugin has this name, so every
-/// event is worth another attempt.
+/// Stands for the rejection of a pod when there is no node at all: only a new node is worth another
+/// attempt. kube-scheduler tries such a pod again and again after a backoff, to no avail.
 pub(crate) const NO_NODE_REJECTOR: &str = "";
 
 /// A plugin rejected the pod after its node was chosen (Reserve, Permit, PreBind). As in
@@ -379,28 +460,30 @@ fn error_of(rejected: &[NodeRejection]) -> Option<String> {
 /// without success is joined.
 fn post_filter(
     profile: &Profile,
-    pod: &PodInfo,
     mut failure: Failure,
     cycle: &mut Cycle,
-    filters: &[Prepared],
-    view: View<'_>,
+    what_if: WhatIf<'_>,
 ) -> CycleResult {
     if let Some((plugin, why)) = &failure.pre_filter {
-        let all = view.nodes.rows();
+        let all = what_if.view().nodes.rows();
         let reject = |row| NodeRejection { row, plugin, rejection: why.clone() };
         cycle.rejected = all.map(reject).collect();
     }
-    let what_if = WhatIf::new(pod, filters, view);
     let mut said = Vec::new();
     for (plugin, _) in profile.at(Point::PostFilter) {
         let Some(point) = &plugin.points.post_filter else { continue };
-        match point.post_filter(pod, &cycle.rejected, &what_if) {
+        match point.post_filter(what_if.pod(), &cycle.rejected, &what_if) {
             PostFilterAnswer::Nominated(nomination) => {
                 failure.nomination = Some(nomination);
+                failure.nominated_by = plugin.name;
                 said.clear();
                 break;
             }
             PostFilterAnswer::Unschedulable(reason) => said.push(reason.to_string()),
+            PostFilterAnswer::Hopeless(reason) => {
+                failure.hopeless = true;
+                said.push(reason.to_string());
+            }
             PostFilterAnswer::Stop(reason) => {
                 said = vec![reason.to_string()];
                 break;

@@ -1,7 +1,7 @@
 //! What goes out: what the world must now do.
 
-use plimsoll_api::PodKey;
-use plimsoll_framework::{Binding, Patch};
+use plimsoll_api::{PodKey, Str};
+use plimsoll_framework::{Binding, Patch, PodInfo};
 
 /// The number of a write, by which its answer is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -25,10 +25,39 @@ pub enum Write {
     Bind(Binding),
     /// Change an object for a plugin. Answered with [`Event::Done`](crate::Event::Done).
     Patch(Patch),
+    /// Evict another pod. Answered with [`Event::Done`](crate::Event::Done).
+    Evict(Eviction),
+    /// Set `status.nominatedNodeName` of the pod, or clear it. No answer is awaited.
+    Nominate(Option<Str>),
     /// Set the condition `PodScheduled=False` of the pod. No answer is awaited.
     Condition(Condition),
     /// Record an event about the pod. No answer is awaited.
     Record(Record),
+}
+
+/// The eviction of a pod for one of higher priority: the victim gets the condition
+/// `DisruptionTarget=True` with reason `PreemptionByScheduler`, and is deleted; then an event is recorded
+/// about it (`Normal`, reason `Preempted`, action `Preempting`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Eviction {
+    /// The pod that must go.
+    pub victim: PodKey,
+    /// The message of the condition.
+    pub message: String,
+    /// The note of the event.
+    pub note: String,
+}
+
+impl Eviction {
+    /// `victim` must leave `node` for `preemptor`. As in preemption.go, PreemptPod.
+    pub(crate) fn new(victim: PodKey, preemptor: &PodInfo, node: &str) -> Self {
+        let scheduler = &preemptor.scheduler_name;
+        Eviction {
+            victim,
+            message: format!("{scheduler}: preempting to accommodate a higher priority pod"),
+            note: format!("Preempted by pod {} on node {node}", preemptor.uid),
+        }
+    }
 }
 
 /// The condition `PodScheduled=False` of a pod.

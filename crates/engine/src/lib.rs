@@ -15,6 +15,7 @@ pub mod effect;
 pub mod event;
 mod observe;
 mod pick;
+mod preemption;
 pub mod profile;
 mod profiles;
 mod queue;
@@ -25,7 +26,7 @@ mod tests;
 
 pub use decision::{Decision, NodeDecision, NodeVerdict, Outcome};
 pub use diagnosis::NO_NODES;
-pub use effect::{Condition, Effect, EffectId, Record, Write};
+pub use effect::{Condition, Effect, EffectId, Eviction, Record, Write};
 pub use event::{Event, Seen, WriteError};
 pub use pick::TieBreak;
 pub use profile::{Profile, ProfileError, ProfileSpec};

@@ -48,14 +48,33 @@ impl Scheduler {
         if pod.node_name.is_some() {
             self.pod_is_on_its_node(now, &pod);
         } else if self.profiles.get(&pod.scheduler_name).is_some() {
+            self.renominate(&pod);
             let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
             self.queue.set(now, pod, with);
+        }
+    }
+
+    /// Takes note of the node that a pending pod says was cleared for it. As in nominator.go,
+    /// UpdateNominatedPod: a pod that never said so keeps the node that we cleared for it.
+    fn renominate(&mut self, pod: &PodInfo) {
+        let before = self.queue.get(&pod.key).and_then(|info| info.pod.nominated_node.clone());
+        match (&pod.nominated_node, before) {
+            (Some(node), _) => self.nominated.set(pod.clone(), node.clone()),
+            (None, Some(_)) => {
+                self.nominated.remove(&pod.key);
+            }
+            (None, None) => {
+                if let Some(node) = self.nominated.node_of(&pod.key).cloned() {
+                    self.nominated.set(pod.clone(), node);
+                }
+            }
         }
     }
 
     /// A pod was seen on its node: placed by us and now confirmed, or placed by someone else.
     fn pod_is_on_its_node(&mut self, now: Time, pod: &PodInfo) {
         let (key, Some(node)) = (&pod.key, &pod.node_name) else { return };
+        self.nominated.remove(key);
         if self.bindings.get(key).is_some_and(|cycle| !cycle.is_binding()) {
             self.cancel_binding(key);
         }
@@ -78,6 +97,8 @@ impl Scheduler {
 
     fn pod_gone(&mut self, now: Time, key: &PodKey) {
         self.cancel_binding(key);
+        self.nominated.remove(key);
+        self.evictions.remove(key);
         let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
         self.queue.remove(key, with);
         if let Some(before) = self.cache.remove_pod(key) {

@@ -10,6 +10,8 @@ use plimsoll_framework::{
 };
 use serde_json::Value;
 
+use crate::cycle::NO_NODE_REJECTOR;
+
 /// What a profile is to contain.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ProfileSpec {
@@ -65,6 +67,11 @@ pub enum ProfileError {
     #[error("duplicated profile with scheduler name {0:?}")]
     Duplicate(String),
 }
+
+/// A node came.
+pub(crate) const NEW_NODE: ClusterEvent = ClusterEvent::new(Resource::Node, Action::ADD);
+/// The taints of a node changed.
+const TAINT: ClusterEvent = ClusterEvent::new(Resource::Node, Action::UPDATE_NODE_TAINT);
 
 /// One plugin of a profile.
 pub(crate) struct ProfilePlugin {
@@ -178,13 +185,20 @@ impl Profile {
         pod: &PodInfo,
         change: &Change<'_>,
     ) -> Vec<&'r &'static str> {
-        let worth = |name: &&&'static str| match self.plugins.iter().find(|p| p.name == **name) {
+        let worth = |name: &&&'static str| match self.named(name) {
             Some(plugin) => plugin.hint(pod, change) == Hint::Queue,
+            // Where there was no node, another pod or a namespace does not make one.
+            None if **name == NO_NODE_REJECTOR => NEW_NODE.covers(change.event),
             // As in scheduling_queue.go: a rejector without registered events, such as an extender,
             // hears of every event.
             None => true,
         };
         rejectors.iter().filter(worth).collect()
+    }
+
+    /// The plugin named `name`.
+    pub(crate) fn named(&self, name: &str) -> Option<&ProfilePlugin> {
+        self.plugins.iter().find(|plugin| plugin.name == name)
     }
 }
 
@@ -205,9 +219,21 @@ fn registered_events(points: &Points, reads: PodReads) -> Vec<ClusterEvent> {
 }
 
 impl ProfilePlugin {
+    /// Whether some pod that the plugin rejected may be worth another attempt after `event`.
+    pub(crate) fn hears(&self, event: ClusterEvent) -> bool {
+        self.covers(event) || self.hears_of_taint(event)
+    }
+
+    fn covers(&self, event: ClusterEvent) -> bool {
+        self.events.iter().any(|own| own.covers(event))
+    }
+
     fn hint(&self, pod: &PodInfo, change: &Change<'_>) -> Hint {
-        if !self.events.iter().any(|event| event.covers(change.event)) {
-            return self.hint_of_taint(change.event);
+        if self.hears_of_taint(change.event) {
+            return Hint::Queue;
+        }
+        if !self.covers(change.event) {
+            return Hint::Skip;
         }
         if let Some(requeue) = &self.points.requeue {
             return requeue.hint(pod, change);
@@ -215,6 +241,10 @@ impl ProfilePlugin {
         let row = match change.object {
             Object::Node { after, .. } => after,
             Object::Assigned { .. } if !self.is_touched_by_assigned(change.event) => {
+                return Hint::Skip;
+            }
+            // A node that is not known has no room to offer, whatever leaves it.
+            Object::Assigned { row: None, .. } if self.points.filter_is_local => {
                 return Hint::Skip;
             }
             Object::Assigned { row, .. } => row,
@@ -226,15 +256,10 @@ impl ProfilePlugin {
         }
     }
 
-    /// As in scheduler.go, buildQueueingHintMap: who waits for new nodes is woken by every change of
-    /// taints, too.
-    fn hint_of_taint(&self, event: ClusterEvent) -> Hint {
-        const NEW_NODE: ClusterEvent = ClusterEvent::new(Resource::Node, Action::ADD);
-        const TAINT: ClusterEvent = ClusterEvent::new(Resource::Node, Action::UPDATE_NODE_TAINT);
-        match TAINT.covers(event) && self.events.iter().any(|own| own.covers(NEW_NODE)) {
-            true => Hint::Queue,
-            false => Hint::Skip,
-        }
+    /// As in scheduler.go, buildQueueingHintMap: who waits for new nodes, and not for changes of taints,
+    /// is woken by every one of these, too.
+    fn hears_of_taint(&self, event: ClusterEvent) -> bool {
+        TAINT.covers(event) && self.covers(NEW_NODE) && !self.covers(TAINT)
     }
 
     /// Whether another pod's change can matter: it frees something, or the plugin reads all pods.
@@ -243,9 +268,9 @@ impl ProfilePlugin {
             || self.points.reads.cluster.nodes.intersects(NodeReads::PODS)
     }
 
-    /// Would the filter pass on this node if the pods that could be preempted were gone? Taking them
-    /// off is the first step of preemption itself, so a pod that preemption could help is not left
-    /// asleep.
+    /// Would the filter pass on this node as it is, or if the pods that could be preempted were gone?
+    /// Taking them off is the first step of preemption itself, so a pod that preemption could help is
+    /// not left asleep.
     fn judge_emptied(&self, pod: &PodInfo, row: Row, view: &View<'_>) -> Hint {
         let Some(filter) = &self.points.filter else { return Hint::Queue };
         let prepared = filter.prepare(pod, &mut CycleState::new(), view);
@@ -254,10 +279,17 @@ impl ProfilePlugin {
         {
             return Hint::Skip;
         }
+        if prepared.judge_one(pod, view.nodes, row).passes() {
+            return Hint::Queue;
+        }
+        let all = view.nodes.pods_on(row).iter();
+        let preemptible: Vec<_> = all.filter(|other| other.priority < pod.priority).collect();
+        if preemptible.is_empty() {
+            return Hint::Skip;
+        }
         let mut scratch = view.nodes.scratch(row);
         let only = Row::from_index(0);
-        let preemptible: Vec<_> = view.nodes.pods_on(row).iter().cloned().collect();
-        for other in preemptible.iter().filter(|other| other.priority < pod.priority) {
+        for other in preemptible {
             scratch.displace(only, &other.key);
         }
         if prepared.judge_one(pod, &scratch, only).passes() { Hint::Queue } else { Hint::Skip }

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_framework::{Point, QueuedPod, SortKey};
+use plimsoll_framework::{ClusterEvent, Point, QueuedPod, SortKey};
 
-use crate::profile::{Profile, ProfileError};
+use crate::cycle::NO_NODE_REJECTOR;
+use crate::profile::{NEW_NODE, Profile, ProfileError};
 
 /// All profiles, by scheduler name. There is at least one, and all order the queue alike.
 #[derive(Debug)]
@@ -39,6 +40,19 @@ impl Profiles {
     /// The profile of a scheduler name.
     pub(crate) fn get(&self, scheduler_name: &str) -> Option<&Profile> {
         self.by_name.get(scheduler_name)
+    }
+
+    /// Whether `plugin`, as a rejector, wants to know of `event`: what no profile hears of helps no pod
+    /// that waits for that plugin.
+    pub(crate) fn hears(&self, plugin: &str, event: ClusterEvent) -> bool {
+        if plugin == NO_NODE_REJECTOR {
+            return NEW_NODE.covers(event);
+        }
+        let mut known =
+            self.by_name.values().filter_map(|profile| profile.named(plugin)).peekable();
+        // As in scheduling_queue.go: a rejector without registered events, such as an extender, hears
+        // of every event.
+        known.peek().is_none() || known.any(|plugin| plugin.hears(event))
     }
 
     /// Where a pod stands in the queue.

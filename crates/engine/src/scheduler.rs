@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use plimsoll_api::PodKey;
-use plimsoll_framework::{Time, View, WaitingDecision, WaitingPod};
+use plimsoll_framework::{NominatedPods, Time, View, WaitingDecision, WaitingPod};
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
 
@@ -13,6 +13,7 @@ use crate::cache::Cache;
 use crate::decision::Decision;
 use crate::effect::Effect;
 use crate::pick::TieBreak;
+use crate::preemption::Evictions;
 use crate::profile::{Profile, ProfileError};
 use crate::profiles::Profiles;
 use crate::queue::{Backoff, Queue, QueuedPodInfo, Surroundings};
@@ -79,6 +80,8 @@ pub struct Scheduler {
     pub(crate) queue: Queue,
     pub(crate) bindings: BTreeMap<PodKey, BindingCycle>,
     pub(crate) waiting: Waiting,
+    pub(crate) nominated: NominatedPods,
+    pub(crate) evictions: Evictions,
     /// What was decided about waiting pods since the last step.
     pub(crate) waiting_decisions: Vec<WaitingDecision>,
     pub(crate) answers: Vec<(crate::EffectId, Result<(), crate::WriteError>)>,
@@ -108,6 +111,8 @@ impl Scheduler {
             queue: Queue::new(options.backoff, options.max_in_unschedulable),
             bindings: BTreeMap::new(),
             waiting: Waiting::default(),
+            nominated: NominatedPods::default(),
+            evictions: Evictions::new(),
             waiting_decisions: Vec::new(),
             answers: Vec::new(),
             next_effect: 0,

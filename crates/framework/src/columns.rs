@@ -12,6 +12,9 @@ use crate::pod_info::PodInfo;
 pub struct Row(u32);
 
 impl Row {
+    /// The first row.
+    pub(crate) const FIRST: Row = Row(0);
+
     /// The row at `index`.
     ///
     /// # Panics

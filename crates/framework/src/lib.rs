@@ -55,6 +55,7 @@ mod erased;
 pub mod events;
 pub mod filter;
 pub mod math;
+pub mod nominated;
 pub mod parts;
 pub mod plugin;
 pub mod pod_info;
@@ -80,6 +81,7 @@ pub use events::{Action, Change, ClusterEvent, Hint, Resource};
 pub use filter::{
     Candidates, Cell, CellFilter, Cells, Filter, PodChange, PreFilter, Update, Verdict,
 };
+pub use nominated::NominatedPods;
 pub use parts::{
     Annotations, BalanceRequests, ClusterPart, DeclaredFeatures, Feasible, HostPorts, Images, Name,
     Namespaces, NodeImages, NodePart, Nodes, NodesRef, NonZeroRequests, Owner, Part, PinnedNode,
@@ -90,7 +92,9 @@ pub use parts::{
 pub use plugin::{FeatureGates, NoArgs, Plugin};
 pub use pod_info::PodInfo;
 pub use points::{Held, Point, Points};
-pub use post_filter::{NodeRejection, Nomination, PostFilter, PostFilterAnswer, WhatIf};
+pub use post_filter::{
+    NodeRejection, NodeWhatIf, Nomination, PostFilter, PostFilterAnswer, WhatIf,
+};
 pub use registry::{ArgsError, Builder, Entry, Registry};
 pub use score::{MAX_NODE_SCORE, Normalize, PreScore, Score, Scored};
 pub use status::{Code, Reason, Rejection};

@@ -2,9 +2,10 @@
 
 use plimsoll_api::{PodKey, Str};
 
-use crate::columns::Row;
+use crate::columns::{Columns, Row};
 use crate::erased::Prepared;
 use crate::filter::{PodChange, Verdict};
+use crate::nominated::NominatedPods;
 use crate::plugin::Plugin;
 use crate::pod_info::PodInfo;
 use crate::status::{Reason, Rejection};
@@ -35,26 +36,40 @@ pub struct Nomination {
 pub enum PostFilterAnswer {
     /// A node can be made to fit. No further plugin is asked.
     Nominated(Nomination),
-    /// Nothing can be done; the next plugin is asked.
+    /// Nothing can be done now; the next plugin is asked.
     Unschedulable(Reason),
+    /// Nothing can be done, and a node that was cleared for the pod earlier is of no use either; the
+    /// next plugin is asked.
+    Hopeless(Reason),
     /// Nothing can be done, and no further plugin is asked.
     Stop(Reason),
     /// It could not be judged. No further plugin is asked.
     Error(Reason),
 }
 
-/// The cluster as it would be without some pods: one node at a time, and never a copy of the cluster.
-#[derive(Debug)]
+/// The cluster as it would be with other pods on one node: never a copy of the cluster.
+#[derive(Clone, Copy, Debug)]
 pub struct WhatIf<'a> {
     pod: &'a PodInfo,
     filters: &'a [Prepared],
+    nominated: &'a NominatedPods,
     view: View<'a>,
 }
 
 impl<'a> WhatIf<'a> {
     /// What-ifs for `pod`, whose `filters` have been prepared against `view`.
-    pub fn new(pod: &'a PodInfo, filters: &'a [Prepared], view: View<'a>) -> Self {
-        WhatIf { pod, filters, view }
+    pub fn new(
+        pod: &'a PodInfo,
+        filters: &'a [Prepared],
+        nominated: &'a NominatedPods,
+        view: View<'a>,
+    ) -> Self {
+        WhatIf { pod, filters, nominated, view }
+    }
+
+    /// The pod for which there is no node.
+    pub fn pod(&self) -> &'a PodInfo {
+        self.pod
     }
 
     /// The cluster as it is.
@@ -62,25 +77,74 @@ impl<'a> WhatIf<'a> {
         &self.view
     }
 
-    /// The verdict on `row` if the pods `without` were not there and the pods `with` were.
-    pub fn judge(&self, row: Row, without: &[PodKey], with: &[PodInfo]) -> Verdict {
-        let mut scratch = self.view.nodes.scratch(row);
-        let only = Row::from_index(0);
-        let mut filters = self.filters.to_vec();
-        for key in without {
-            if let Some(gone) = scratch.displace(only, key) {
-                for filter in &mut filters {
-                    filter.update(PodChange::Removed(&gone), &scratch, only);
-                }
+    /// The node in `row`, to be changed.
+    pub fn node(&self, row: Row) -> NodeWhatIf<'a> {
+        NodeWhatIf {
+            pod: self.pod,
+            ahead: self.nominated.ahead_of(self.pod, self.view.nodes.name_of(row)),
+            scratch: self.view.nodes.scratch(row),
+            filters: self.filters.to_vec(),
+        }
+    }
+}
+
+/// One node as it would be with other pods on it.
+#[derive(Clone, Debug)]
+pub struct NodeWhatIf<'a> {
+    pod: &'a PodInfo,
+    /// Nominated pods that must fit too.
+    ahead: Vec<PodInfo>,
+    /// The node alone.
+    scratch: Columns,
+    filters: Vec<Prepared>,
+}
+
+/// The only row of a scratch.
+const ONLY: Row = Row::FIRST;
+
+impl NodeWhatIf<'_> {
+    /// The pods on the node.
+    pub fn pods(&self) -> impl ExactSizeIterator<Item = &PodInfo> {
+        self.scratch.pods_on(ONLY).iter()
+    }
+
+    /// Takes a pod off the node; whether it was there.
+    pub fn remove(&mut self, pod: &PodKey) -> bool {
+        let Some(gone) = self.scratch.displace(ONLY, pod) else { return false };
+        for filter in &mut self.filters {
+            filter.update(PodChange::Removed(&gone), &self.scratch, ONLY);
+        }
+        true
+    }
+
+    /// Puts a pod onto the node.
+    pub fn add(&mut self, pod: &PodInfo) {
+        self.scratch.place(ONLY, pod);
+        for filter in &mut self.filters {
+            filter.update(PodChange::Added(pod), &self.scratch, ONLY);
+        }
+    }
+
+    /// Whether the pod may run on the node as it is now: with the nominated pods that are ahead of it,
+    /// and without them, since they may never come. As in runtime/framework.go,
+    /// RunFilterPluginsWithNominatedPods.
+    pub fn verdict(&self) -> Verdict {
+        if !self.ahead.is_empty() {
+            let mut with = self.clone();
+            for pod in &self.ahead {
+                with.add(pod);
+            }
+            let verdict = with.verdict_as_it_is();
+            if !verdict.passes() {
+                return verdict;
             }
         }
-        for pod in with {
-            scratch.place(only, pod);
-            for filter in &mut filters {
-                filter.update(PodChange::Added(pod), &scratch, only);
-            }
-        }
-        let verdicts = filters.iter().map(|filter| filter.judge_one(self.pod, &scratch, only));
+        self.verdict_as_it_is()
+    }
+
+    fn verdict_as_it_is(&self) -> Verdict {
+        let judge = |filter: &Prepared| filter.judge_one(self.pod, &self.scratch, ONLY);
+        let verdicts = self.filters.iter().map(judge);
         verdicts.into_iter().find(|verdict| !verdict.passes()).unwrap_or(Verdict::Pass)
     }
 }

@@ -109,7 +109,8 @@ mod tests {
     fn there_is_never_a_claim_to_deallocate() {
         let (pod, nodes, stores) =
             (PodInfo::new(Pod::default()), Columns::default(), Stores::default());
-        let what_if = WhatIf::new(&pod, &[], View { nodes: &nodes, stores: &stores });
+        let (view, nominated) = (View { nodes: &nodes, stores: &stores }, NominatedPods::default());
+        let what_if = WhatIf::new(&pod, &[], &nominated, view);
         assert_eq!(
             DynamicResources.post_filter(&pod, &[], &what_if),
             PostFilterAnswer::Unschedulable("no new claims to deallocate".into())

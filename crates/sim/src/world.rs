@@ -88,6 +88,16 @@ impl World {
                 Err(error) => vec![Event::Done(effect.id, Err(error))],
             },
             Write::Patch(_) => vec![Event::Done(effect.id, Ok(()))],
+            Write::Evict(eviction) => {
+                let gone = self.pods.remove(&eviction.victim);
+                let gone = gone.map(|pod| Event::Pod(Box::new(Seen::Gone(pod.key))));
+                std::iter::once(Event::Done(effect.id, Ok(()))).chain(gone).collect()
+            }
+            Write::Nominate(node) => {
+                let Some(pod) = self.pods.get_mut(&effect.pod) else { return Vec::new() };
+                pod.nominated_node = node;
+                vec![seen(pod.clone())]
+            }
             // Nobody who reads conditions and events takes part in a simulation.
             Write::Condition(_) | Write::Record(_) => Vec::new(),
         }

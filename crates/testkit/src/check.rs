@@ -6,8 +6,8 @@ use expect_test::Expect;
 use plimsoll_api::{PodKey, Str};
 use plimsoll_framework::points::FilterPoint;
 use plimsoll_framework::{
-    Candidates, CycleState, Entry, Gate, NodeRejection, PodInfo, Points, PostFilterAnswer,
-    Prepared, Rejection, Row, Verdict, WhatIf,
+    Candidates, CycleState, Entry, Gate, NodeRejection, NominatedPods, PodInfo, Points,
+    PostFilterAnswer, Prepared, Rejection, Row, Verdict, WhatIf,
 };
 
 use crate::cluster::Cluster;
@@ -128,7 +128,8 @@ impl<'a> Attempt<'a> {
         if let Some(point) = &plugin.points.post_filter
             && self.feasible.is_empty()
         {
-            let what_if = WhatIf::new(self.pod, &self.prepared, view);
+            let nominated = NominatedPods::default();
+            let what_if = WhatIf::new(self.pod, &self.prepared, &nominated, view);
             lines.post_filter(&point.post_filter(self.pod, &self.rejected, &what_if));
         }
     }
@@ -235,6 +236,7 @@ impl Lines<'_> {
                 format!("nominates {} without {}", nomination.node, victims.join(", "))
             }
             PostFilterAnswer::Unschedulable(reason) => format!("is unschedulable: {reason}"),
+            PostFilterAnswer::Hopeless(reason) => format!("is hopeless: {reason}"),
             PostFilterAnswer::Stop(reason) => format!("stops: {reason}"),
             PostFilterAnswer::Error(reason) => format!("errs: {reason}"),
         };

@@ -105,6 +105,11 @@ impl Wire for WirePod {
             created: meta.created,
             deletion: meta.deletion,
             controller: meta.controller,
+            preempted: status
+                .conditions
+                .0
+                .iter()
+                .any(|one| one.says("DisruptionTarget", "PreemptionByScheduler")),
             started,
             phase: phase(status.phase.as_deref()),
             nominated_node: given(status.nominated_node_name),

@@ -35,7 +35,17 @@ pub(super) struct ContainerStatus {
 #[serde(default)]
 pub(super) struct Condition {
     r#type: Option<Str>,
+    status: Option<Str>,
     reason: Option<Str>,
+}
+
+impl Condition {
+    /// Whether it is of this type, true, and for this reason.
+    pub(super) fn says(&self, r#type: &str, reason: &str) -> bool {
+        self.r#type.as_deref() == Some(r#type)
+            && self.status.as_deref() == Some("True")
+            && self.reason.as_deref() == Some(reason)
+    }
 }
 
 /// Requests and limits.

@@ -6,14 +6,14 @@ use plimsoll_framework::Time;
 
 /// Backoff ends at whole multiples of this span, so that pods whose backoff ends together are taken in
 /// the order of the queue. As in backoff_queue.go, backoffQOrderingWindowDuration.
-pub(crate) const WINDOW: Duration = Duration::from_secs(1);
+const WINDOW: Duration = Duration::from_secs(1);
 
 /// The span of the first backoff, and the longest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backoff {
     /// After the first failure (`podInitialBackoffSeconds`).
     pub initial: Duration,
-    /// At most (`podMaxBackoffSeconds`).
+    /// At most (`podMaxBackoffSeconds`); zero switches backoff off.
     pub max: Duration,
 }
 
@@ -32,14 +32,16 @@ impl Backoff {
         factor.and_then(|factor| self.initial.checked_mul(factor)).unwrap_or(self.max).min(self.max)
     }
 
-    /// When the backoff of a pod ends that failed at `since`, aligned to [`WINDOW`].
-    pub(crate) fn end(self, since: Time, failures: u32) -> Time {
-        align(since + self.span(failures))
+    /// When the backoff of a pod ends that failed at `since`; `None` where there is none. As in
+    /// backoff_queue.go, isPodBackingoff: it lasts to the end of the [`WINDOW`] in which its span ends.
+    pub(crate) fn end(self, since: Time, failures: u32) -> Option<Time> {
+        let any = 0 < failures && !self.max.is_zero();
+        any.then(|| align(since + self.span(failures)) + WINDOW)
     }
 }
 
 /// The beginning of the window that `time` lies in.
-pub(crate) fn align(time: Time) -> Time {
+fn align(time: Time) -> Time {
     let window = i64::try_from(WINDOW.as_millis()).expect("a window is short");
     Time::from_millis(time.millis().div_euclid(window) * window)
 }
@@ -56,8 +58,16 @@ mod tests {
     }
 
     #[test]
-    fn it_ends_at_the_beginning_of_a_window() {
-        let end = Backoff::default().end(Time::from_millis(2_700), 1);
-        assert_eq!(end, Time::from_millis(3_000));
+    fn it_lasts_to_the_end_of_the_window_in_which_its_span_ends() {
+        let end = |since| Backoff::default().end(Time::from_millis(since), 1);
+        assert_eq!(end(2_700), Some(Time::from_millis(4_000)));
+        assert_eq!(end(3_000), Some(Time::from_millis(5_000)));
+    }
+
+    #[test]
+    fn without_a_failure_or_with_a_longest_span_of_zero_there_is_none() {
+        assert_eq!(Backoff::default().end(Time::ZERO, 0), None);
+        let off = Backoff { max: Duration::ZERO, ..Backoff::default() };
+        assert_eq!(off.end(Time::ZERO, 3), None);
     }
 }

@@ -3,7 +3,7 @@
 //! A pod that fails must hear of everything that happened during its attempt, or it would sleep
 //! through the very change it waits for.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use plimsoll_api::{Node, PodKey, Str};
@@ -72,13 +72,17 @@ impl Kept {
 pub(crate) struct InFlight {
     /// The number of the first change that the pod has not seen.
     pods: BTreeMap<PodKey, u64>,
-    log: VecDeque<(u64, Option<PodKey>, Kept)>,
+    /// The same, the earliest first.
+    begun: BTreeSet<(u64, PodKey)>,
+    /// The changes, numbered without a gap up to `next`.
+    log: VecDeque<(Option<PodKey>, Kept)>,
     next: u64,
 }
 
 impl InFlight {
     /// An attempt of `pod` begins.
     pub(crate) fn begin(&mut self, pod: PodKey) {
+        self.begun.insert((self.next, pod.clone()));
         self.pods.insert(pod, self.next);
     }
 
@@ -89,26 +93,34 @@ impl InFlight {
             None => !self.pods.is_empty(),
         };
         if heard {
-            self.log.push_back((self.next, only.cloned(), Kept::new(change)));
+            self.log.push_back((only.cloned(), Kept::new(change)));
             self.next += 1;
         }
     }
 
     /// The attempt of `pod` has ended: what happened since it began.
     pub(crate) fn end(&mut self, pod: &PodKey) -> Vec<Kept> {
-        let Some(since) = self.pods.remove(pod) else { return Vec::new() };
+        let Some(&since) = self.pods.get(pod) else { return Vec::new() };
+        let n_heard = usize::try_from(self.next - since).expect("the log lies in memory");
         let concerns = |only: &Option<PodKey>| only.as_ref().is_none_or(|only| only == pod);
-        let heard = self.log.iter().filter(|(n, only, _)| since <= *n && concerns(only));
-        let heard = heard.map(|(_, _, kept)| kept.clone()).collect();
-        self.prune();
+        let heard = self.log.range(self.log.len() - n_heard..);
+        let heard = heard.filter(|(only, _)| concerns(only)).map(|(_, kept)| kept.clone());
+        let heard = heard.collect();
+        self.forget(pod);
         heard
+    }
+
+    /// The attempt of `pod` has ended, and it need not hear of what happened.
+    pub(crate) fn forget(&mut self, pod: &PodKey) {
+        let Some(since) = self.pods.remove(pod) else { return };
+        self.begun.remove(&(since, pod.clone()));
+        self.prune();
     }
 
     /// Drops what every pod in flight has heard.
     fn prune(&mut self) {
-        let oldest = self.pods.values().min().copied().unwrap_or(self.next);
-        while self.log.front().is_some_and(|(n, ..)| *n < oldest) {
-            self.log.pop_front();
-        }
+        let oldest = self.begun.first().map_or(self.next, |(since, _)| *since);
+        let n_unheard = usize::try_from(self.next - oldest).expect("the log lies in memory");
+        self.log.drain(..self.log.len() - n_unheard);
     }
 }

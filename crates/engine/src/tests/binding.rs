@@ -13,9 +13,9 @@ fn a_pod_is_bound_and_its_room_is_taken_before_the_binding_is_answered() {
          0 pod q cpu=2
          5 answer p ok",
         expect![[r#"
-              0 p #1 -> a
-              0 bind p to a
-              0 q #1 !! 0/1 nodes are available: 1 Insufficient cpu.
+            0s p #1 -> a
+            0s bind p to a
+            0s q #1 !! 0/1 nodes are available: 1 Insufficient cpu.
         "#]],
     );
 }
@@ -30,12 +30,12 @@ fn a_binding_that_fails_gives_the_room_back_and_is_tried_again() {
          0 pod q cpu=1
          9 wait",
         expect![[r#"
-              0 p #1 -> a
-              0 bind p to a
-              0 p #1 error: binding rejected: refused
-              0 q #1 -> a
-              0 bind q to a
-              1 p #2 !! 0/1 nodes are available: 1 Insufficient cpu.
+            0s p #1 -> a
+            0s bind p to a
+            0s p #1 error: binding rejected: refused
+            0s q #1 -> a
+            0s bind q to a
+            2s p #2 !! 0/1 nodes are available: 1 Insufficient cpu.
         "#]],
     );
 }
@@ -49,11 +49,11 @@ fn a_binding_that_is_never_answered_times_out() {
          1 binds work
          90 wait",
         expect![[r#"
-              0 p #1 -> a
-              0 bind p to a
-             60 p #1 error: timed out waiting for the binding
-             61 p #2 -> a
-             61 bind p to a
+            0s p #1 -> a
+            0s bind p to a
+            60s p #1 error: timed out waiting for the binding
+            62s p #2 -> a
+            62s bind p to a
         "#]],
     );
 }
@@ -64,8 +64,8 @@ fn the_first_bind_plugin_that_does_not_skip_binds() {
         "0 node a cpu=2
          0 pod p cpu=1 bind=b",
         expect![[r#"
-              0 p #1 -> a
-              0 bind p to b
+            0s p #1 -> a
+            0s bind p to b
         "#]],
     );
 }
@@ -76,7 +76,7 @@ fn a_refused_reservation_is_a_rejection_and_undoes_the_earlier_ones() {
         "0 node a cpu=2
          0 pod p cpu=1 refuse=HoldB",
         expect![[r#"
-              0 p #1 !! 0/1 nodes are available: 1 reservation refused.
+            0s p #1 !! 0/1 nodes are available: 1 reservation refused.
         "#]],
     );
 }
@@ -87,7 +87,7 @@ fn permit_denies() {
         "0 node a cpu=2
          0 pod p cpu=1 permit=deny",
         expect![[r#"
-              0 p #1 !! 0/1 nodes are available: 1 permit denied.
+            0s p #1 !! 0/1 nodes are available: 1 permit denied.
         "#]],
     );
 }
@@ -100,11 +100,11 @@ fn a_pod_that_waits_at_permit_keeps_its_room_until_it_times_out() {
          1 pod q cpu=1
          30 wait",
         expect![[r#"
-              0 p #1 -> a
-              1 q #1 !! 0/1 nodes are available: 1 Insufficient cpu.
-             20 p #1 !! 0/1 nodes are available: 1 rejected due to timeout after waiting 20s at plugin Group.
-             20 q #2 -> a
-             20 bind q to a
+            0s p #1 -> a
+            1s q #1 !! 0/1 nodes are available: 1 Insufficient cpu.
+            20s p #1 !! 0/1 nodes are available: 1 rejected due to timeout after waiting 20s at plugin Group.
+            20s q #2 -> a
+            20s bind q to a
         "#]],
     );
 }
@@ -116,10 +116,10 @@ fn a_pod_that_waits_at_permit_is_released_by_another() {
          0 pod p cpu=1 permit=wait
          7 pod q cpu=1 permit=release",
         expect![[r#"
-              0 p #1 -> a
-              7 q #1 -> a
-              7 bind q to a
-              7 bind p to a
+            0s p #1 -> a
+            7s q #1 -> a
+            7s bind q to a
+            7s bind p to a
         "#]],
     );
 }
@@ -130,10 +130,10 @@ fn what_must_be_written_before_binding_is_written_first() {
         "0 node a cpu=2
          0 pod p cpu=1 prepare=yes note=yes",
         expect![[r#"
-              0 p #1 -> a
-              0 patch p {"metadata":{"annotations":{"prepared":"yes"}}}
-              0 bind p to a
-              0 patch p {"metadata":{"annotations":{"note":"bound"}}}
+            0s p #1 -> a
+            0s patch p {"metadata":{"annotations":{"prepared":"yes"}}}
+            0s bind p to a
+            0s patch p {"metadata":{"annotations":{"note":"bound"}}}
         "#]],
     );
 }
@@ -147,12 +147,12 @@ fn a_write_before_binding_that_fails_undoes_everything() {
          0 patches work
          3 wait",
         expect![[r#"
-              0 p #1 -> a
-              0 patch p {"metadata":{"annotations":{"prepared":"yes"}}}
-              0 p #1 error: running PreBind plugin "Prepare": refused
-              1 p #2 -> a
-              1 patch p {"metadata":{"annotations":{"prepared":"yes"}}}
-              1 bind p to a
+            0s p #1 -> a
+            0s patch p {"metadata":{"annotations":{"prepared":"yes"}}}
+            0s p #1 error: running PreBind plugin "Prepare": refused
+            2s p #2 -> a
+            2s patch p {"metadata":{"annotations":{"prepared":"yes"}}}
+            2s bind p to a
         "#]],
     );
 }
@@ -166,12 +166,12 @@ fn a_write_before_binding_that_is_never_answered_times_out() {
          1 patches work
          90 wait",
         expect![[r#"
-              0 p #1 -> a
-              0 patch p {"metadata":{"annotations":{"prepared":"yes"}}}
-             60 p #1 error: running PreBind plugin "Prepare": timed out waiting for a write
-             61 p #2 -> a
-             61 patch p {"metadata":{"annotations":{"prepared":"yes"}}}
-             61 bind p to a
+            0s p #1 -> a
+            0s patch p {"metadata":{"annotations":{"prepared":"yes"}}}
+            60s p #1 error: running PreBind plugin "Prepare": timed out waiting for a write
+            62s p #2 -> a
+            62s patch p {"metadata":{"annotations":{"prepared":"yes"}}}
+            62s bind p to a
         "#]],
     );
 }
@@ -183,9 +183,9 @@ fn the_binding_waits_until_the_world_is_ready() {
          0 pod p cpu=1 prepare=later
          9 namespace later=done",
         expect![[r#"
-              0 p #1 -> a
-              0 patch p {"metadata":{"annotations":{"prepared":"yes"}}}
-              9 bind p to a
+            0s p #1 -> a
+            0s patch p {"metadata":{"annotations":{"prepared":"yes"}}}
+            9s bind p to a
         "#]],
     );
 }
@@ -197,11 +197,11 @@ fn a_world_that_never_gets_ready_times_out() {
          0 pod p cpu=1 prepare=later
          32 wait",
         expect![[r#"
-              0 p #1 -> a
-              0 patch p {"metadata":{"annotations":{"prepared":"yes"}}}
-             30 p #1 error: running PreBind plugin "Prepare": timed out waiting for the condition
-             31 p #2 -> a
-             31 patch p {"metadata":{"annotations":{"prepared":"yes"}}}
+            0s p #1 -> a
+            0s patch p {"metadata":{"annotations":{"prepared":"yes"}}}
+            30s p #1 error: running PreBind plugin "Prepare": timed out waiting for the condition
+            32s p #2 -> a
+            32s patch p {"metadata":{"annotations":{"prepared":"yes"}}}
         "#]],
     );
 }
@@ -213,12 +213,12 @@ fn a_world_that_cannot_get_ready_is_a_rejection() {
          0 pod p cpu=1 prepare=later
          5 namespace later=never",
         expect![[r#"
-              0 p #1 -> a
-              0 patch p {"metadata":{"annotations":{"prepared":"yes"}}}
-              5 p #1 !! 0/1 nodes are available: 1 will never be ready.
-              5 p #2 -> a
-              5 patch p {"metadata":{"annotations":{"prepared":"yes"}}}
-              5 p #2 !! 0/1 nodes are available: 1 will never be ready.
+            0s p #1 -> a
+            0s patch p {"metadata":{"annotations":{"prepared":"yes"}}}
+            5s p #1 !! 0/1 nodes are available: 1 will never be ready.
+            5s p #2 -> a
+            5s patch p {"metadata":{"annotations":{"prepared":"yes"}}}
+            5s p #2 !! 0/1 nodes are available: 1 will never be ready.
         "#]],
     );
 }
@@ -231,10 +231,10 @@ fn a_pod_deleted_while_it_waits_leaves_its_room() {
          1 pod q cpu=1
          5 delete pod p",
         expect![[r#"
-              0 p #1 -> a
-              1 q #1 !! 0/1 nodes are available: 1 Insufficient cpu.
-              5 q #2 -> a
-              5 bind q to a
+            0s p #1 -> a
+            1s q #1 !! 0/1 nodes are available: 1 Insufficient cpu.
+            5s q #2 -> a
+            5s bind q to a
         "#]],
     );
 }
@@ -248,10 +248,10 @@ fn what_happened_during_the_binding_cycle_is_heard_when_it_fails() {
          5 node b cpu=1
          60 wait",
         expect![[r#"
-              0 p #1 -> a
-             20 p #1 !! 0/1 nodes are available: 1 rejected due to timeout after waiting 20s at plugin Group.
-             20 p #2 -> a
-             40 p #2 !! 0/1 nodes are available: 1 rejected due to timeout after waiting 20s at plugin Group.
+            0s p #1 -> a
+            20s p #1 !! 0/1 nodes are available: 1 rejected due to timeout after waiting 20s at plugin Group.
+            20s p #2 -> a
+            40s p #2 !! 0/1 nodes are available: 1 rejected due to timeout after waiting 20s at plugin Group.
         "#]],
     );
 }
@@ -267,12 +267,12 @@ fn a_node_deleted_before_the_binding_makes_the_binding_fail_and_the_pod_is_tried
          2 answer p fail
          5 node b cpu=1",
         expect![[r#"
-              0 p #1 -> a
-              0 bind p to a
-              2 p #1 error: binding rejected: refused
-              3 p #2 !! no nodes available to schedule pods
-              5 p #3 -> b
-              5 bind p to b
+            0s p #1 -> a
+            0s bind p to a
+            2s p #1 error: binding rejected: refused
+            4s p #2 !! no nodes available to schedule pods
+            5s p #3 -> b
+            5s bind p to b
         "#]],
     );
 }

@@ -22,6 +22,8 @@ enum Manner {
     Fails,
     /// It is never answered.
     Hangs,
+    /// It is done at once, but a pod that must go does not go.
+    Lingers,
 }
 
 /// A scheduler, its world, and the trace of what happened.
@@ -31,6 +33,7 @@ pub(super) struct Lab {
     pods: BTreeMap<PodKey, Pod>,
     binds: Manner,
     patches: Manner,
+    evictions: Manner,
     hanging: BTreeSet<(EffectId, PodKey)>,
     trace: String,
 }
@@ -54,6 +57,7 @@ impl Default for Lab {
             pods: BTreeMap::new(),
             binds: Manner::Works,
             patches: Manner::Works,
+            evictions: Manner::Works,
             hanging: BTreeSet::new(),
             trace: String::new(),
         }
@@ -64,7 +68,7 @@ impl Lab {
     /// Does what a line says, after everything that is due before it.
     ///
     /// `5 pod p cpu=1 prio=2 gate=g KEY=LABEL...` · `5 node a cpu=4 KEY=LABEL...` · `5 delete pod p` ·
-    /// `5 delete node a` · `5 namespace KEY=LABEL...` · `5 binds fail|work|hang` · `5 patches ...` ·
+    /// `5 delete node a` · `5 namespace KEY=LABEL...` · `5 binds fail|work|hang` · `5 patches ...` · `5 evictions ...` ·
     /// `5 answer p ok|fail` · `5 wait`
     pub(super) fn act(&mut self, line: &str) {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -93,6 +97,7 @@ impl Lab {
             }
             ["binds", how] => self.binds = manner(how),
             ["patches", how] => self.patches = manner(how),
+            ["evictions", how] => self.evictions = manner(how),
             ["answer", name, how] => {
                 let found = self.hanging.iter().find(|(_, pod)| *pod == key(name)).cloned();
                 let (id, pod) = found.expect("a write of the pod hangs");
@@ -168,6 +173,22 @@ impl Lab {
                 self.note(&format!("patch {name} {}", patch.merge));
                 self.answer(effect.id, &effect.pod, self.patches);
             }
+            Write::Evict(eviction) => {
+                self.note(&format!("evict {} for {name}", eviction.victim.name));
+                self.answer(effect.id, &effect.pod, self.evictions);
+                if self.evictions == Manner::Works {
+                    self.pods.remove(&eviction.victim);
+                    self.tell(Event::Pod(Box::new(Seen::Gone(eviction.victim))));
+                }
+            }
+            Write::Nominate(node) => {
+                self.note(&format!("nominate {name} to {}", node.as_deref().unwrap_or("nothing")));
+                if let Some(pod) = self.pods.get_mut(&effect.pod) {
+                    pod.nominated_node = node;
+                    let pod = pod.clone();
+                    self.tell(Event::Pod(Box::new(Seen::Is(pod))));
+                }
+            }
             // Decisions tell the same.
             Write::Condition(_) | Write::Record(_) => {}
         }
@@ -175,7 +196,7 @@ impl Lab {
 
     fn answer(&mut self, id: EffectId, pod: &PodKey, manner: Manner) {
         match manner {
-            Manner::Works => self.tell(Event::Done(id, Ok(()))),
+            Manner::Works | Manner::Lingers => self.tell(Event::Done(id, Ok(()))),
             Manner::Fails => self.tell(Event::Done(id, Err(WriteError("refused".into())))),
             Manner::Hangs => {
                 self.hanging.insert((id, pod.clone()));
@@ -191,7 +212,7 @@ impl Lab {
     }
 
     fn note(&mut self, text: &str) {
-        writeln!(self.trace, "{:>3} {text}", self.now.millis() / 1000).expect("text can grow");
+        writeln!(self.trace, "{}s {text}", self.now.millis() / 1000).expect("text can grow");
     }
 }
 
@@ -200,6 +221,7 @@ fn manner(word: &str) -> Manner {
         "work" | "ok" => Manner::Works,
         "fail" => Manner::Fails,
         "hang" => Manner::Hangs,
+        "linger" => Manner::Lingers,
         other => panic!("{other:?} is no manner"),
     }
 }

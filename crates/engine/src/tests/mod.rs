@@ -5,6 +5,7 @@
 mod binding;
 mod lab;
 mod plugins;
+mod preemption;
 mod queue;
 mod scheduling;
 

@@ -76,6 +76,34 @@ impl Filter for Broken {
     }
 }
 
+plugin!(Oust);
+impl PostFilter for Oust {
+    /// Evicts every pod of lower priority from the first node where that helps.
+    fn post_filter(
+        &self,
+        pod: &PodInfo,
+        rejected: &[NodeRejection],
+        what_if: &WhatIf<'_>,
+    ) -> PostFilterAnswer {
+        if pod.labels.get("oust").is_none() {
+            return PostFilterAnswer::Unschedulable("".into());
+        }
+        for row in rejected.iter().map(|node| node.row) {
+            let mut node = what_if.node(row);
+            let lower = node.pods().filter(|other| other.priority < pod.priority);
+            let victims: Vec<PodKey> = lower.map(|other| other.key.clone()).collect();
+            for victim in &victims {
+                node.remove(victim);
+            }
+            if !victims.is_empty() && node.verdict().passes() {
+                let node = what_if.view().nodes.name_of(row).clone();
+                return PostFilterAnswer::Nominated(Nomination { node, victims });
+            }
+        }
+        PostFilterAnswer::Hopeless("nobody to oust".into())
+    }
+}
+
 // Two reservations, to see the order in which they are given back.
 plugin!(HoldA);
 plugin!(HoldB);
@@ -202,6 +230,7 @@ pub(super) fn registry() -> Registry {
         Entry::of::<Cpu>().filter().done(),
         Entry::of::<Zone>().filter().done(),
         Entry::of::<Broken>().filter().done(),
+        Entry::of::<Oust>().post_filter().done(),
         Entry::of::<HoldA>().reserve().done(),
         Entry::of::<HoldB>().reserve().done(),
         Entry::of::<Group>().permit().done(),

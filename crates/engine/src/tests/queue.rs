@@ -12,15 +12,15 @@ fn pods_go_by_priority_and_then_by_arrival() {
          0 pod second prio=1
          1 node a cpu=9",
         expect![[r#"
-              0 low #1 !! no nodes available to schedule pods
-              0 first #1 !! no nodes available to schedule pods
-              0 second #1 !! no nodes available to schedule pods
-              1 first #2 -> a
-              1 bind first to a
-              1 second #2 -> a
-              1 bind second to a
-              1 low #2 -> a
-              1 bind low to a
+            0s low #1 !! no nodes available to schedule pods
+            0s first #1 !! no nodes available to schedule pods
+            0s second #1 !! no nodes available to schedule pods
+            1s first #2 -> a
+            1s bind first to a
+            1s second #2 -> a
+            1s bind second to a
+            1s low #2 -> a
+            1s bind low to a
         "#]],
     );
 }
@@ -33,8 +33,8 @@ fn a_gated_pod_is_not_tried_until_its_last_gate_is_gone() {
          5 node b cpu=9
          9 pod p",
         expect![[r#"
-              9 p #1 -> a
-              9 bind p to a
+            9s p #1 -> a
+            9s bind p to a
         "#]],
     );
 }
@@ -48,7 +48,7 @@ fn a_pod_that_failed_sleeps_through_changes_that_cannot_help() {
          40 node c cpu=1 zone=x
          60 node a cpu=1 zone=y",
         expect![[r#"
-              0 p #1 !! 0/1 nodes are available: 1 Insufficient cpu.
+            0s p #1 !! 0/1 nodes are available: 1 Insufficient cpu.
         "#]],
     );
 }
@@ -60,8 +60,8 @@ fn a_change_of_taints_wakes_whoever_waits_for_nodes() {
          0 pod p cpu=2
          20 node a cpu=1 taint=yes",
         expect![[r#"
-              0 p #1 !! 0/1 nodes are available: 1 Insufficient cpu.
-             20 p #2 !! 0/1 nodes are available: 1 Insufficient cpu.
+            0s p #1 !! 0/1 nodes are available: 1 Insufficient cpu.
+            20s p #2 !! 0/1 nodes are available: 1 Insufficient cpu.
         "#]],
     );
 }
@@ -73,9 +73,9 @@ fn a_node_that_fits_wakes_a_pod() {
          0 pod p cpu=2
          20 node b cpu=2",
         expect![[r#"
-              0 p #1 !! 0/1 nodes are available: 1 Insufficient cpu.
-             20 p #2 -> b
-             20 bind p to b
+            0s p #1 !! 0/1 nodes are available: 1 Insufficient cpu.
+            20s p #2 -> b
+            20s bind p to b
         "#]],
     );
 }
@@ -88,11 +88,11 @@ fn a_pod_that_goes_makes_room_for_another() {
          0 pod q cpu=2
          20 delete pod p",
         expect![[r#"
-              0 p #1 -> a
-              0 bind p to a
-              0 q #1 !! 0/1 nodes are available: 1 Insufficient cpu.
-             20 q #2 -> a
-             20 bind q to a
+            0s p #1 -> a
+            0s bind p to a
+            0s q #1 !! 0/1 nodes are available: 1 Insufficient cpu.
+            20s q #2 -> a
+            20s bind q to a
         "#]],
     );
 }
@@ -108,11 +108,11 @@ fn lower_priority_pods_on_a_node_do_not_keep_a_pod_asleep() {
          40 pod other cpu=2 on=a prio=9
          60 delete pod other",
         expect![[r#"
-              0 small #1 -> a
-              0 bind small to a
-              1 large #1 !! 0/1 nodes are available: 1 Insufficient cpu.
-             20 large #2 !! 0/1 nodes are available: 1 Insufficient cpu.
-             60 large #3 !! 0/1 nodes are available: 1 Insufficient cpu.
+            0s small #1 -> a
+            0s bind small to a
+            1s large #1 !! 0/1 nodes are available: 1 Insufficient cpu.
+            20s large #2 !! 0/1 nodes are available: 1 Insufficient cpu.
+            60s large #3 !! 0/1 nodes are available: 1 Insufficient cpu.
         "#]],
     );
 }
@@ -124,29 +124,28 @@ fn without_a_node_the_first_one_wakes_every_pod() {
          0 pod q cpu=9
          7 node a cpu=1",
         expect![[r#"
-              0 p #1 !! no nodes available to schedule pods
-              0 q #1 !! no nodes available to schedule pods
-              7 p #2 -> a
-              7 bind p to a
-              7 q #2 !! 0/1 nodes are available: 1 Insufficient cpu.
+            0s p #1 !! no nodes available to schedule pods
+            0s q #1 !! no nodes available to schedule pods
+            7s p #2 -> a
+            7s bind p to a
+            7s q #2 !! 0/1 nodes are available: 1 Insufficient cpu.
         "#]],
     );
 }
 
 #[test]
-fn an_error_is_tried_again_after_a_backoff_that_doubles_up_to_ten_seconds() {
+fn an_error_is_tried_again_when_the_window_of_a_backoff_that_doubles_is_over() {
     check(
         "0 node a cpu=9
          0 pod p broken=yes
          40 wait",
         expect![[r#"
-              0 p #1 error: running "Broken" filter plugin: cannot judge
-              1 p #2 error: running "Broken" filter plugin: cannot judge
-              3 p #3 error: running "Broken" filter plugin: cannot judge
-              7 p #4 error: running "Broken" filter plugin: cannot judge
-             15 p #5 error: running "Broken" filter plugin: cannot judge
-             25 p #6 error: running "Broken" filter plugin: cannot judge
-             35 p #7 error: running "Broken" filter plugin: cannot judge
+            0s p #1 error: running "Broken" filter plugin: cannot judge
+            2s p #2 error: running "Broken" filter plugin: cannot judge
+            5s p #3 error: running "Broken" filter plugin: cannot judge
+            10s p #4 error: running "Broken" filter plugin: cannot judge
+            19s p #5 error: running "Broken" filter plugin: cannot judge
+            30s p #6 error: running "Broken" filter plugin: cannot judge
         "#]],
     );
 }
@@ -158,8 +157,8 @@ fn a_pod_is_tried_again_after_five_minutes_whatever_happens() {
          0 pod p cpu=2
          400 wait",
         expect![[r#"
-              0 p #1 !! 0/1 nodes are available: 1 Insufficient cpu.
-            330 p #2 !! 0/1 nodes are available: 1 Insufficient cpu.
+            0s p #1 !! 0/1 nodes are available: 1 Insufficient cpu.
+            330s p #2 !! 0/1 nodes are available: 1 Insufficient cpu.
         "#]],
     );
 }
@@ -171,9 +170,9 @@ fn a_pod_in_backoff_is_tried_early_when_nothing_else_is_ready() {
          0 pod p cpu=2
          0 node b cpu=2",
         expect![[r#"
-              0 p #1 !! 0/1 nodes are available: 1 Insufficient cpu.
-              0 p #2 -> b
-              0 bind p to b
+            0s p #1 !! 0/1 nodes are available: 1 Insufficient cpu.
+            0s p #2 -> b
+            0s bind p to b
         "#]],
     );
 }
@@ -185,9 +184,9 @@ fn a_pod_that_is_changed_so_that_it_may_fit_is_tried_again() {
          0 pod p cpu=1 zone=y
          20 pod p cpu=1 zone=x",
         expect![[r#"
-              0 p #1 !! 0/1 nodes are available: 1 wrong zone.
-             20 p #2 -> a
-             20 bind p to a
+            0s p #1 !! 0/1 nodes are available: 1 wrong zone.
+            20s p #2 -> a
+            20s bind p to a
         "#]],
     );
 }
@@ -200,7 +199,7 @@ fn a_pod_that_is_deleted_is_never_tried_again() {
          5 delete pod p
          9 node b cpu=9",
         expect![[r#"
-              0 p #1 !! 0/1 nodes are available: 1 Insufficient cpu.
+            0s p #1 !! 0/1 nodes are available: 1 Insufficient cpu.
         "#]],
     );
 }
@@ -213,7 +212,38 @@ fn a_pod_of_another_scheduler_is_left_alone_but_takes_its_room() {
          1 pod theirs cpu=1 for=other on=a
          2 pod p cpu=2",
         expect![[r#"
-              2 p #1 !! 0/1 nodes are available: 1 Insufficient cpu.
+            2s p #1 !! 0/1 nodes are available: 1 Insufficient cpu.
+        "#]],
+    );
+}
+
+#[test]
+fn without_a_node_nothing_but_a_node_is_worth_another_attempt() {
+    check(
+        "0 pod p cpu=1
+         20 namespace team=x
+         40 pod theirs on=nowhere
+         60 delete pod theirs
+         80 node a cpu=1",
+        expect![[r#"
+            0s p #1 !! no nodes available to schedule pods
+            80s p #2 -> a
+            80s bind p to a
+        "#]],
+    );
+}
+
+#[test]
+fn a_pod_that_leaves_a_node_that_is_gone_wakes_nobody() {
+    check(
+        "0 node a cpu=1
+         0 node gone cpu=1
+         0 pod theirs on=gone cpu=1
+         0 pod p cpu=2
+         20 delete node gone
+         40 delete pod theirs",
+        expect![[r#"
+            0s p #1 !! 0/2 nodes are available: 2 Insufficient cpu.
         "#]],
     );
 }

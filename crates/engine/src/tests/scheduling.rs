@@ -9,8 +9,8 @@ fn without_nodes_the_text_says_so() {
     check(
         "0 pod p",
         expect![[r#"
-          0 p #1 !! no nodes available to schedule pods
-    "#]],
+            0s p #1 !! no nodes available to schedule pods
+        "#]],
     );
 }
 
@@ -22,7 +22,7 @@ fn the_text_counts_every_reason() {
          0 node c cpu=9 zone=x
          0 pod p cpu=2 zone=y",
         expect![[r#"
-              0 p #1 !! 0/3 nodes are available: 1 wrong zone, 2 Insufficient cpu.
+            0s p #1 !! 0/3 nodes are available: 1 wrong zone, 2 Insufficient cpu.
         "#]],
     );
 }
@@ -33,7 +33,7 @@ fn a_plugin_that_cannot_judge_makes_it_an_error() {
         "0 node a cpu=1
          0 pod p broken=yes",
         expect![[r#"
-              0 p #1 error: running "Broken" filter plugin: cannot judge
+            0s p #1 error: running "Broken" filter plugin: cannot judge
         "#]],
     );
 }
@@ -45,8 +45,8 @@ fn of_equal_nodes_the_smallest_name_is_taken() {
          0 node a cpu=1
          0 pod p cpu=1",
         expect![[r#"
-              0 p #1 -> a
-              0 bind p to a
+            0s p #1 -> a
+            0s bind p to a
         "#]],
     );
 }

@@ -271,11 +271,19 @@ fn what_if(scenario: &str, without: &[&str], with: &[&str]) -> String {
     let pod = scenario.pending.last().expect("a pod is judged");
     let prepared = filter.prepare(pod, &mut CycleState::default(), &cluster.view());
     let filters = [prepared];
-    let what_if = WhatIf::new(pod, &filters, cluster.view());
+    let nominated = NominatedPods::default();
+    let what_if = WhatIf::new(pod, &filters, &nominated, cluster.view());
     let without: Vec<PodKey> = without.iter().map(|name| PodKey::new("default", *name)).collect();
     let with = with.iter().map(|name| scenario.pending.iter().find(|pod| pod.key.name == *name));
     let with: Vec<PodInfo> = with.map(|pod| pod.expect("it is pending").clone()).collect();
-    match what_if.judge(cluster.row("a").expect("there is a node a"), &without, &with) {
+    let mut node = what_if.node(cluster.row("a").expect("there is a node a"));
+    for key in &without {
+        assert!(node.remove(key), "{key} is on the node");
+    }
+    for pod in &with {
+        node.add(pod);
+    }
+    match node.verdict() {
         Verdict::Pass => "Success".to_owned(),
         Verdict::Fail(rejection) => rejection.to_string(),
     }

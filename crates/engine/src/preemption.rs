@@ -1,0 +1,100 @@
+//! Carrying nominations out: victims are evicted, and the pod waits until they have been told to go.
+//!
+//! As with asynchronous preemption in kube-scheduler, the pod is kept out of the queue meanwhile, and a
+//! failed eviction puts it back at once.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use plimsoll_api::{PodKey, Str};
+use plimsoll_framework::{Nomination, PodInfo, WaitingDecision};
+
+use crate::cycle::Failure;
+use crate::effect::{Effect, EffectId, Eviction, Write};
+use crate::event::WriteError;
+use crate::queue::Surroundings;
+use crate::scheduler::Scheduler;
+
+/// The evictions that pods wait for.
+pub(crate) type Evictions = BTreeMap<PodKey, BTreeSet<EffectId>>;
+
+impl Scheduler {
+    /// Takes note of what a failed attempt means for the node that was, or is, cleared for the pod.
+    pub(crate) fn nominate(&mut self, pod: &PodInfo, failure: &Failure, effects: &mut Vec<Effect>) {
+        match &failure.nomination {
+            Some(nomination) => {
+                self.clear_way(pod, nomination, failure.nominated_by, effects);
+                self.nominated.set(pod.clone(), nomination.node.clone());
+                self.write_nomination(pod, Some(nomination.node.clone()), effects);
+            }
+            None if failure.hopeless => self.withdraw(pod, effects),
+            None => {}
+        }
+    }
+
+    /// Takes a nomination back.
+    pub(crate) fn withdraw(&mut self, pod: &PodInfo, effects: &mut Vec<Effect>) {
+        let nominated = self.nominated.remove(&pod.key).is_some();
+        if nominated || pod.nominated_node.is_some() {
+            self.write_nomination(pod, None, effects);
+        }
+    }
+
+    fn write_nomination(&mut self, pod: &PodInfo, node: Option<Str>, effects: &mut Vec<Effect>) {
+        if pod.nominated_node != node {
+            self.write(&pod.key, Write::Nominate(node), effects);
+        }
+    }
+
+    /// Evicts the victims, and takes back what other pods of lower priority were promised of the node.
+    fn clear_way(
+        &mut self,
+        pod: &PodInfo,
+        nomination: &Nomination,
+        plugin: &'static str,
+        effects: &mut Vec<Effect>,
+    ) {
+        let lower = |other: &&PodInfo| other.priority < pod.priority && other.key != pod.key;
+        let lower: Vec<PodInfo> =
+            self.nominated.on(&nomination.node).filter(lower).cloned().collect();
+        for other in &lower {
+            self.withdraw(other, effects);
+        }
+        let mut awaited = BTreeSet::new();
+        for victim in &nomination.victims {
+            if self.waiting.pods().iter().any(|waiting| waiting.pod.key == *victim) {
+                self.waiting_decisions.push(WaitingDecision::Reject {
+                    pod: victim.clone(),
+                    plugin,
+                    reason: "preempted".into(),
+                });
+            } else if !self.is_terminating(victim, &nomination.node) {
+                let eviction = Eviction::new(victim.clone(), pod, &nomination.node);
+                awaited.insert(self.write(&pod.key, Write::Evict(eviction), effects));
+            }
+        }
+        if !awaited.is_empty() {
+            self.evictions.insert(pod.key.clone(), awaited);
+            self.queue.hold(pod.key.clone(), plugin);
+        }
+    }
+
+    fn is_terminating(&self, pod: &PodKey, node: &Str) -> bool {
+        let Some(row) = self.cache.row(node) else { return false };
+        let mut pods = self.cache.view().nodes.pods_on(row).iter();
+        pods.any(|other| other.key == *pod && other.is_terminating())
+    }
+
+    /// An eviction was answered; whether it was one.
+    pub(crate) fn evicted(&mut self, id: EffectId, answer: &Result<(), WriteError>) -> bool {
+        let owner = self.evictions.iter().find(|(_, awaited)| awaited.contains(&id));
+        let Some(pod) = owner.map(|(pod, _)| pod.clone()) else { return false };
+        let awaited = self.evictions.get_mut(&pod).expect("it was just found");
+        awaited.remove(&id);
+        if answer.is_err() || awaited.is_empty() {
+            self.evictions.remove(&pod);
+            let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
+            self.queue.release(&pod, answer.is_err(), with);
+        }
+        true
+    }
+}

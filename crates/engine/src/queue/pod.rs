@@ -1,0 +1,111 @@
+//! A pod of the queue, with where it is and what has become of it so far.
+
+use std::collections::BTreeSet;
+
+use plimsoll_framework::{PodInfo, Rejection, Time};
+
+/// Where a pod of the queue is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Ready to be tried.
+    Active,
+    /// To be tried when its backoff ends, or earlier if nothing else is ready.
+    Backoff {
+        /// When it ends.
+        until: Time,
+    },
+    /// As [`Place::Backoff`], after an error; never tried earlier.
+    ErrorBackoff {
+        /// When it ends.
+        until: Time,
+    },
+    /// Waits for a change that may help.
+    Unschedulable,
+    /// Kept out.
+    Gated {
+        /// The plugin that keeps it out.
+        plugin: &'static str,
+        /// Why.
+        why: Rejection,
+    },
+    /// Being scheduled or bound.
+    InFlight,
+}
+
+/// A pod of the queue.
+#[derive(Clone, Debug)]
+pub struct QueuedPodInfo {
+    /// The pod.
+    pub pod: PodInfo,
+    /// Where it is.
+    pub place: Place,
+    /// How often it was tried.
+    pub attempts: u32,
+    /// When it came, or came back after its last attempt.
+    pub queued: Time,
+    /// How often plugins rejected it.
+    unschedulable_count: u32,
+    /// How many errors it has met in a row.
+    consecutive_errors: u32,
+    /// The plugins that rejected it last time.
+    pub(super) rejectors: BTreeSet<&'static str>,
+    /// Those of them that wait for something outside.
+    pub(super) pending: BTreeSet<&'static str>,
+    /// The order of its arrival: of two pods with equal keys the earlier goes first.
+    pub(super) arrival: u64,
+}
+
+/// Why an attempt failed.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Verdict {
+    /// The plugins that rejected the pod; none after an error.
+    pub(crate) rejectors: BTreeSet<&'static str>,
+    /// Those of them that wait for something outside.
+    pub(crate) pending: BTreeSet<&'static str>,
+}
+
+impl QueuedPodInfo {
+    /// A pod that has just come.
+    pub(super) fn new(pod: PodInfo, now: Time, arrival: u64) -> Self {
+        QueuedPodInfo {
+            pod,
+            place: Place::Active,
+            attempts: 0,
+            queued: now,
+            unschedulable_count: 0,
+            consecutive_errors: 0,
+            rejectors: BTreeSet::new(),
+            pending: BTreeSet::new(),
+            arrival,
+        }
+    }
+
+    /// An attempt begins.
+    pub(super) fn begin(&mut self) {
+        self.attempts += 1;
+        self.rejectors.clear();
+        self.pending.clear();
+    }
+
+    /// The attempt failed. As in scheduling_queue.go, AddUnschedulableIfNotPresent: errors count by
+    /// themselves, and a rejection ends their row.
+    pub(super) fn fail(&mut self, now: Time, verdict: Verdict) {
+        if verdict.rejectors.is_empty() {
+            self.consecutive_errors = self.consecutive_errors.saturating_add(1);
+        } else {
+            self.unschedulable_count = self.unschedulable_count.saturating_add(1);
+            self.consecutive_errors = 0;
+        }
+        self.rejectors = verdict.rejectors;
+        self.pending = verdict.pending;
+        self.queued = now;
+    }
+
+    /// The failures that its backoff counts.
+    pub(super) fn failures(&self) -> u32 {
+        match self.consecutive_errors {
+            0 => self.unschedulable_count,
+            errors => errors,
+        }
+    }
+}
