@@ -14,8 +14,12 @@ pub mod ports;
 pub mod quantity;
 pub mod requests;
 pub mod resources;
+pub mod storage;
 pub mod taints;
 pub mod topology_spread;
+pub mod volume_object;
+pub mod volume_source;
+pub mod volumes;
 pub mod wire;
 pub mod workload;
 
@@ -30,9 +34,19 @@ pub use ports::HostPort;
 pub use quantity::{Quantity, QuantityError};
 pub use requests::{Asks, NonZero};
 pub use resources::Resources;
+pub use storage::{
+    Attached, BindingMode, CsiDriver, CsiNode, CsiNodeDriver, CsiStorageCapacity, StorageClass,
+    VolumeAttachment,
+};
 pub use taints::{Effect, Taint, Toleration};
 pub use topology_spread::{SpreadConstraint, WhenUnsatisfiable};
-pub use workload::{Namespace, ObjectKey, Selecting, SelectingKind};
+pub use volume_object::{VolumeKind, VolumeObject};
+pub use volume_source::{PodVolume, PodVolumeKind, VolumeSource};
+pub use volumes::{
+    AccessModes, ClaimPhase, ClaimRef, PersistentVolume, PersistentVolumeClaim, VolumeMode,
+    VolumePhase,
+};
+pub use workload::{Namespace, ObjectKey, PodDisruptionBudget, Selecting, SelectingKind};
 
 /// A short string: names, label keys and values. Up to 24 bytes live inline.
 pub type Str = compact_str::CompactString;

@@ -1,7 +1,7 @@
 //! The pod.
 
 use crate::{
-    Asks, HostPort, Labels, NodeSelection, NonZero, ObjectKey, PodAffinity, PodImages,
+    Asks, HostPort, Labels, NodeSelection, NonZero, ObjectKey, PodAffinity, PodImages, PodVolume,
     PreferredNodes, Resources, SpreadConstraint, Str, Timestamp, Toleration,
 };
 
@@ -101,8 +101,8 @@ pub struct Pod {
     pub images: PodImages,
     /// Names of the node features that its spec needs, sorted.
     pub required_features: Vec<Str>,
-    /// Names of the PersistentVolumeClaims it mounts.
-    pub volume_claims: Vec<Str>,
+    /// Its volumes, as far as scheduling reads them.
+    pub volumes: Vec<PodVolume>,
     /// Names of its resource claims (`spec.resourceClaims`).
     pub resource_claims: Vec<Str>,
 }

@@ -1,4 +1,4 @@
-//! Objects around pods: namespaces, and what selects pods.
+//! Objects around pods: namespaces, what selects pods, and what protects them.
 
 use std::fmt;
 
@@ -73,4 +73,18 @@ pub struct Selecting {
     pub key: ObjectKey,
     /// The pods it selects. A Service or ReplicationController without a selector selects none.
     pub selector: Selector,
+}
+
+/// policy/v1 PodDisruptionBudget.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PodDisruptionBudget {
+    /// Its namespace and name.
+    pub key: ObjectKey,
+    /// The pods of its namespace that it protects.
+    pub selector: Selector,
+    /// How many of them may be evicted now (`status.disruptionsAllowed`).
+    pub disruptions_allowed: i32,
+    /// Names of pods whose eviction was allowed and has not been seen yet, sorted: they are counted
+    /// already (`status.disruptedPods`).
+    pub disrupted_pods: Vec<Str>,
 }

@@ -25,7 +25,6 @@ const NOT_YET: &[(&str, &[Point])] = &[
         ],
     ),
     ("VolumeZone", &[Point::PreFilter, Point::Filter]),
-    ("DefaultPreemption", &[Point::PreEnqueue, Point::PostFilter]),
     ("GangScheduling", &[Point::PreEnqueue, Point::Permit]),
     ("TopologyPlacementGenerator", &[Point::PlacementGenerate]),
     ("PodGroupPodsCount", &[Point::PlacementScore]),

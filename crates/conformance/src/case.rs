@@ -71,6 +71,8 @@ impl Case {
                 Ok(Object::Node(node)) => cluster.nodes.push(*node),
                 Ok(Object::Namespace(namespace)) => cluster.namespaces.push(namespace),
                 Ok(Object::Selecting(object)) => cluster.selecting.push(object),
+                Ok(Object::Volume(object)) => cluster.volumes.push(*object),
+                Ok(Object::Budget(budget)) => cluster.budgets.push(budget),
                 Ok(Object::Unknown { .. }) => {}
                 Err(error) => panic!("{}: objects[{i}]: {error}", self.name),
             }

@@ -44,4 +44,7 @@ macro_rules! suites {
     )* };
 }
 
-suites! { resources taints nodeaffinity ports images spread podaffinity mixed config trace rollout }
+suites! {
+    resources taints nodeaffinity ports images spread podaffinity mixed config trace rollout
+    preemption nominated
+}

@@ -90,14 +90,14 @@ impl Scheduler {
             info.attempts,
             shared,
             profile,
-            &self.cache,
+            &mut self.cache,
         );
         let permitted = reserved.and_then(|mut binding| {
             let waiting = self.waiting.pods();
             let decisions = &mut self.waiting_decisions;
             match binding.permit(now, profile, &self.cache, waiting, decisions) {
                 Permitted::Failed(why) => {
-                    binding.unreserve(&self.cache);
+                    binding.unreserve(&mut self.cache);
                     Err(why)
                 }
                 permitted => Ok((binding, permitted)),
@@ -195,7 +195,7 @@ impl Scheduler {
     fn give_up(&mut self, now: Time, key: &PodKey, why: Unbound, effects: &mut Vec<Effect>) {
         let Some(mut cycle) = self.bindings.remove(key) else { return };
         self.waiting.remove(key);
-        cycle.unreserve(&self.cache);
+        cycle.unreserve(&mut self.cache);
         self.unbound(now, key, cycle.attempt, why, effects);
     }
 
@@ -224,6 +224,12 @@ impl Scheduler {
             };
             let pod = key.clone();
             self.decisions.push(Decision { pod, attempt, outcome, nodes: Vec::new() });
+        }
+        if self.cache.seen_on(key).is_some() {
+            // As in schedule_one.go, handleSchedulingFailure: a pod that has a node after all does not
+            // go back into the queue. Unlike there, nobody is told that it has none.
+            self.queue.done(key);
+            return;
         }
         let left = self.cache.forget(key);
         if let Some(pod) = self.queue.get(key).map(|info| info.pod.clone()) {

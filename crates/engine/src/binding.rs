@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use plimsoll_api::{PodKey, Str};
 use plimsoll_framework::{
-    Code, CycleState, Held, Permission, PodInfo, Point, Readiness, Reason, Rejection, Time,
+    Assume, Code, CycleState, Held, Permission, PodInfo, Point, Readiness, Reason, Rejection, Time,
     WaitingDecision, WaitingPod, binding::PERMIT_TIMEOUT_MAX,
 };
 
@@ -99,7 +99,7 @@ impl BindingCycle {
         attempt: u32,
         shared: CycleState,
         profile: &Profile,
-        cache: &Cache,
+        cache: &mut Cache,
     ) -> Result<Self, Unbound> {
         let mut cycle = BindingCycle {
             pod,
@@ -113,10 +113,15 @@ impl BindingCycle {
         for (plugin, _) in profile.at(Point::Reserve) {
             let Some(point) = &plugin.points.reserve else { continue };
             let mut shared = std::mem::take(&mut cycle.shared);
-            let held = point.reserve(&cycle.placement(cache), &mut shared);
+            let mut said = Vec::new();
+            let assume = &mut Assume::new(&mut said);
+            let held = point.reserve(&cycle.placement(cache), &mut shared, assume);
             cycle.shared = shared;
             match held {
-                Ok(held) => cycle.held.push((plugin.name, held)),
+                Ok(held) => {
+                    cycle.held.push((plugin.name, held));
+                    cache.assume_volumes(said);
+                }
                 Err(why) => {
                     cycle.unreserve(cache);
                     return Err(rejected("Reserve", plugin.name, why));
@@ -196,6 +201,11 @@ impl BindingCycle {
         {
             return moved;
         }
+        // The answer may be lost or late, but the pod is where it should be.
+        let seen_on = desk.cache.seen_on(&self.pod.key);
+        if self.is_binding() && seen_on == Some(&self.node) {
+            return self.bound(desk);
+        }
         match self.deadline {
             Some(deadline) if deadline <= desk.now => self.timed_out(desk),
             _ => Moved::Waits,
@@ -222,10 +232,13 @@ impl BindingCycle {
     }
 
     /// Gives back what was reserved, the last first.
-    pub(crate) fn unreserve(&mut self, cache: &Cache) {
+    pub(crate) fn unreserve(&mut self, cache: &mut Cache) {
         let mut shared = std::mem::take(&mut self.shared);
         for (_, held) in std::mem::take(&mut self.held).into_iter().rev() {
-            held.unreserve(&self.placement(cache), &mut shared);
+            let mut said = Vec::new();
+            let assume = &mut Assume::new(&mut said);
+            held.unreserve(&self.placement(cache), &mut shared, assume);
+            cache.assume_volumes(said);
         }
         self.shared = shared;
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use plimsoll_api::{Node, PodKey, Str};
 use plimsoll_framework::parts::NodeReads;
-use plimsoll_framework::{Columns, PodInfo, Row, Stores, View};
+use plimsoll_framework::{Assumption, Columns, PodInfo, Row, Stores, View};
 
 /// The label that names the zone of a node, and the one that names its region.
 const ZONE: &str = "topology.kubernetes.io/zone";
@@ -128,6 +128,11 @@ impl Cache {
         self.pods.get(key).is_some_and(|cached| cached.assumed)
     }
 
+    /// The node that a pod was seen on.
+    pub(crate) fn seen_on(&self, key: &PodKey) -> Option<&Str> {
+        self.pods.get(key).filter(|cached| !cached.assumed).map(|cached| &cached.node)
+    }
+
     /// The row of the node named `name`.
     pub(crate) fn row(&self, name: &str) -> Option<Row> {
         self.rows.get(name).copied()
@@ -141,6 +146,13 @@ impl Cache {
     /// What is neither node nor pod.
     pub(crate) fn stores_mut(&mut self) -> &mut Stores {
         &mut self.stores
+    }
+
+    /// Does what a plugin wants to be assumed of volumes and claims.
+    pub(crate) fn assume_volumes(&mut self, said: Vec<Assumption>) {
+        for assumption in said {
+            self.stores.volumes.assume(assumption);
+        }
     }
 
     /// Every row, one zone after the other in turn. As in node_tree.go, list.

@@ -1,6 +1,9 @@
 //! What comes in: all that can happen, in one closed list.
 
-use plimsoll_api::{Namespace, Node, ObjectKey, Pod, PodKey, Selecting, SelectingKind, Str};
+use plimsoll_api::{
+    Namespace, Node, ObjectKey, Pod, PodDisruptionBudget, PodKey, Selecting, SelectingKind, Str,
+    VolumeKind, VolumeObject,
+};
 
 use crate::effect::EffectId;
 
@@ -24,6 +27,11 @@ pub enum Event {
     Namespace(Seen<Namespace, Str>),
     /// A Service, ReplicationController, ReplicaSet or StatefulSet.
     Selecting(Seen<Selecting, (SelectingKind, ObjectKey)>),
+    /// A PersistentVolume or PersistentVolumeClaim, a StorageClass, CSINode, CSIDriver,
+    /// CSIStorageCapacity or VolumeAttachment.
+    Volume(Box<Seen<VolumeObject, (VolumeKind, ObjectKey)>>),
+    /// A PodDisruptionBudget.
+    Budget(Seen<PodDisruptionBudget, ObjectKey>),
     /// A write was answered. Answers to writes that are not awaited any more are ignored.
     Done(EffectId, Result<(), WriteError>),
 }

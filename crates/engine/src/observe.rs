@@ -39,6 +39,24 @@ impl Scheduler {
                 };
                 self.other_changed(now, Resource::Workload, changed);
             }
+            Event::Volume(seen) => {
+                let volumes = &mut self.cache.stores_mut().volumes;
+                let change = match *seen {
+                    Seen::Is(object) => volumes.set(object),
+                    Seen::Gone((kind, key)) => volumes.remove(kind, &key),
+                };
+                if let Some(change) = change {
+                    self.changed(now, change.event(), Object::Volume(&change), None);
+                }
+            }
+            Event::Budget(seen) => {
+                // As upstream, nobody is woken: a budget makes no room.
+                let budgets = &mut self.cache.stores_mut().budgets;
+                match seen {
+                    Seen::Is(budget) => budgets.set(budget),
+                    Seen::Gone(key) => budgets.remove(&key),
+                };
+            }
             Event::Done(id, answer) => self.answers.push((id, answer)),
         }
     }
@@ -116,7 +134,7 @@ impl Scheduler {
     /// Ends a binding cycle of a pod that needs none any more.
     fn cancel_binding(&mut self, key: &PodKey) {
         if let Some(mut cycle) = self.bindings.remove(key) {
-            cycle.unreserve(&self.cache);
+            cycle.unreserve(&mut self.cache);
             self.waiting.remove(key);
             // The pod stays in the cache until its deletion is told to everyone.
         }

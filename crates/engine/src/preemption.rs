@@ -67,7 +67,7 @@ impl Scheduler {
                     plugin,
                     reason: "preempted".into(),
                 });
-            } else if !self.is_terminating(victim, &nomination.node) {
+            } else {
                 let eviction = Eviction::new(victim.clone(), pod, &nomination.node);
                 awaited.insert(self.write(&pod.key, Write::Evict(eviction), effects));
             }
@@ -76,12 +76,6 @@ impl Scheduler {
             self.evictions.insert(pod.key.clone(), awaited);
             self.queue.hold(pod.key.clone(), plugin);
         }
-    }
-
-    fn is_terminating(&self, pod: &PodKey, node: &Str) -> bool {
-        let Some(row) = self.cache.row(node) else { return false };
-        let mut pods = self.cache.view().nodes.pods_on(row).iter();
-        pods.any(|other| other.key == *pod && other.is_terminating())
     }
 
     /// An eviction was answered; whether it was one.

@@ -213,9 +213,7 @@ fn registered_events(points: &Points, reads: PodReads) -> Vec<ClusterEvent> {
         reads_all.pod |= reads;
         return events::derived(reads_all);
     }
-    [Resource::Pod, Resource::Node, Resource::Namespace, Resource::Workload]
-        .map(|resource| ClusterEvent::new(resource, Action::all()))
-        .to_vec()
+    Resource::ALL.map(|resource| ClusterEvent::new(resource, Action::all())).to_vec()
 }
 
 impl ProfilePlugin {
@@ -248,7 +246,7 @@ impl ProfilePlugin {
                 return Hint::Skip;
             }
             Object::Assigned { row, .. } => row,
-            Object::Itself { .. } | Object::Other => None,
+            Object::Itself { .. } | Object::Volume(_) | Object::Other => None,
         };
         match row {
             Some(row) if self.points.filter_is_local => self.judge_emptied(pod, row, &change.view),

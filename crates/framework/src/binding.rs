@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use plimsoll_api::{ObjectKey, PodKey, Str};
+use plimsoll_api::{ObjectKey, PersistentVolume, PersistentVolumeClaim, PodKey, Str};
 use serde_json::Value;
 
 use crate::columns::Row;
@@ -31,18 +31,74 @@ pub struct Placement<'a> {
     pub view: View<'a>,
 }
 
+/// What a plugin takes to be so, before it is seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Assumption {
+    /// A PersistentVolume is so.
+    Volume(Box<PersistentVolume>),
+    /// A PersistentVolumeClaim is so.
+    Claim(Box<PersistentVolumeClaim>),
+    /// A PersistentVolume is as it was seen.
+    RestoreVolume(Str),
+    /// A PersistentVolumeClaim is as it was seen.
+    RestoreClaim(ObjectKey),
+}
+
+/// Where a plugin says what it takes to be so.
+///
+/// It counts as soon as the call that was given this returns: the plugins after it see it, and so does
+/// every later scheduling cycle, until the object is [seen to be other than it
+/// was](crate::stores::AssumeStore). If the call fails, nothing of it counts.
+#[derive(Debug)]
+pub struct Assume<'a>(&'a mut Vec<Assumption>);
+
+impl<'a> Assume<'a> {
+    /// What is said is added to `said`, in order.
+    pub fn new(said: &'a mut Vec<Assumption>) -> Self {
+        Assume(said)
+    }
+
+    /// The PersistentVolume of this name is so.
+    pub fn volume(&mut self, volume: PersistentVolume) {
+        self.0.push(Assumption::Volume(Box::new(volume)));
+    }
+
+    /// The PersistentVolumeClaim of this name is so.
+    pub fn claim(&mut self, claim: PersistentVolumeClaim) {
+        self.0.push(Assumption::Claim(Box::new(claim)));
+    }
+
+    /// Nothing is assumed of the PersistentVolume any more.
+    pub fn restore_volume(&mut self, name: &Str) {
+        self.0.push(Assumption::RestoreVolume(name.clone()));
+    }
+
+    /// Nothing is assumed of the PersistentVolumeClaim any more.
+    pub fn restore_claim(&mut self, key: &ObjectKey) {
+        self.0.push(Assumption::RestoreClaim(key.clone()));
+    }
+}
+
 /// Holds something for a pod from the choice of its node until it is bound.
 pub trait Reserve: Plugin {
     /// What is held; `()` where the plugin keeps no account of its own.
     type Reservation: Send + 'static;
-    /// Holds it.
+    /// Holds it. Where it fails, it must leave nothing behind: it is not asked to give it back.
     fn reserve(
         &self,
         at: &Placement<'_>,
         shared: &mut CycleState,
+        assume: &mut Assume<'_>,
     ) -> Result<Self::Reservation, Rejection>;
     /// Gives it back: a later step failed. Called in the reverse order of Reserve.
-    fn unreserve(&self, _held: Self::Reservation, _at: &Placement<'_>, _shared: &mut CycleState) {}
+    fn unreserve(
+        &self,
+        _held: Self::Reservation,
+        _at: &Placement<'_>,
+        _shared: &mut CycleState,
+        _assume: &mut Assume<'_>,
+    ) {
+    }
 }
 
 /// What Permit says.

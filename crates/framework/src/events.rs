@@ -8,6 +8,7 @@ use plimsoll_api::Node;
 use crate::columns::Row;
 use crate::parts::{NodeReads, PodReads, Reads, StoreReads};
 use crate::pod_info::PodInfo;
+use crate::stores::VolumeChange;
 use crate::view::View;
 
 /// The kinds of objects whose changes move pods through the queue.
@@ -21,6 +22,65 @@ pub enum Resource {
     Namespace,
     /// Services, ReplicationControllers, ReplicaSets, StatefulSets.
     Workload,
+    /// PersistentVolumes.
+    PersistentVolume,
+    /// PersistentVolumeClaims.
+    PersistentVolumeClaim,
+    /// StorageClasses.
+    StorageClass,
+    /// CSINodes.
+    CsiNode,
+    /// CSIDrivers.
+    CsiDriver,
+    /// CSIStorageCapacities.
+    CsiStorageCapacity,
+    /// VolumeAttachments.
+    VolumeAttachment,
+}
+
+impl Resource {
+    /// All of them.
+    pub const ALL: [Resource; 11] = [
+        Resource::Pod,
+        Resource::Node,
+        Resource::Namespace,
+        Resource::Workload,
+        Resource::PersistentVolume,
+        Resource::PersistentVolumeClaim,
+        Resource::StorageClass,
+        Resource::CsiNode,
+        Resource::CsiDriver,
+        Resource::CsiStorageCapacity,
+        Resource::VolumeAttachment,
+    ];
+
+    /// What volumes are made of.
+    pub const VOLUMES: [Resource; 7] = [
+        Resource::PersistentVolume,
+        Resource::PersistentVolumeClaim,
+        Resource::StorageClass,
+        Resource::CsiNode,
+        Resource::CsiDriver,
+        Resource::CsiStorageCapacity,
+        Resource::VolumeAttachment,
+    ];
+
+    /// The name Kubernetes uses for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Resource::Pod => "Pod",
+            Resource::Node => "Node",
+            Resource::Namespace => "Namespace",
+            Resource::Workload => "Workload",
+            Resource::PersistentVolume => "PersistentVolume",
+            Resource::PersistentVolumeClaim => "PersistentVolumeClaim",
+            Resource::StorageClass => "StorageClass",
+            Resource::CsiNode => "CSINode",
+            Resource::CsiDriver => "CSIDriver",
+            Resource::CsiStorageCapacity => "CSIStorageCapacity",
+            Resource::VolumeAttachment => "VolumeAttachment",
+        }
+    }
 }
 
 bitflags! {
@@ -83,7 +143,7 @@ impl ClusterEvent {
 /// `Node/UPDATE_NODE_TAINT`.
 impl fmt::Display for ClusterEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}/", self.resource)?;
+        write!(f, "{}/", self.resource.as_str())?;
         bitflags::parser::to_writer(&self.action, f)
     }
 }
@@ -112,6 +172,8 @@ pub enum Object<'a> {
         /// As it was.
         before: &'a PodInfo,
     },
+    /// A volume, a claim, or something that provides them.
+    Volume(&'a VolumeChange),
     /// Something of which only the kind is told.
     Other,
 }
@@ -200,6 +262,10 @@ pub fn derived(reads: Reads) -> Vec<ClusterEvent> {
     if reads.cluster.stores.intersects(StoreReads::SELECTING) {
         events.push(ClusterEvent::new(Resource::Workload, Action::all()));
     }
+    if reads.cluster.stores.intersects(StoreReads::VOLUMES) {
+        events.extend(Resource::VOLUMES.map(|resource| ClusterEvent::new(resource, Action::all())));
+    }
+    // A budget that changes makes no room: it only says which pods may be evicted.
     events
 }
 
@@ -217,4 +283,22 @@ fn own_actions(reads: PodReads) -> Action {
         .difference(PodReads::SCHEDULING_GATES);
     action.set(Action::UPDATE_OTHER, reads.intersects(others));
     action
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parts::ClusterReads;
+
+    #[test]
+    fn who_reads_volumes_hears_of_all_that_they_are_made_of_and_of_budgets_nobody_does() {
+        let waits = |stores| {
+            let cluster = ClusterReads { stores, ..ClusterReads::EMPTY };
+            let events = derived(Reads { cluster, ..Reads::default() });
+            events.into_iter().map(|event| event.resource).collect::<Vec<_>>()
+        };
+        let all = waits(StoreReads::VOLUMES);
+        assert!(Resource::VOLUMES.iter().all(|resource| all.contains(resource)));
+        assert_eq!(waits(StoreReads::DISRUPTION_BUDGETS), waits(StoreReads::empty()));
+    }
 }

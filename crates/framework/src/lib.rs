@@ -47,6 +47,7 @@
 //! Where that is not right, implement [`Requeue`].
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 
+mod assume_store;
 pub mod binding;
 pub mod columns;
 pub mod cycle_state;
@@ -56,6 +57,7 @@ pub mod events;
 pub mod filter;
 pub mod math;
 pub mod nominated;
+mod object_store;
 pub mod parts;
 pub mod plugin;
 pub mod pod_info;
@@ -68,10 +70,11 @@ pub mod status;
 pub mod stores;
 pub mod time;
 pub mod view;
+mod volume_store;
 
 pub use binding::{
-    Bind, Binding, Patch, Permission, Permit, Placement, PostBind, PreBind, Readiness, Reserve,
-    WaitingDecision, WaitingPod, WaitingPods,
+    Assume, Assumption, Bind, Binding, Patch, Permission, Permit, Placement, PostBind, PreBind,
+    Readiness, Reserve, WaitingDecision, WaitingPod, WaitingPods,
 };
 pub use columns::{Allocatable, Columns, NonZeroRequested, PodSet, Requested, Row};
 pub use cycle_state::CycleState;
@@ -83,11 +86,11 @@ pub use filter::{
 };
 pub use nominated::NominatedPods;
 pub use parts::{
-    Annotations, BalanceRequests, ClusterPart, DeclaredFeatures, Feasible, HostPorts, Images, Name,
-    Namespaces, NodeImages, NodePart, Nodes, NodesRef, NonZeroRequests, Owner, Part, PinnedNode,
-    PodNamespace, PodPart, Pods, Priority, Reads, Ref, Requests, RequiredFeatures, ResourceClaims,
-    RoomRequests, SchedulingGates, SelectingObjects, Shared, Spread, Taints, Tolerations,
-    Unschedulable, UsedPorts,
+    Annotations, BalanceRequests, ClusterPart, DeclaredFeatures, DisruptionBudgets, Feasible,
+    HostPorts, Images, Name, Namespaces, NodeImages, NodePart, Nodes, NodesRef, NonZeroRequests,
+    Owner, Part, PinnedNode, PodNamespace, PodPart, PodUid, PodVolumes, Pods, Priority, Reads, Ref,
+    Requests, RequiredFeatures, ResourceClaims, RoomRequests, SchedulingGates, SelectingObjects,
+    Shared, Spread, Taints, Tolerations, Unschedulable, UsedPorts, Volumes,
 };
 pub use plugin::{FeatureGates, NoArgs, Plugin};
 pub use pod_info::PodInfo;
@@ -98,7 +101,7 @@ pub use post_filter::{
 pub use registry::{ArgsError, Builder, Entry, Registry};
 pub use score::{MAX_NODE_SCORE, Normalize, PreScore, Score, Scored};
 pub use status::{Code, Reason, Rejection};
-pub use stores::Stores;
+pub use stores::{PdbStore, Stores, Versions, VolumeChange, VolumeStore};
 pub use time::Time;
 pub use view::View;
 
@@ -106,10 +109,13 @@ pub use view::View;
 pub mod prelude {
     pub use crate::*;
     pub use plimsoll_api::{
-        AffinityTerm, Asks, Controller, Effect, HostPort, Labels, NodeImage, NodeSelection,
-        NonZero, Pod, PodAffinity, PodImages, PodKey, PreferredNodes, Requirement, Resources,
-        Selecting, SelectingKind, Selector, SpreadConstraint, Str, Taint, Test, Toleration,
-        WeightedTerm, WhenUnsatisfiable,
+        AccessModes, AffinityTerm, Asks, Attached, BindingMode, ClaimPhase, ClaimRef, Controller,
+        CsiDriver, CsiNode, CsiNodeDriver, CsiStorageCapacity, Effect, HostPort, Labels, NodeImage,
+        NodeSelection, NonZero, ObjectKey, PersistentVolume, PersistentVolumeClaim, Pod,
+        PodAffinity, PodDisruptionBudget, PodImages, PodKey, PodVolume, PodVolumeKind,
+        PreemptionPolicy, PreferredNodes, Requirement, Resources, Selecting, SelectingKind,
+        Selector, SpreadConstraint, StorageClass, Str, Taint, Test, Toleration, VolumeAttachment,
+        VolumeMode, VolumePhase, VolumeSource, WeightedTerm, WhenUnsatisfiable,
     };
     pub use smallvec::{SmallVec, smallvec};
 }

@@ -5,14 +5,14 @@ use std::marker::PhantomData;
 
 use plimsoll_api::{
     Controller, HostPort, Labels, NodeImage, NodeSelection, NonZero, PodAffinity, PodImages,
-    PodKey, PreferredNodes, Resources, SpreadConstraint, Str, Taint, Toleration,
+    PodKey, PodVolume, PreferredNodes, Resources, SpreadConstraint, Str, Taint, Toleration,
 };
 
 use crate::columns::{Allocatable, Columns, NonZeroRequested, PodSet, Requested, Row};
 use crate::cycle_state::CycleState;
 use crate::pod_info::PodInfo;
 pub use crate::reads::{ClusterReads, NodeReads, PodReads, Reads, StoreReads};
-use crate::stores::{ImageStore, NamespaceStore, SelectingStore};
+use crate::stores::{ImageStore, NamespaceStore, PdbStore, SelectingStore, VolumeStore};
 use crate::view::View;
 
 mod sealed {
@@ -157,6 +157,10 @@ pod_part! {
     new PodNamespace as &'a Str, NAMESPACE, |pod, _shared| &pod.key.namespace
 }
 pod_part! {
+    /// The unique identity of the pod.
+    new PodUid as &'a Str, UID, |pod, _shared| &pod.uid
+}
+pod_part! {
     /// The node that the pod asks for by name.
     new PinnedNode as Option<&'a Str>, PINNED_NODE, |pod, _shared| pod.node_name.as_ref()
 }
@@ -203,6 +207,10 @@ pod_part! {
 pod_part! {
     /// The controller that owns the pod.
     new Owner as Option<&'a Controller>, CONTROLLER, |pod, _shared| pod.controller.as_ref()
+}
+pod_part! {
+    /// The volumes of the pod.
+    new PodVolumes as &'a [PodVolume], VOLUMES, |pod, _shared| &pod.volumes
 }
 pod_part! {
     /// The resource claims of the pod.
@@ -267,6 +275,15 @@ cluster_part! {
 cluster_part! {
     /// Which images lie on how many nodes.
     new Images as &'a ImageStore, IMAGES, |stores| &stores.images
+}
+
+cluster_part! {
+    /// Volumes, the claims on them, and what provides them.
+    new Volumes as &'a VolumeStore, VOLUMES, |stores| &stores.volumes
+}
+cluster_part! {
+    /// PodDisruptionBudgets.
+    new DisruptionBudgets as &'a PdbStore, DISRUPTION_BUDGETS, |stores| &stores.budgets
 }
 
 /// Every node: the part `N` of each.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::binding::{
-    Bind, Binding, Patch, Permission, Permit, Placement, PostBind, PreBind, Readiness, Reserve,
-    WaitingDecision, WaitingPod, WaitingPods,
+    Assume, Bind, Binding, Patch, Permission, Permit, Placement, PostBind, PreBind, Readiness,
+    Reserve, WaitingDecision, WaitingPod, WaitingPods,
 };
 use crate::columns::Row;
 use crate::cycle_state::{CycleState, NOTHING_SHARED};
@@ -196,7 +196,12 @@ impl PostFilterPoint {
 
 /// What a plugin holds for a pod, with the plugin itself.
 pub(crate) trait Hold: Send {
-    fn unreserve(self: Box<Self>, at: &Placement<'_>, shared: &mut CycleState);
+    fn unreserve(
+        self: Box<Self>,
+        at: &Placement<'_>,
+        shared: &mut CycleState,
+        assume: &mut Assume<'_>,
+    );
     fn writes(&self, at: &Placement<'_>) -> Vec<Patch>;
     fn ready(&self, at: &Placement<'_>) -> Readiness;
     fn timeout(&self) -> Duration;
@@ -207,8 +212,8 @@ pub struct Held(Box<dyn Hold>);
 
 impl Held {
     /// Gives it back.
-    pub fn unreserve(self, at: &Placement<'_>, shared: &mut CycleState) {
-        self.0.unreserve(at, shared);
+    pub fn unreserve(self, at: &Placement<'_>, shared: &mut CycleState, assume: &mut Assume<'_>) {
+        self.0.unreserve(at, shared, assume);
     }
 
     /// What to write before the pod is bound.
@@ -237,8 +242,13 @@ impl fmt::Debug for Held {
 struct Reserved<P: Reserve>(Arc<P>, P::Reservation);
 
 impl<P: Reserve> Hold for Reserved<P> {
-    fn unreserve(self: Box<Self>, at: &Placement<'_>, shared: &mut CycleState) {
-        self.0.unreserve(self.1, at, shared);
+    fn unreserve(
+        self: Box<Self>,
+        at: &Placement<'_>,
+        shared: &mut CycleState,
+        assume: &mut Assume<'_>,
+    ) {
+        self.0.unreserve(self.1, at, shared, assume);
     }
     fn writes(&self, _: &Placement<'_>) -> Vec<Patch> {
         Vec::new()
@@ -255,8 +265,13 @@ impl<P: Reserve> Hold for Reserved<P> {
 struct PreBound<P: PreBind>(Arc<P>, P::Reservation);
 
 impl<P: PreBind> Hold for PreBound<P> {
-    fn unreserve(self: Box<Self>, at: &Placement<'_>, shared: &mut CycleState) {
-        self.0.unreserve(self.1, at, shared);
+    fn unreserve(
+        self: Box<Self>,
+        at: &Placement<'_>,
+        shared: &mut CycleState,
+        assume: &mut Assume<'_>,
+    ) {
+        self.0.unreserve(self.1, at, shared, assume);
     }
     fn writes(&self, at: &Placement<'_>) -> Vec<Patch> {
         self.0.writes(&self.1, at)
@@ -269,29 +284,36 @@ impl<P: PreBind> Hold for PreBound<P> {
     }
 }
 
-type ReserveFn = dyn Fn(&Placement<'_>, &mut CycleState) -> Result<Held, Rejection> + Send + Sync;
+type ReserveFn = dyn Fn(&Placement<'_>, &mut CycleState, &mut Assume<'_>) -> Result<Held, Rejection>
+    + Send
+    + Sync;
 
 /// A Reserve plugin of a profile, with its PreBind if it has one.
 pub struct ReservePoint(Box<ReserveFn>);
 
 impl ReservePoint {
     pub(crate) fn new<P: Reserve>(plugin: Arc<P>) -> Self {
-        ReservePoint(Box::new(move |at, shared| {
-            let held = plugin.reserve(at, shared)?;
+        ReservePoint(Box::new(move |at, shared, assume| {
+            let held = plugin.reserve(at, shared, assume)?;
             Ok(Held(Box::new(Reserved(plugin.clone(), held))))
         }))
     }
 
     pub(crate) fn with_pre_bind<P: PreBind>(plugin: Arc<P>) -> Self {
-        ReservePoint(Box::new(move |at, shared| {
-            let held = plugin.reserve(at, shared)?;
+        ReservePoint(Box::new(move |at, shared, assume| {
+            let held = plugin.reserve(at, shared, assume)?;
             Ok(Held(Box::new(PreBound(plugin.clone(), held))))
         }))
     }
 
     /// Holds what the pod needs.
-    pub fn reserve(&self, at: &Placement<'_>, shared: &mut CycleState) -> Result<Held, Rejection> {
-        (self.0)(at, shared)
+    pub fn reserve(
+        &self,
+        at: &Placement<'_>,
+        shared: &mut CycleState,
+        assume: &mut Assume<'_>,
+    ) -> Result<Held, Rejection> {
+        (self.0)(at, shared, assume)
     }
 }
 

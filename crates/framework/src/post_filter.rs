@@ -27,7 +27,8 @@ pub struct NodeRejection {
 pub struct Nomination {
     /// The name of the node.
     pub node: Str,
-    /// The pods that must go.
+    /// The pods that must be told to go, the most important first. Pods that are going already are not
+    /// among them.
     pub victims: Vec<PodKey>,
 }
 

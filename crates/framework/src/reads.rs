@@ -26,6 +26,8 @@ bitflags! {
         const CONTROLLER = 1 << 16;
         const RESOURCE_CLAIMS = 1 << 17;
         const SHARED = 1 << 18;
+        const UID = 1 << 19;
+        const VOLUMES = 1 << 20;
     }
 }
 
@@ -55,6 +57,8 @@ bitflags! {
         const NAMESPACES = 1 << 0;
         const SELECTING = 1 << 1;
         const IMAGES = 1 << 2;
+        const VOLUMES = 1 << 3;
+        const DISRUPTION_BUDGETS = 1 << 4;
     }
 }
 

@@ -2,7 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use plimsoll_api::{Labels, Namespace, Node, ObjectKey, Selecting, SelectingKind, Selector, Str};
+use plimsoll_api::{
+    Labels, Namespace, Node, ObjectKey, PodDisruptionBudget, Selecting, SelectingKind, Selector,
+    Str,
+};
+
+pub use crate::assume_store::AssumeStore;
+pub use crate::object_store::{Named, ObjectStore, Versions};
+pub use crate::volume_store::{VolumeChange, VolumeStore};
 
 /// The namespaces of the cluster.
 #[derive(Clone, Debug, Default)]
@@ -113,6 +120,9 @@ impl ImageStore {
     }
 }
 
+/// PodDisruptionBudgets.
+pub type PdbStore = ObjectStore<PodDisruptionBudget>;
+
 /// Everything that plugins may read beside nodes and pods.
 #[derive(Clone, Debug, Default)]
 pub struct Stores {
@@ -122,4 +132,8 @@ pub struct Stores {
     pub selecting: SelectingStore,
     /// Images on nodes.
     pub images: ImageStore,
+    /// Volumes, the claims on them, and what provides them.
+    pub volumes: VolumeStore,
+    /// PodDisruptionBudgets.
+    pub budgets: PdbStore,
 }

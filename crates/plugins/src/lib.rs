@@ -5,6 +5,7 @@
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 
 pub mod default_binder;
+pub mod default_preemption;
 pub mod dynamic_resources;
 pub mod image_locality;
 pub mod inter_pod_affinity;
@@ -95,6 +96,7 @@ pub fn in_tree() -> Registry {
         pod_topology_spread::entry(),
         inter_pod_affinity::entry(),
         dynamic_resources::entry(),
+        default_preemption::entry(),
         node_resources_balanced_allocation::entry(),
         image_locality::entry(),
         default_binder::entry(),

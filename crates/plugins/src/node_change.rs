@@ -23,6 +23,7 @@ impl<'a> NodeChange<'a> {
             Object::Node { after: None, .. }
             | Object::Assigned { .. }
             | Object::Itself { .. }
+            | Object::Volume(_)
             | Object::Other => None,
         }
     }

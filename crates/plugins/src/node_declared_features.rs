@@ -65,9 +65,11 @@ impl Requeue for NodeDeclaredFeatures {
         let changed = match change.object {
             Object::Itself { before } => before.required_features != pod.required_features,
             Object::Assigned { .. } => false,
-            Object::Node { .. } | Object::Other => NodeChange::of(change).is_none_or(|node| {
-                node.before.is_none_or(|old| old.declared_features != node.after.declared_features)
-            }),
+            Object::Node { .. } | Object::Volume(_) | Object::Other => NodeChange::of(change)
+                .is_none_or(|node| {
+                    node.before
+                        .is_none_or(|old| old.declared_features != node.after.declared_features)
+                }),
         };
         if changed { Hint::Queue } else { Hint::Skip }
     }

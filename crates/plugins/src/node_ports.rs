@@ -54,7 +54,7 @@ impl Requeue for NodePorts {
                 if conflict(&pod.host_ports, &gone.host_ports) { Hint::Queue } else { Hint::Skip }
             }
             Object::Assigned { before: None, .. } | Object::Itself { .. } => Hint::Skip,
-            Object::Node { .. } | Object::Other => Hint::Queue,
+            Object::Node { .. } | Object::Volume(_) | Object::Other => Hint::Queue,
         }
     }
 }

@@ -63,7 +63,7 @@ impl Requeue for NodeUnschedulable {
         match change.object {
             Object::Itself { .. } if tolerates_cordon(&pod.tolerations) => Hint::Queue,
             Object::Itself { .. } | Object::Assigned { .. } => Hint::Skip,
-            Object::Node { .. } | Object::Other => NodeChange::of(change)
+            Object::Node { .. } | Object::Volume(_) | Object::Other => NodeChange::of(change)
                 .map_or(Hint::Queue, |node| node.now(|node| !node.unschedulable)),
         }
     }

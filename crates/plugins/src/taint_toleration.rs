@@ -76,7 +76,7 @@ impl Requeue for TaintToleration {
         match change.object {
             Object::Itself { .. } => Hint::Queue,
             Object::Assigned { .. } => Hint::Skip,
-            Object::Node { .. } | Object::Other => NodeChange::of(change)
+            Object::Node { .. } | Object::Volume(_) | Object::Other => NodeChange::of(change)
                 .map_or(Hint::Queue, |node| {
                     node.now(|node| tolerates(&pod.tolerations, &node.taints))
                 }),

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use plimsoll_api::{Labels, Namespace, Node, Pod, Selecting, Str, Timestamp};
+use plimsoll_api::{
+    Labels, Namespace, Node, Pod, PodDisruptionBudget, Selecting, Str, Timestamp, VolumeObject,
+};
 use plimsoll_engine::{Event, Seen};
 use plimsoll_framework::Time;
 
@@ -18,6 +20,10 @@ pub struct Cluster {
     pub namespaces: Vec<Namespace>,
     /// Services, ReplicationControllers, ReplicaSets and StatefulSets.
     pub selecting: Vec<Selecting>,
+    /// Volumes, the claims on them, and what provides them.
+    pub volumes: Vec<VolumeObject>,
+    /// PodDisruptionBudgets.
+    pub budgets: Vec<PodDisruptionBudget>,
 }
 
 /// The label with its own name that every namespace has.
@@ -37,6 +43,8 @@ impl Cluster {
         let namespaces: Vec<Namespace> = implied.chain(self.namespaces).collect();
         events.extend(namespaces.into_iter().map(|one| Event::Namespace(Seen::Is(one))));
         events.extend(self.selecting.into_iter().map(|one| Event::Selecting(Seen::Is(one))));
+        events.extend(self.volumes.into_iter().map(|one| Event::Volume(Box::new(Seen::Is(one)))));
+        events.extend(self.budgets.into_iter().map(|one| Event::Budget(Seen::Is(one))));
         events.extend(self.nodes.into_iter().map(|one| Event::Node(Box::new(Seen::Is(one)))));
         let (placed, mut pending): (Vec<Pod>, Vec<Pod>) =
             self.pods.into_iter().partition(|pod| pod.node_name.is_some());

@@ -67,7 +67,11 @@ impl World {
                 }
                 Seen::Gone(name) => self.node_gone(now, name),
             },
-            Event::Namespace(_) | Event::Selecting(_) | Event::Done(..) => {}
+            Event::Namespace(_)
+            | Event::Selecting(_)
+            | Event::Volume(_)
+            | Event::Budget(_)
+            | Event::Done(..) => {}
         }
     }
 

@@ -33,6 +33,12 @@ impl Cluster {
         for object in &scenario.selecting {
             cluster.stores.selecting.set(object.clone());
         }
+        for object in &scenario.volumes {
+            cluster.stores.volumes.set(object.clone());
+        }
+        for budget in &scenario.budgets {
+            cluster.stores.budgets.set(budget.clone());
+        }
         for node in nodes {
             cluster.stores.images.set(None, Some(node));
             cluster.nodes.add(node.clone());

@@ -29,6 +29,11 @@
 //! | `pod [NAMESPACE/]NAME [LABEL=VALUE ...] [JSON]` | a pending pod, which is judged |
 //! | `namespace NAME [LABEL=VALUE ...]` | a namespace with labels; one that only pods name exists, too |
 //! | `service`, `rc`, `rs`, `sts` `[NAMESPACE/]NAME [KEY=VALUE ...] [JSON]` | a Service, ReplicationController, ReplicaSet or StatefulSet that selects by these labels |
+//! | `pv NAME [LABEL=VALUE ...] [JSON]` | a PersistentVolume, which is Available |
+//! | `pvc [NAMESPACE/]NAME [JSON]` | a PersistentVolumeClaim |
+//! | `sc`, `csinode`, `csidriver`, `va` `NAME [JSON]` | a StorageClass, CSINode, CSIDriver or VolumeAttachment |
+//! | `csicapacity [NAMESPACE/]NAME [LABEL=VALUE ...] [JSON]` | a CSIStorageCapacity, for the nodes with these labels |
+//! | `pdb [NAMESPACE/]NAME [LABEL=VALUE ...] [JSON]` | a PodDisruptionBudget for the pods with these labels |
 //!
 //! The JSON is merged (RFC 7386) into the manifest: what stands in it is what users write, and it comes
 //! in the way that users' manifests do. These keys stand for others:
@@ -47,6 +52,10 @@
 //! | | `metadata`, `spec`, `status` | themselves |
 //! | | any field of `spec` that a scheduler reads, such as `tolerations` | itself |
 //! | a service, ... | any field of `spec` | itself |
+//! | a pv, ... or pdb | `annotations` | `metadata.annotations` |
+//! | | `owner`, such as `"default/p"` | the pod that controls it, by namespace and name, which is its uid |
+//! | | `metadata`, `spec`, `status` | themselves |
+//! | | any other field of `spec`, or of the object where it has none | itself |
 //!
 //! What a scenario does not say is out of the way: a node can hold 64 CPUs, 256 GiB of memory, 1 TiB of
 //! ephemeral storage and 1000 pods, and a pod has one container that asks for nothing.

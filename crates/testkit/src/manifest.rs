@@ -37,6 +37,19 @@ const SELECTING: [(&str, &str, &str); 4] = [
     ("sts", "apps/v1", "StatefulSet"),
 ];
 
+/// Kinds of objects around volumes, and budgets: the word of a statement, `apiVersion`, `kind`, and
+/// whether there is one in every namespace, and whether its own fields stand in `spec`.
+const AROUND: [(&str, &str, &str, bool, bool); 8] = [
+    ("pv", "v1", "PersistentVolume", false, true),
+    ("pvc", "v1", "PersistentVolumeClaim", true, true),
+    ("sc", "storage.k8s.io/v1", "StorageClass", false, false),
+    ("csinode", "storage.k8s.io/v1", "CSINode", false, true),
+    ("csidriver", "storage.k8s.io/v1", "CSIDriver", false, true),
+    ("csicapacity", "storage.k8s.io/v1", "CSIStorageCapacity", true, false),
+    ("va", "storage.k8s.io/v1", "VolumeAttachment", false, true),
+    ("pdb", "policy/v1", "PodDisruptionBudget", true, true),
+];
+
 /// What all objects have.
 #[derive(Debug)]
 pub(crate) struct Head<'a> {
@@ -140,6 +153,43 @@ pub(crate) fn selecting(word: &str, head: &Head<'_>, fields: &Fields) -> Option<
         merge(&mut manifest, json!({ "spec": { "selector": selector } }));
     }
     merge(&mut manifest, json!({ "spec": fields }));
+    Some(manifest)
+}
+
+/// An object around volumes, or a budget. `None` if `word` stands for no kind of such objects.
+pub(crate) fn around(word: &str, head: &Head<'_>, fields: &Fields) -> Option<Value> {
+    let (_, api_version, kind, namespaced, has_spec) =
+        AROUND.iter().find(|(name, ..)| *name == word)?;
+    let key = format!("{}/{}", head.namespace, head.name);
+    let (namespace, uid) =
+        if *namespaced { (Some(head.namespace), key.as_str()) } else { (None, head.name) };
+    let mut manifest = json!({
+        "apiVersion": api_version,
+        "kind": kind,
+        "metadata": { "namespace": namespace, "name": head.name, "uid": uid },
+    });
+    let labels = &head.labels;
+    let labelled = match word {
+        "pv" => json!({ "metadata": { "labels": labels }, "status": { "phase": "Available" } }),
+        "pdb" => json!({ "spec": { "selector": { "matchLabels": labels } } }),
+        "csicapacity" if !labels.is_empty() => {
+            json!({ "nodeTopology": { "matchLabels": labels } })
+        }
+        _ => json!({ "metadata": { "labels": labels } }),
+    };
+    merge(&mut manifest, labelled);
+    for (key, value) in fields {
+        let patch = match key.as_str() {
+            "annotations" => json!({ "metadata": { key: value } }),
+            "owner" => json!({ "metadata": { "ownerReferences": [{
+                "apiVersion": "v1", "kind": "Pod", "name": value, "uid": value, "controller": true,
+            }] } }),
+            "metadata" | "spec" | "status" => json!({ key: value }),
+            _ if *has_spec => json!({ "spec": { key: value } }),
+            _ => json!({ key: value }),
+        };
+        merge(&mut manifest, patch);
+    }
     Some(manifest)
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use plimsoll_api::wire::{self, Object};
-use plimsoll_api::{Namespace, Node, Selecting, Str};
+use plimsoll_api::{Namespace, Node, PodDisruptionBudget, Selecting, Str, VolumeObject};
 use plimsoll_framework::{FeatureGates, PodInfo};
 use serde_json::{Deserializer, Value};
 
@@ -29,6 +29,10 @@ pub struct Scenario {
     pub namespaces: Vec<Namespace>,
     /// Services, ReplicationControllers, ReplicaSets and StatefulSets.
     pub selecting: Vec<Selecting>,
+    /// Volumes, the claims on them, and what provides them.
+    pub volumes: Vec<VolumeObject>,
+    /// PodDisruptionBudgets.
+    pub budgets: Vec<PodDisruptionBudget>,
 }
 
 /// A statement of a scenario that cannot be read.
@@ -102,6 +106,7 @@ impl Scenario {
             "pod" => manifest::pod(&head, on, fields)?,
             "namespace" => manifest::namespace(&head),
             _ => manifest::selecting(keyword, &head, &fields)
+                .or_else(|| manifest::around(keyword, &head, &fields))
                 .ok_or_else(|| format!("no statement begins with {keyword:?}"))?,
         };
         match wire::object(&manifest).map_err(|error| error.to_string())? {
@@ -114,6 +119,14 @@ impl Scenario {
             }
             Object::Selecting(selecting) => {
                 self.selecting.push(selecting);
+                Ok(())
+            }
+            Object::Volume(object) => {
+                self.volumes.push(*object);
+                Ok(())
+            }
+            Object::Budget(budget) => {
+                self.budgets.push(budget);
                 Ok(())
             }
             Object::Unknown { kind, .. } => Err(format!("a {kind} has no place in a scenario")),
@@ -245,6 +258,10 @@ mod tests {
                 {"operator": "Exists"}
             ]}
             rs web app=web
+            pv disk zone=z1 {"capacity": {"storage": "1Gi"}}
+            pvc other/data {"owner": "other/p", "volumeName": "disk"}
+            sc fast {"provisioner": "csi.a"}
+            pdb other/web app=web {"status": {"disruptionsAllowed": 1}}
             "#,
         )
         .expect("the scenario is right");
@@ -258,6 +275,20 @@ mod tests {
         assert_eq!(placed.node_name.as_deref(), Some("a"));
         assert_eq!(scenario.pending[0].tolerations.len(), 1);
         assert!(scenario.selecting[0].selector.matches(&placed.labels));
+        let [
+            VolumeObject::PersistentVolume(disk),
+            VolumeObject::PersistentVolumeClaim(data),
+            class,
+        ] = &scenario.volumes[..]
+        else {
+            panic!("a volume, a claim and a class are expected, not {:?}", scenario.volumes)
+        };
+        assert_eq!(disk.labels.get("zone").map(Str::as_str), Some("z1"));
+        assert_eq!((data.volume.as_ref(), data.is_made_for(placed)), (Some(&disk.name), true));
+        assert_eq!(class.key().to_string(), "fast");
+        let budget = &scenario.budgets[0];
+        assert_eq!((budget.key.to_string().as_str(), budget.disruptions_allowed), ("other/web", 1));
+        assert!(budget.selector.matches(&placed.labels));
         let namespaces = scenario.namespaces.iter().map(|namespace| namespace.name.as_str());
         assert_eq!(namespaces.collect::<Vec<_>>(), ["team", "other", "default"]);
     }

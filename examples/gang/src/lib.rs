@@ -103,7 +103,7 @@ impl Requeue for Gang {
                 before.into_iter().chain(after).any(|other| are_mates(other, pod))
             }
             Object::Itself { before } => before.labels != pod.labels,
-            Object::Node { .. } | Object::Other => false,
+            Object::Node { .. } | Object::Volume(_) | Object::Other => false,
         };
         if helps { Hint::Queue } else { Hint::Skip }
     }

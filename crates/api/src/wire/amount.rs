@@ -30,7 +30,7 @@ impl Amounts {
 
 /// The text of a quantity; `null` is zero, as in Go.
 #[derive(Debug)]
-struct Amount(Str);
+pub(super) struct Amount(Str);
 
 impl Default for Amount {
     fn default() -> Self {
@@ -39,7 +39,8 @@ impl Default for Amount {
 }
 
 impl Amount {
-    fn take(&self) -> Result<Quantity> {
+    /// The quantity; never less than zero.
+    pub(super) fn take(&self) -> Result<Quantity> {
         let quantity =
             Quantity::parse(&self.0).map_err(|error| WireError::new("", error.to_string()))?;
         if quantity.is_negative() {

@@ -13,10 +13,18 @@ pub(super) enum Kind {
     ReplicationController,
     ReplicaSet,
     StatefulSet,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    CsiNode,
+    CsiDriver,
+    CsiStorageCapacity,
+    VolumeAttachment,
+    PodDisruptionBudget,
 }
 
 /// `apiVersion` and `kind` of each.
-const KINDS: [(&str, &str, Kind); 7] = [
+const KINDS: [(&str, &str, Kind); 15] = [
     ("v1", "Pod", Kind::Pod),
     ("v1", "Node", Kind::Node),
     ("v1", "Namespace", Kind::Namespace),
@@ -24,6 +32,14 @@ const KINDS: [(&str, &str, Kind); 7] = [
     ("v1", "ReplicationController", Kind::ReplicationController),
     ("apps/v1", "ReplicaSet", Kind::ReplicaSet),
     ("apps/v1", "StatefulSet", Kind::StatefulSet),
+    ("v1", "PersistentVolume", Kind::PersistentVolume),
+    ("v1", "PersistentVolumeClaim", Kind::PersistentVolumeClaim),
+    ("storage.k8s.io/v1", "StorageClass", Kind::StorageClass),
+    ("storage.k8s.io/v1", "CSINode", Kind::CsiNode),
+    ("storage.k8s.io/v1", "CSIDriver", Kind::CsiDriver),
+    ("storage.k8s.io/v1", "CSIStorageCapacity", Kind::CsiStorageCapacity),
+    ("storage.k8s.io/v1", "VolumeAttachment", Kind::VolumeAttachment),
+    ("policy/v1", "PodDisruptionBudget", Kind::PodDisruptionBudget),
 ];
 
 /// What an object says it is.

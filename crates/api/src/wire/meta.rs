@@ -29,6 +29,7 @@ struct OwnerReference {
     api_version: Option<Str>,
     kind: Option<Str>,
     name: Option<Str>,
+    uid: Option<Str>,
     controller: Option<bool>,
 }
 
@@ -43,6 +44,8 @@ pub(super) struct Meta {
     pub(super) created: Option<Timestamp>,
     pub(super) deletion: Option<Timestamp>,
     pub(super) controller: Option<Controller>,
+    /// The unique identity of that controller.
+    pub(super) controller_uid: Option<Str>,
 }
 
 impl Meta {
@@ -64,6 +67,7 @@ impl Meta {
             annotations: wire.annotations.into(),
             created,
             deletion,
+            controller_uid: controller.as_ref().map(|owner| owner.uid.clone().unwrap_or_default()),
             controller: controller.map(|owner| Controller {
                 api_version: owner.api_version.unwrap_or_default(),
                 kind: owner.kind.unwrap_or_default(),

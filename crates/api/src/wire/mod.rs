@@ -18,9 +18,12 @@ mod pod_resources;
 mod primitive;
 mod selector;
 mod source;
+mod storage;
 mod taints;
 #[cfg(test)]
 mod testing;
+mod volume_source;
+mod volumes;
 mod workload;
 
 use serde::Deserialize;
@@ -33,10 +36,15 @@ use self::kind::{Kind, Told, TypeMeta};
 use self::node::WireNode;
 use self::pod::WirePod;
 use self::source::Source;
-use self::workload::{
-    WireNamespace, WireReplicaSet, WireReplicationController, WireService, WireStatefulSet,
+use self::storage::{
+    WireCsiDriver, WireCsiNode, WireCsiStorageCapacity, WireStorageClass, WireVolumeAttachment,
 };
-use crate::{Namespace, Node, ObjectKey, Pod, Selecting, Str};
+use self::volumes::{WirePersistentVolume, WirePersistentVolumeClaim};
+use self::workload::{
+    WireNamespace, WirePodDisruptionBudget, WireReplicaSet, WireReplicationController, WireService,
+    WireStatefulSet,
+};
+use crate::{Namespace, Node, ObjectKey, Pod, PodDisruptionBudget, Selecting, Str, VolumeObject};
 
 /// An object of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,6 +57,11 @@ pub enum Object {
     Namespace(Namespace),
     /// v1 Service, v1 ReplicationController, apps/v1 ReplicaSet or apps/v1 StatefulSet.
     Selecting(Selecting),
+    /// v1 PersistentVolume or PersistentVolumeClaim, or storage.k8s.io/v1 StorageClass, CSINode,
+    /// CSIDriver, CSIStorageCapacity or VolumeAttachment.
+    Volume(Box<VolumeObject>),
+    /// policy/v1 PodDisruptionBudget.
+    Budget(PodDisruptionBudget),
     /// An object of a kind that is not read. Whoever reads it may want to say so.
     Unknown {
         /// Its kind.
@@ -135,6 +148,14 @@ fn take(kind: Kind, source: impl Source) -> Result<Object> {
         Kind::ReplicationController => source.parse::<WireReplicationController>()?.take(),
         Kind::ReplicaSet => source.parse::<WireReplicaSet>()?.take(),
         Kind::StatefulSet => source.parse::<WireStatefulSet>()?.take(),
+        Kind::PersistentVolume => source.parse::<WirePersistentVolume>()?.take(),
+        Kind::PersistentVolumeClaim => source.parse::<WirePersistentVolumeClaim>()?.take(),
+        Kind::StorageClass => source.parse::<WireStorageClass>()?.take(),
+        Kind::CsiNode => source.parse::<WireCsiNode>()?.take(),
+        Kind::CsiDriver => source.parse::<WireCsiDriver>()?.take(),
+        Kind::CsiStorageCapacity => source.parse::<WireCsiStorageCapacity>()?.take(),
+        Kind::VolumeAttachment => source.parse::<WireVolumeAttachment>()?.take(),
+        Kind::PodDisruptionBudget => source.parse::<WirePodDisruptionBudget>()?.take(),
     }
 }
 

@@ -10,6 +10,7 @@ use super::meta::{Meta, Metadata};
 use super::pod_resources::{Condition, ContainerStatus, Requirements, resources};
 use super::primitive::{List, Named, Table, given, names, time};
 use super::taints::WireToleration;
+use super::volume_source::WirePodVolume;
 use super::{Object, Wire};
 use crate::features::{self, FeatureUse};
 use crate::requests::{Asks, RequestGates, requests_on_node};
@@ -44,35 +45,11 @@ pub(super) struct Spec {
     affinity: Option<Affinity>,
     tolerations: List<WireToleration>,
     topology_spread_constraints: List<Spread>,
-    volumes: List<Volume>,
+    volumes: List<WirePodVolume>,
     resource_claims: List<Named>,
     host_network: Option<bool>,
     host_users: Option<bool>,
 }
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Volume {
-    name: Option<Str>,
-    image: Option<ImageVolume>,
-    persistent_volume_claim: Option<Claim>,
-    ephemeral: Option<Ephemeral>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct ImageVolume {
-    reference: Option<Str>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Claim {
-    claim_name: Option<Str>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-struct Ephemeral {}
 
 /// `status`.
 #[derive(Debug, Default, Deserialize)]
@@ -137,7 +114,6 @@ impl Spec {
             own_users: self.host_users == Some(false),
             restarts_all: containers.all().any(Container::restarts_all),
         });
-        let volumes = &self.volumes.0;
         Ok(Pod {
             scheduler_name: given(self.scheduler_name).unwrap_or(Str::const_new(DEFAULT_SCHEDULER)),
             priority: self.priority.unwrap_or_default(),
@@ -153,30 +129,12 @@ impl Spec {
             affinity: affinity.pods,
             spread,
             host_ports: containers.host_ports(host_network)?,
-            images: containers.images(volumes.iter().filter_map(Volume::image)),
+            images: containers.images(self.volumes.0.iter().filter_map(WirePodVolume::image)),
             required_features,
-            volume_claims: volumes.iter().filter_map(|one| one.claim(&pod.key.name)).collect(),
+            volumes: self.volumes.into_iter().filter_map(|one| one.take(&pod.key.name)).collect(),
             resource_claims: names(self.resource_claims),
             ..pod
         })
-    }
-}
-
-impl Volume {
-    fn image(&self) -> Option<&Str> {
-        self.image.as_ref()?.reference.as_ref()
-    }
-
-    /// The claim it mounts. As in component-helpers' ephemeral.go, VolumeClaimName, that of an
-    /// ephemeral volume is named after pod and volume.
-    fn claim(&self, pod: &str) -> Option<Str> {
-        match (&self.persistent_volume_claim, &self.ephemeral) {
-            (Some(claim), _) => Some(claim.claim_name.clone().unwrap_or_default()),
-            (None, Some(_)) => {
-                Some(format!("{pod}-{}", self.name.as_deref().unwrap_or_default()).into())
-            }
-            (None, None) => None,
-        }
     }
 }
 
@@ -260,16 +218,10 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_mounts_claims_by_name_and_those_made_for_it() {
+    fn a_pod_names_its_resource_claims() {
         pods(
-            &[(
-                r#""spec":{"volumes":[{"name":"a","persistentVolumeClaim":{"claimName":"data"}},
-                    {"name":"b","ephemeral":{"volumeClaimTemplate":{"spec":{}}}},
-                    {"name":"c","emptyDir":{}}],
-                    "resourceClaims":[{"name":"gpu","resourceClaimName":"x"}]}"#,
-                "data, p-b; gpu",
-            )],
-            |pod| format!("{}; {}", join(&pod.volume_claims), join(&pod.resource_claims)),
+            &[(r#""spec":{"resourceClaims":[{"name":"gpu","resourceClaimName":"x"}]}"#, "gpu")],
+            |pod| join(&pod.resource_claims),
         );
     }
 

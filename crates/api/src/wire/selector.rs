@@ -25,7 +25,21 @@ pub(super) struct NodeTerm {
     match_fields: List<Expression>,
 }
 
-/// A requirement of either.
+/// A `TopologySelectorTerm`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct TopologyTerm {
+    match_label_expressions: List<TopologyRequirement>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct TopologyRequirement {
+    key: Option<Str>,
+    values: List<Str>,
+}
+
+/// A requirement of a `LabelSelector` or a `NodeSelectorTerm`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Expression {
@@ -89,6 +103,17 @@ impl NodeTerm {
         let labels = each("matchExpressions", self.match_expressions, Expression::on_node_label)?;
         let fields = each("matchFields", self.match_fields, Expression::on_node_field)?;
         Ok(NodeSelectorTerm { labels: canonical(labels), fields: canonical(fields) })
+    }
+}
+
+impl TopologyTerm {
+    /// The same as a term of a node selector, in canonical order.
+    pub(super) fn take(self) -> NodeSelectorTerm {
+        let requirements = self.match_label_expressions.into_iter().map(|one| Requirement {
+            key: one.key.unwrap_or_default(),
+            test: Test::In(one.values.0),
+        });
+        NodeSelectorTerm { labels: canonical(requirements.collect()), fields: Vec::new() }
     }
 }
 

@@ -14,7 +14,7 @@ use super::error::{Result, WireError};
 use super::kind::TypeMeta;
 
 /// Fields whose keys are data; a path shows these in brackets.
-const TABLES: [&str; 9] = [
+const TABLES: [&str; 11] = [
     "labels",
     "annotations",
     "requests",
@@ -22,6 +22,8 @@ const TABLES: [&str; 9] = [
     "allocatable",
     "allocatedResources",
     "overhead",
+    "capacity",
+    "disruptedPods",
     "nodeSelector",
     "matchLabels",
 ];

@@ -1,13 +1,14 @@
-//! Namespaces, and the objects that select pods, on the wire.
+//! Namespaces, and the objects that select or protect pods, on the wire.
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use super::error::{Result, Within};
 use super::meta::{Meta, Metadata};
 use super::primitive::Table;
 use super::selector::{LabelSelector, optional, plain_selector};
 use super::{Object, Wire};
-use crate::{Labels, Namespace, Selecting, SelectingKind, Selector, Str};
+use crate::{Labels, Namespace, PodDisruptionBudget, Selecting, SelectingKind, Selector, Str};
 
 /// The label that tells a namespace by its name.
 const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
@@ -133,6 +134,39 @@ fn selecting(
     Ok(Object::Selecting(Selecting { kind, key: Meta::take(metadata)?.key(), selector }))
 }
 
+/// policy/v1 PodDisruptionBudget.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct WirePodDisruptionBudget {
+    metadata: Option<Metadata>,
+    spec: Option<SetSpec>,
+    status: Option<BudgetStatus>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct BudgetStatus {
+    disruptions_allowed: Option<i32>,
+    disrupted_pods: Table<IgnoredAny>,
+}
+
+impl Wire for WirePodDisruptionBudget {
+    fn take(self) -> Result<Object> {
+        let meta = Meta::take(self.metadata)?;
+        let status = self.status.unwrap_or_default();
+        let mut disrupted_pods: Vec<Str> =
+            status.disrupted_pods.0.into_iter().map(|(name, _)| name).collect();
+        disrupted_pods.sort_unstable();
+        disrupted_pods.dedup();
+        Ok(Object::Budget(PodDisruptionBudget {
+            key: meta.key(),
+            selector: self.spec.unwrap_or_default().take()?,
+            disruptions_allowed: status.disruptions_allowed.unwrap_or_default(),
+            disrupted_pods,
+        }))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use crate::wire::Object;
@@ -210,6 +244,41 @@ mod tests {
                     format!("{} {} {}", one.kind.as_str(), one.key, show_selector(&one.selector))
                 }
                 other => panic!("what selects pods is expected, not {other:?}"),
+            },
+        );
+    }
+
+    #[test]
+    fn a_budget_allows_no_disruption_unless_it_says_so() {
+        let of = |rest: &str| {
+            format!(
+                r#"{{"apiVersion":"policy/v1","kind":"PodDisruptionBudget","metadata":{{"name":"a"}}{rest}}}"#
+            )
+        };
+        objects(
+            &[
+                (&of(""), "default/a nothing 0 []"),
+                (
+                    &of(
+                        r#","spec":{"minAvailable":1,"selector":{}},"status":{"disruptionsAllowed":2,
+                        "disruptedPods":{"q":"2026-01-02T03:04:05Z","p":null}}"#,
+                    ),
+                    r#"default/a everything 2 ["p", "q"]"#,
+                ),
+                (
+                    &of(r#","status":{"disruptedPods":[]}"#),
+                    "status.disruptedPods: invalid type: sequence, expected an object",
+                ),
+            ],
+            |object| match object {
+                Object::Budget(budget) => format!(
+                    "{} {} {} {:?}",
+                    budget.key,
+                    show_selector(&budget.selector),
+                    budget.disruptions_allowed,
+                    budget.disrupted_pods,
+                ),
+                other => panic!("a budget is expected, not {other:?}"),
             },
         );
     }

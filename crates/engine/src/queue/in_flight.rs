@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use plimsoll_api::{Node, PodKey, Str};
 use plimsoll_framework::events::Object;
-use plimsoll_framework::{Change, ClusterEvent, PodInfo};
+use plimsoll_framework::{Change, ClusterEvent, PodInfo, VolumeChange};
 
 use crate::cache::Cache;
 
@@ -24,6 +24,7 @@ enum KeptObject {
     Node { before: Option<Arc<Node>>, after: Option<Str> },
     Assigned { before: Option<PodInfo>, after: Option<PodInfo> },
     Itself { before: PodInfo },
+    Volume(VolumeChange),
     Other,
 }
 
@@ -39,6 +40,7 @@ impl Kept {
                 KeptObject::Assigned { before: before.cloned(), after: after.cloned() }
             }
             Object::Itself { before } => KeptObject::Itself { before: before.clone() },
+            Object::Volume(change) => KeptObject::Volume(change.clone()),
             Object::Other => KeptObject::Other,
         };
         Kept { event: change.event, object }
@@ -61,6 +63,7 @@ impl Kept {
                 }
             }
             KeptObject::Itself { before } => Object::Itself { before },
+            KeptObject::Volume(change) => Object::Volume(change),
             KeptObject::Other => Object::Other,
         };
         Change { event: self.event, object, view: cache.view() }

@@ -276,3 +276,129 @@ fn a_node_deleted_before_the_binding_makes_the_binding_fail_and_the_pod_is_tried
         "#]],
     );
 }
+
+#[test]
+fn a_volume_that_is_assumed_for_one_pod_is_not_given_to_another() {
+    check(
+        "0 node a cpu=2
+         0 disk d
+         0 binds hang
+         0 pod p disk=d
+         0 pod q disk=d
+         9 disk d p
+         9 answer p ok
+         19 wait",
+        expect![[r#"
+              0 p #1 -> a
+              0 bind p to a
+              0 q #1 !! 0/1 nodes are available: 1 disk taken.
+              9 q #2 !! 0/1 nodes are available: 1 disk taken.
+        "#]],
+    );
+}
+
+#[test]
+fn a_volume_is_free_again_when_the_pod_it_was_assumed_for_is_not_bound() {
+    check(
+        "0 node a cpu=2
+         0 disk d
+         0 binds hang
+         0 pod p disk=d
+         0 pod q disk=d
+         9 answer p fail
+         9 binds work
+         9 pod r disk=d
+         19 wait",
+        expect![[r#"
+              0 p #1 -> a
+              0 bind p to a
+              0 q #1 !! 0/1 nodes are available: 1 disk taken.
+              9 p #1 error: binding rejected: refused
+              9 r #1 -> a
+              9 bind r to a
+             10 p #2 !! 0/1 nodes are available: 1 disk taken.
+        "#]],
+    );
+}
+
+#[test]
+fn a_change_of_a_volume_wakes_the_pods_that_wait_for_it_and_no_others() {
+    check(
+        "0 node a cpu=2
+         0 pod p disk=d
+         0 pod q disk=e
+         0 disk e r
+         9 disk d
+         19 wait",
+        expect![[r#"
+              0 p #1 !! 0/1 nodes are available: 1 disk taken.
+              0 q #1 !! 0/1 nodes are available: 1 disk taken.
+              0 q #2 !! 0/1 nodes are available: 1 disk taken.
+              9 p #2 -> a
+              9 bind p to a
+        "#]],
+    );
+}
+
+#[test]
+fn a_volume_that_is_assumed_for_one_pod_is_not_given_to_another() {
+    check(
+        "0 node a cpu=2
+         0 disk d
+         0 binds hang
+         0 pod p disk=d
+         0 pod q disk=d
+         9 disk d p
+         9 answer p ok
+         19 wait",
+        expect![[r#"
+              0 p #1 -> a
+              0 bind p to a
+              0 q #1 !! 0/1 nodes are available: 1 disk taken.
+              9 q #2 !! 0/1 nodes are available: 1 disk taken.
+        "#]],
+    );
+}
+
+#[test]
+fn a_volume_is_free_again_when_the_pod_it_was_assumed_for_is_not_bound() {
+    check(
+        "0 node a cpu=2
+         0 disk d
+         0 binds hang
+         0 pod p disk=d
+         0 pod q disk=d
+         9 answer p fail
+         9 binds work
+         9 pod r disk=d
+         19 wait",
+        expect![[r#"
+              0 p #1 -> a
+              0 bind p to a
+              0 q #1 !! 0/1 nodes are available: 1 disk taken.
+              9 p #1 error: binding rejected: refused
+              9 r #1 -> a
+              9 bind r to a
+             10 p #2 !! 0/1 nodes are available: 1 disk taken.
+        "#]],
+    );
+}
+
+#[test]
+fn a_change_of_a_volume_wakes_the_pods_that_wait_for_it_and_no_others() {
+    check(
+        "0 node a cpu=2
+         0 pod p disk=d
+         0 pod q disk=e
+         0 disk e r
+         9 disk d
+         19 wait",
+        expect![[r#"
+              0 p #1 !! 0/1 nodes are available: 1 disk taken.
+              0 q #1 !! 0/1 nodes are available: 1 disk taken.
+              0 q #2 !! 0/1 nodes are available: 1 disk taken.
+              9 p #2 -> a
+              9 bind p to a
+        "#]],
+    );
+}

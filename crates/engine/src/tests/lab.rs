@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use plimsoll_api::{Labels, Namespace, Node, Pod, PodKey, Resources, Str};
+use plimsoll_api::{
+    ClaimRef, Labels, Namespace, Node, PersistentVolume, Pod, PodKey, Resources, Str, VolumeObject,
+};
 use plimsoll_framework::{FeatureGates, Time};
 
 use super::plugins::registry;
@@ -68,7 +70,8 @@ impl Lab {
     /// Does what a line says, after everything that is due before it.
     ///
     /// `5 pod p cpu=1 prio=2 gate=g KEY=LABEL...` · `5 node a cpu=4 KEY=LABEL...` · `5 delete pod p` ·
-    /// `5 delete node a` · `5 namespace KEY=LABEL...` · `5 binds fail|work|hang` · `5 patches ...` · `5 evictions ...` ·
+    /// `5 delete node a` · `5 namespace KEY=LABEL...` · `5 disk d [OWNER]` · `5 binds fail|work|hang` ·
+    /// `5 patches ...` · `5 evictions ...` ·
     /// `5 answer p ok|fail` · `5 wait`
     pub(super) fn act(&mut self, line: &str) {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -95,6 +98,7 @@ impl Lab {
                 let namespace = Namespace { name: "default".into(), labels };
                 self.tell(Event::Namespace(Seen::Is(namespace)));
             }
+            ["disk", name, what @ ..] => self.tell(disk(name, what)),
             ["binds", how] => self.binds = manner(how),
             ["patches", how] => self.patches = manner(how),
             ["evictions", how] => self.evictions = manner(how),
@@ -257,6 +261,16 @@ fn pod(name: &str, what: &[&str]) -> Pod {
     }
     pod.labels = labels.into_iter().collect();
     pod
+}
+
+fn disk(name: &str, what: &[&str]) -> Event {
+    let claim = match what {
+        [] => None,
+        [by] => Some(ClaimRef { key: key(by), uid: Str::default() }),
+        other => panic!("a disk has one owner, not {other:?}"),
+    };
+    let volume = PersistentVolume { name: name.into(), claim, ..PersistentVolume::default() };
+    Event::Volume(Box::new(Seen::Is(VolumeObject::PersistentVolume(volume))))
 }
 
 fn node(name: &str, what: &[&str]) -> Node {

@@ -18,5 +18,12 @@ fn check(script: &str, expected: expect_test::Expect) {
     for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
         lab.act(line);
     }
-    expected.assert_eq(&lab.trace());
+    expected.assert_eq(&flush_left(&lab.trace()));
+}
+
+/// An expectation loses the indentation that all its lines share; so must the trace, whose times are
+/// padded.
+fn flush_left(trace: &str) -> String {
+    let indent = trace.lines().map(|line| line.len() - line.trim_start().len()).min().unwrap_or(0);
+    trace.split_inclusive('\n').map(|line| &line[indent..]).collect()
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use plimsoll_framework::events::Object;
 use plimsoll_framework::prelude::*;
 use serde_json::json;
 
@@ -113,13 +114,24 @@ macro_rules! hold {
     ($name:ident) => {
         impl Reserve for $name {
             type Reservation = ();
-            fn reserve(&self, at: &Placement<'_>, _: &mut CycleState) -> Result<(), Rejection> {
+            fn reserve(
+                &self,
+                at: &Placement<'_>,
+                _: &mut CycleState,
+                _: &mut Assume<'_>,
+            ) -> Result<(), Rejection> {
                 match at.pod.labels.get("refuse").is_some_and(|by| by == Self::NAME) {
                     true => Err(Rejection::unschedulable("reservation refused")),
                     false => Ok(()),
                 }
             }
-            fn unreserve(&self, (): (), _: &Placement<'_>, shared: &mut CycleState) {
+            fn unreserve(
+                &self,
+                (): (),
+                _: &Placement<'_>,
+                shared: &mut CycleState,
+                _: &mut Assume<'_>,
+            ) {
                 let mut order = shared.read::<Vec<&'static str>>().cloned().unwrap_or_default();
                 // The reservation made last is given back first.
                 assert!(Self::NAME != "HoldA" || order.is_empty() || order == ["HoldB"]);
@@ -131,6 +143,50 @@ macro_rules! hold {
 }
 hold!(HoldA);
 hold!(HoldB);
+
+plugin!(Disk);
+impl Reserve for Disk {
+    type Reservation = Option<Str>;
+    fn reserve(
+        &self,
+        at: &Placement<'_>,
+        _: &mut CycleState,
+        assume: &mut Assume<'_>,
+    ) -> Result<Option<Str>, Rejection> {
+        let Some(name) = at.pod.labels.get("disk") else { return Ok(None) };
+        let volume =
+            at.view.stores.volumes.volumes.get(name.as_str()).filter(|one| one.claim.is_none());
+        let Some(volume) = volume else { return Err(Rejection::unschedulable("disk taken")) };
+        let claim = Some(ClaimRef { key: at.pod.key.clone(), uid: Str::default() });
+        assume.volume(PersistentVolume { claim, ..PersistentVolume::clone(volume) });
+        Ok(Some(name.clone()))
+    }
+    fn unreserve(
+        &self,
+        held: Option<Str>,
+        _: &Placement<'_>,
+        _: &mut CycleState,
+        assume: &mut Assume<'_>,
+    ) {
+        if let Some(name) = held {
+            assume.restore_volume(&name);
+        }
+    }
+}
+impl Requeue for Disk {
+    fn events(&self) -> Vec<ClusterEvent> {
+        vec![ClusterEvent::new(Resource::PersistentVolume, Action::ADD | Action::UPDATE)]
+    }
+    fn hint(&self, pod: &PodInfo, change: &Change<'_>) -> Hint {
+        match change.object {
+            Object::Volume(VolumeChange::PersistentVolume(Versions {
+                after: Some(volume),
+                ..
+            })) if pod.labels.get("disk") == Some(&volume.name) => Hint::Queue,
+            _ => Hint::Skip,
+        }
+    }
+}
 
 plugin!(Group);
 impl Permit for Group {
@@ -158,7 +214,12 @@ impl Permit for Group {
 plugin!(Prepare);
 impl Reserve for Prepare {
     type Reservation = ();
-    fn reserve(&self, _: &Placement<'_>, _: &mut CycleState) -> Result<(), Rejection> {
+    fn reserve(
+        &self,
+        _: &Placement<'_>,
+        _: &mut CycleState,
+        _: &mut Assume<'_>,
+    ) -> Result<(), Rejection> {
         Ok(())
     }
 }
@@ -233,6 +294,7 @@ pub(super) fn registry() -> Registry {
         Entry::of::<Oust>().post_filter().done(),
         Entry::of::<HoldA>().reserve().done(),
         Entry::of::<HoldB>().reserve().done(),
+        Entry::of::<Disk>().reserve().requeue().done(),
         Entry::of::<Group>().permit().done(),
         Entry::of::<Prepare>().pre_bind().done(),
         Entry::of::<Elsewhere>().bind().done(),

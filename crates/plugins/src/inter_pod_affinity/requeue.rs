@@ -23,7 +23,7 @@ impl Requeue for InterPodAffinity {
             }
             Object::Assigned { before, after, .. } => helps_as_pod(pod, before, after),
             // Only its labels are listened to: terms of others may speak of it no longer.
-            Object::Itself { .. } | Object::Other => true,
+            Object::Itself { .. } | Object::Volume(_) | Object::Other => true,
         };
         if helps { Hint::Queue } else { Hint::Skip }
     }

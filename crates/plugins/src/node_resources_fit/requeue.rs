@@ -28,7 +28,10 @@ impl Requeue for NodeResourcesFit {
                 let before = before.map(|node| &node.allocatable);
                 self.may_fit(&pod.asks.fit, before, &change.view.nodes.node(row).allocatable)
             }
-            Object::Assigned { after: None, .. } | Object::Itself { .. } | Object::Other => true,
+            Object::Assigned { after: None, .. }
+            | Object::Itself { .. }
+            | Object::Volume(_)
+            | Object::Other => true,
         };
         if worth_it { Hint::Queue } else { Hint::Skip }
     }

@@ -40,7 +40,7 @@ impl Requeue for PodTopologySpread {
                 let after = after.map(|row| &**change.view.nodes.node(row));
                 is_other_domain(constraints, before, after)
             }
-            Object::Other => true,
+            Object::Volume(_) | Object::Other => true,
         };
         if helps { Hint::Queue } else { Hint::Skip }
     }

@@ -36,6 +36,8 @@ pub struct Auditor {
     /// Nodes on which something else than the scheduler has left too little room.
     spoiled: BTreeSet<Str>,
     violations: Vec<Violation>,
+    /// Pods that wait for a change, with what the scheduler said of them last.
+    waiting: BTreeMap<PodKey, String>,
 }
 
 /// The cluster as the scheduler was told that it is.
@@ -90,7 +92,7 @@ impl Auditor {
             Event::Namespace(Seen::Gone(name)) => {
                 self.known.namespaces.remove(name);
             }
-            Event::Selecting(_) | Event::Done(..) => {}
+            Event::Selecting(_) | Event::Volume(_) | Event::Budget(_) | Event::Done(..) => {}
         }
     }
 
@@ -127,8 +129,9 @@ impl Auditor {
                 }
                 self.known.chosen.insert(key.clone(), node.clone());
             }
-            Outcome::Unschedulable { nomination, .. } => {
+            Outcome::Unschedulable { nomination, message, .. } => {
                 self.known.chosen.remove(key);
+                self.waiting.insert(key.clone(), message.clone());
                 if let Some(nomination) = nomination
                     && let Err(why) = self.nominated(key, nomination)
                 {
@@ -205,6 +208,14 @@ impl Auditor {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// A pod waits for a change, and `node` would take it as it is: told once for each attempt.
+    pub(crate) fn sleeps(&mut self, now: Time, pod: &PodKey, node: &str) {
+        if let Some(message) = self.waiting.remove(pod) {
+            let what = format!("{pod} sleeps, but {node} would take it; it was told {message:?}");
+            self.violated(now, what);
         }
     }
 

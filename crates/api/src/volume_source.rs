@@ -1,0 +1,115 @@
+//! Where volumes come from, and the volumes of a pod.
+
+use crate::Str;
+
+/// The storage behind a volume, as far as scheduling tells it apart.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum VolumeSource {
+    /// Storage of a CSI driver.
+    Csi {
+        /// The name of the driver.
+        driver: Str,
+        /// What the driver calls the volume. Empty for a volume inside a pod, which has no such name.
+        handle: Str,
+    },
+    /// `gcePersistentDisk`.
+    GcePersistentDisk {
+        /// `pdName`.
+        name: Str,
+    },
+    /// `awsElasticBlockStore`.
+    AwsElasticBlockStore {
+        /// `volumeID`.
+        volume_id: Str,
+    },
+    /// `azureDisk`.
+    AzureDisk {
+        /// `diskName`.
+        name: Str,
+        /// `diskURI`.
+        uri: Str,
+    },
+    /// `azureFile`.
+    AzureFile {
+        /// `secretName`.
+        secret: Str,
+        /// `secretNamespace`; empty where it is not given, as in every pod.
+        secret_namespace: Str,
+        /// `shareName`.
+        share: Str,
+    },
+    /// `cinder`.
+    Cinder {
+        /// `volumeID`.
+        volume_id: Str,
+    },
+    /// `portworxVolume`.
+    Portworx {
+        /// `volumeID`.
+        volume_id: Str,
+    },
+    /// `vsphereVolume`.
+    Vsphere {
+        /// `volumePath`.
+        path: Str,
+    },
+    /// `rbd`.
+    Rbd {
+        /// The Ceph monitors, in the order they are listed.
+        monitors: Vec<Str>,
+        /// The pool, `rbd` by default.
+        pool: Str,
+        /// The image.
+        image: Str,
+    },
+    /// `iscsi`.
+    Iscsi {
+        /// The qualified name of the target.
+        iqn: Str,
+    },
+    /// `local`.
+    Local,
+    /// `hostPath`.
+    HostPath,
+    /// `nfs`.
+    Nfs,
+    /// Anything else.
+    #[default]
+    Other,
+}
+
+/// A volume of a pod (`spec.volumes`). Those that no plugin reads, such as an `emptyDir`, are left out.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PodVolume {
+    /// Its name in the pod.
+    pub name: Str,
+    /// What it is.
+    pub kind: PodVolumeKind,
+}
+
+/// What a volume of a pod is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PodVolumeKind {
+    /// `persistentVolumeClaim`: the name of a claim in the pod's namespace.
+    Claim(Str),
+    /// `ephemeral`: the name of the claim that is made for the pod. As in component-helpers'
+    /// ephemeral.go, VolumeClaimName.
+    Ephemeral(Str),
+    /// Storage that the pod names itself.
+    Inline {
+        /// The storage.
+        source: VolumeSource,
+        /// Whether the pod only reads it.
+        read_only: bool,
+    },
+}
+
+impl PodVolume {
+    /// The name of the claim behind it, be it given or made for the pod.
+    pub fn claim(&self) -> Option<&Str> {
+        match &self.kind {
+            PodVolumeKind::Claim(name) | PodVolumeKind::Ephemeral(name) => Some(name),
+            PodVolumeKind::Inline { .. } => None,
+        }
+    }
+}

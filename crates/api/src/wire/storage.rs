@@ -1,0 +1,375 @@
+//! Storage classes, CSI drivers and what they have on which node, on the wire.
+
+use serde::Deserialize;
+
+use super::amount::Amount;
+use super::error::{Result, WireError, Within};
+use super::meta::{Meta, Metadata};
+use super::primitive::List;
+use super::selector::{LabelSelector, TopologyTerm, optional};
+use super::volume_source::with_sources;
+use super::{Object, Wire};
+use crate::{
+    Attached, BindingMode, CsiDriver, CsiNode, CsiNodeDriver, CsiStorageCapacity, StorageClass,
+    Str, VolumeAttachment, VolumeObject,
+};
+
+const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
+const BETA_DEFAULT_CLASS: &str = "storageclass.beta.kubernetes.io/is-default-class";
+const MIGRATED_PLUGINS: &str = "storage.alpha.kubernetes.io/migrated-plugins";
+
+/// storage.k8s.io/v1 StorageClass.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct WireStorageClass {
+    metadata: Option<Metadata>,
+    provisioner: Option<Str>,
+    volume_binding_mode: Option<Str>,
+    allowed_topologies: List<TopologyTerm>,
+}
+
+/// storage.k8s.io/v1 CSINode.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct WireCsiNode {
+    metadata: Option<Metadata>,
+    spec: Option<CsiNodeSpec>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct CsiNodeSpec {
+    drivers: List<Driver>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Driver {
+    name: Option<Str>,
+    #[serde(rename = "nodeID")]
+    node_id: Option<Str>,
+    topology_keys: List<Str>,
+    allocatable: Option<Allocatable>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Allocatable {
+    count: Option<i32>,
+}
+
+/// storage.k8s.io/v1 CSIDriver.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct WireCsiDriver {
+    metadata: Option<Metadata>,
+    spec: Option<CsiDriverSpec>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct CsiDriverSpec {
+    storage_capacity: Option<bool>,
+    prevent_pod_scheduling_if_missing: Option<bool>,
+}
+
+/// storage.k8s.io/v1 CSIStorageCapacity.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct WireCsiStorageCapacity {
+    metadata: Option<Metadata>,
+    storage_class_name: Option<Str>,
+    node_topology: Option<LabelSelector>,
+    capacity: Option<Amount>,
+    maximum_volume_size: Option<Amount>,
+}
+
+/// storage.k8s.io/v1 VolumeAttachment.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct WireVolumeAttachment {
+    metadata: Option<Metadata>,
+    spec: Option<AttachmentSpec>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct AttachmentSpec {
+    attacher: Option<Str>,
+    node_name: Option<Str>,
+    source: Option<AttachmentSource>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct AttachmentSource {
+    persistent_volume_name: Option<Str>,
+    inline_volume_spec: Option<InlineVolume>,
+}
+
+with_sources! {
+    struct InlineVolume {}
+}
+
+impl Wire for WireStorageClass {
+    fn take(self) -> Result<Object> {
+        let meta = Meta::take(self.metadata)?;
+        let says_so = |key| meta.annotations.get(key).is_some_and(|says| says == "true");
+        Ok(volume_object(VolumeObject::StorageClass(StorageClass {
+            is_default: says_so(DEFAULT_CLASS) || says_so(BETA_DEFAULT_CLASS),
+            name: meta.name,
+            provisioner: self.provisioner.unwrap_or_default(),
+            binding_mode: binding_mode(self.volume_binding_mode.as_deref())?,
+            allowed_topologies: self
+                .allowed_topologies
+                .into_iter()
+                .map(TopologyTerm::take)
+                .collect(),
+        })))
+    }
+}
+
+impl Wire for WireCsiNode {
+    fn take(self) -> Result<Object> {
+        let meta = Meta::take(self.metadata)?;
+        let drivers =
+            self.spec.unwrap_or_default().drivers.into_iter().map(|driver| CsiNodeDriver {
+                name: driver.name.unwrap_or_default(),
+                node_id: driver.node_id.unwrap_or_default(),
+                topology_keys: driver.topology_keys.0,
+                limit: driver.allocatable.and_then(|allocatable| allocatable.count),
+            });
+        let migrated = meta.annotations.get(MIGRATED_PLUGINS).filter(|list| !list.is_empty());
+        Ok(volume_object(VolumeObject::CsiNode(CsiNode {
+            drivers: drivers.collect(),
+            migrated_plugins: migrated
+                .map_or_else(Vec::new, |list| list.split(',').map(Str::from).collect()),
+            name: meta.name,
+        })))
+    }
+}
+
+impl Wire for WireCsiDriver {
+    fn take(self) -> Result<Object> {
+        let meta = Meta::take(self.metadata)?;
+        let spec = self.spec.unwrap_or_default();
+        Ok(volume_object(VolumeObject::CsiDriver(CsiDriver {
+            name: meta.name,
+            storage_capacity: spec.storage_capacity.unwrap_or_default(),
+            required_on_node: spec.prevent_pod_scheduling_if_missing.unwrap_or_default(),
+        })))
+    }
+}
+
+impl Wire for WireCsiStorageCapacity {
+    fn take(self) -> Result<Object> {
+        let meta = Meta::take(self.metadata)?;
+        let quantity = |field, amount: Option<Amount>| {
+            amount.map(|amount| amount.take()).transpose().within(field)
+        };
+        Ok(volume_object(VolumeObject::CsiStorageCapacity(CsiStorageCapacity {
+            key: meta.key(),
+            class: self.storage_class_name.unwrap_or_default(),
+            topology: optional("nodeTopology", self.node_topology)?,
+            capacity: quantity("capacity", self.capacity)?,
+            maximum_volume_size: quantity("maximumVolumeSize", self.maximum_volume_size)?,
+        })))
+    }
+}
+
+impl Wire for WireVolumeAttachment {
+    fn take(self) -> Result<Object> {
+        let meta = Meta::take(self.metadata)?;
+        let spec = self.spec.unwrap_or_default();
+        let source = spec.source.unwrap_or_default();
+        Ok(volume_object(VolumeObject::VolumeAttachment(VolumeAttachment {
+            name: meta.name,
+            attacher: spec.attacher.unwrap_or_default(),
+            node: spec.node_name.unwrap_or_default(),
+            attached: match (source.persistent_volume_name, source.inline_volume_spec) {
+                (Some(name), _) => Attached::Volume(name),
+                (None, Some(mut inline)) => Attached::Inline(inline.take_source().0),
+                (None, None) => Attached::default(),
+            },
+            deletion: meta.deletion,
+        })))
+    }
+}
+
+fn volume_object(object: VolumeObject) -> Object {
+    Object::Volume(Box::new(object))
+}
+
+fn binding_mode(mode: Option<&str>) -> Result<BindingMode> {
+    match mode {
+        None | Some("Immediate") => Ok(BindingMode::Immediate),
+        Some("WaitForFirstConsumer") => Ok(BindingMode::WaitForFirstConsumer),
+        Some(other) => {
+            let words = ["Immediate", "WaitForFirstConsumer"];
+            Err(WireError::unsupported("volumeBindingMode", other, &words))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::testing::{objects, show_selector};
+    use crate::{NodeSelectorTerm, ObjectKey, Quantity, Requirement, Selector, Test, VolumeSource};
+
+    /// Compares an object `a`, given by what it has beside its type and name, with what becomes of it.
+    #[track_caller]
+    fn check(kind: &str, inside: &str, expected: std::result::Result<VolumeObject, &str>) {
+        let json = format!(
+            r#"{{"apiVersion":"storage.k8s.io/v1","kind":"{kind}","metadata":{{"name":"a"}}{inside}}}"#
+        );
+        objects_are(&json, expected);
+    }
+
+    #[track_caller]
+    fn objects_are(json: &str, expected: std::result::Result<VolumeObject, &str>) {
+        let shown = expected.map_or_else(str::to_owned, |object| format!("{object:#?}"));
+        objects(&[(json, &shown)], |object| match object {
+            Object::Volume(object) => format!("{object:#?}"),
+            other => panic!("a volume object is expected, not {other:?}"),
+        });
+    }
+
+    #[test]
+    fn a_class_binds_at_once_and_everywhere_unless_it_says_otherwise() {
+        let class = StorageClass {
+            name: "a".into(),
+            provisioner: "csi.a".into(),
+            ..StorageClass::default()
+        };
+        check(
+            "StorageClass",
+            r#","provisioner":"csi.a""#,
+            Ok(VolumeObject::StorageClass(class.clone())),
+        );
+        check(
+            "StorageClass",
+            r#","provisioner":"csi.a","volumeBindingMode":"WaitForFirstConsumer",
+              "allowedTopologies":[{"matchLabelExpressions":[{"key":"zone","values":["b","a"]}]},{}]"#,
+            Ok(VolumeObject::StorageClass(StorageClass {
+                binding_mode: BindingMode::WaitForFirstConsumer,
+                allowed_topologies: vec![
+                    NodeSelectorTerm {
+                        labels: vec![Requirement {
+                            key: "zone".into(),
+                            test: Test::In(vec!["a".into(), "b".into()]),
+                        }],
+                        fields: vec![],
+                    },
+                    NodeSelectorTerm::default(),
+                ],
+                ..class.clone()
+            })),
+        );
+        check(
+            "StorageClass",
+            r#","volumeBindingMode":"Later""#,
+            Err(
+                r#"volumeBindingMode: Unsupported value: "Later": supported values: "Immediate", "WaitForFirstConsumer""#,
+            ),
+        );
+        objects_are(
+            r#"{"apiVersion":"storage.k8s.io/v1","kind":"StorageClass","provisioner":"csi.a",
+                "metadata":{"name":"a","annotations":{
+                "storageclass.kubernetes.io/is-default-class":"true"}}}"#,
+            Ok(VolumeObject::StorageClass(StorageClass { is_default: true, ..class })),
+        );
+    }
+
+    #[test]
+    fn a_node_has_drivers_with_and_without_limits() {
+        objects_are(
+            r#"{"apiVersion":"storage.k8s.io/v1","kind":"CSINode","metadata":{"name":"n",
+                "annotations":{"storage.alpha.kubernetes.io/migrated-plugins":
+                "kubernetes.io/gce-pd,kubernetes.io/cinder"}},"spec":{"drivers":[
+                {"name":"d","nodeID":"i","topologyKeys":["zone"],"allocatable":{"count":3}},
+                {"name":"e","allocatable":{}}]}}"#,
+            Ok(VolumeObject::CsiNode(CsiNode {
+                name: "n".into(),
+                drivers: vec![
+                    CsiNodeDriver {
+                        name: "d".into(),
+                        node_id: "i".into(),
+                        topology_keys: vec!["zone".into()],
+                        limit: Some(3),
+                    },
+                    CsiNodeDriver { name: "e".into(), ..CsiNodeDriver::default() },
+                ],
+                migrated_plugins: vec![
+                    "kubernetes.io/gce-pd".into(),
+                    "kubernetes.io/cinder".into(),
+                ],
+            })),
+        );
+        check(
+            "CSINode",
+            r#","spec":{"drivers":[{"name":"d","nodeID":3}]}"#,
+            Err("spec.drivers[0].nodeID: invalid type: integer `3`, expected a string"),
+        );
+    }
+
+    #[test]
+    fn a_driver_says_whether_it_tells_what_is_left() {
+        let driver = CsiDriver { name: "a".into(), ..CsiDriver::default() };
+        check("CSIDriver", "", Ok(VolumeObject::CsiDriver(driver.clone())));
+        check(
+            "CSIDriver",
+            r#","spec":{"storageCapacity":true,"attachRequired":null}"#,
+            Ok(VolumeObject::CsiDriver(CsiDriver { storage_capacity: true, ..driver })),
+        );
+    }
+
+    #[test]
+    fn what_is_left_is_left_for_the_nodes_it_names_and_for_none_unless_it_does() {
+        let left = CsiStorageCapacity { key: ObjectKey::new("default", "a"), ..Default::default() };
+        assert_eq!(show_selector(&left.topology), "nothing");
+        check("CSIStorageCapacity", "", Ok(VolumeObject::CsiStorageCapacity(left.clone())));
+        check(
+            "CSIStorageCapacity",
+            r#","storageClassName":"c","capacity":"10Gi","nodeTopology":{"matchLabels":{"z":"1"}}"#,
+            Ok(VolumeObject::CsiStorageCapacity(CsiStorageCapacity {
+                class: "c".into(),
+                capacity: Some(Quantity::parse("10Gi").expect("it is a quantity")),
+                topology: Selector::All(vec![Requirement::equals("z", "1")]),
+                ..left
+            })),
+        );
+        check(
+            "CSIStorageCapacity",
+            r#","maximumVolumeSize":"-1""#,
+            Err(r#"maximumVolumeSize: Invalid value: "-1": must be greater than or equal to 0"#),
+        );
+    }
+
+    #[test]
+    fn what_is_attached_is_a_volume_by_name_or_one_of_a_pod() {
+        let attachment = |attached| {
+            Ok(VolumeObject::VolumeAttachment(VolumeAttachment {
+                name: "a".into(),
+                attacher: "d".into(),
+                node: "n".into(),
+                attached,
+                deletion: None,
+            }))
+        };
+        check(
+            "VolumeAttachment",
+            r#","spec":{"attacher":"d","nodeName":"n","source":{"persistentVolumeName":"pv"}}"#,
+            attachment(Attached::Volume("pv".into())),
+        );
+        check(
+            "VolumeAttachment",
+            r#","spec":{"attacher":"d","nodeName":"n","source":{"inlineVolumeSpec":
+              {"csi":{"driver":"d","volumeHandle":"h"}}}}"#,
+            attachment(Attached::Inline(VolumeSource::Csi {
+                driver: "d".into(),
+                handle: "h".into(),
+            })),
+        );
+    }
+}
