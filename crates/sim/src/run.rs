@@ -124,6 +124,10 @@ impl Simulation {
     fn rest(&mut self) {
         let Some(auditor) = &mut self.auditor else { return };
         auditor.rests(self.now);
+        // A pod that is on its way to its node wakes others only when it is seen there.
+        if !self.scheduler.is_settled() || auditor.awaits() {
+            return;
+        }
         for (pod, node) in liveness::sleepers(&self.scheduler) {
             auditor.sleeps(self.now, &pod, &node);
         }

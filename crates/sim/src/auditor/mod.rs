@@ -215,6 +215,11 @@ impl Auditor {
         }
     }
 
+    /// Whether some pod is on its way to its node.
+    pub(crate) fn awaits(&self) -> bool {
+        !self.known.chosen.is_empty()
+    }
+
     /// A pod waits for a change, and `node` would take it as it is: told once for each attempt.
     pub(crate) fn sleeps(&mut self, now: Time, pod: &PodKey, node: &str) {
         if let Some(message) = self.waiting.remove(pod) {
