@@ -75,6 +75,9 @@ pub struct PersistentVolume {
     pub name: Str,
     /// Its unique identity.
     pub uid: Str,
+    /// Which version of it this is (`metadata.resourceVersion`); empty where it does not come from an
+    /// API server.
+    pub resource_version: Str,
     /// Its labels.
     pub labels: Labels,
     /// When it must be gone.
@@ -82,6 +85,8 @@ pub struct PersistentVolume {
     /// The name of its StorageClass, empty for none: of the annotation
     /// `volume.beta.kubernetes.io/storage-class` where that is there, else of the spec.
     pub class: Str,
+    /// The name of its VolumeAttributesClass, empty for none.
+    pub attributes_class: Str,
     /// Its size (`capacity.storage`); zero where it does not say.
     pub capacity: Quantity,
     /// The ways in which it can be mounted.
@@ -128,6 +133,9 @@ pub struct PersistentVolumeClaim {
     pub key: ObjectKey,
     /// Its unique identity.
     pub uid: Str,
+    /// Which version of it this is (`metadata.resourceVersion`); empty where it does not come from an
+    /// API server.
+    pub resource_version: Str,
     /// When it must be gone.
     pub deletion: Option<Timestamp>,
     /// The unique identity of the controller that owns it: of the pod, where it was made for one.
@@ -135,6 +143,8 @@ pub struct PersistentVolumeClaim {
     /// The name of its StorageClass, empty for none: of the annotation
     /// `volume.beta.kubernetes.io/storage-class` where that is there, else of the spec.
     pub class: Str,
+    /// The name of its VolumeAttributesClass, empty for none.
+    pub attributes_class: Str,
     /// How much storage it asks for; zero where it does not say.
     pub requested: Quantity,
     /// The ways in which it is to be mounted.

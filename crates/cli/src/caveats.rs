@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use plimsoll_api::{Pod, PodPhase, PreemptionPolicy, Str};
-use plimsoll_framework::{PodInfo, Registry, View};
+use plimsoll_api::{Pod, PodPhase, Str};
+use plimsoll_framework::Registry;
 use plimsoll_sim::Cluster;
 
 use crate::notices;
@@ -16,7 +16,9 @@ const NAMES: usize = 3;
 /// not there.
 pub(crate) fn before(cluster: &Cluster, registry: &Registry) {
     if registry.get("VolumeBinding").is_none() {
-        let claiming = |pod: &&Pod| is_pending(pod) && !pod.volume_claims.is_empty();
+        let claiming = |pod: &&Pod| {
+            is_pending(pod) && pod.volumes.iter().any(|volume| volume.claim().is_some())
+        };
         tell(
             cluster.pods.iter().filter(claiming),
             "with PersistentVolumeClaims: which nodes their volumes allow is not judged yet",
@@ -27,28 +29,6 @@ pub(crate) fn before(cluster: &Cluster, registry: &Registry) {
         is_there(pod) && pod.node_name.as_ref().is_some_and(|node| !nodes.contains(node))
     };
     tell(cluster.pods.iter().filter(lost), "on nodes that are not in the files");
-}
-
-/// Warns of those of the `failed` pods for which kube-scheduler might evict others, if no plugin in
-/// `registry` does that.
-pub(crate) fn after<'a>(
-    failed: impl IntoIterator<Item = &'a PodInfo>,
-    view: View<'_>,
-    registry: &Registry,
-) {
-    if registry.get("DefaultPreemption").is_some() {
-        return;
-    }
-    let placed = view.nodes.rows().flat_map(|row| view.nodes.pods_on(row).iter());
-    let lowest = placed.map(|pod| pod.priority).min();
-    let may_evict = |pod: &&Pod| {
-        pod.preemption_policy == PreemptionPolicy::PreemptLowerPriority
-            && lowest.is_some_and(|lowest| lowest < pod.priority)
-    };
-    tell(
-        failed.into_iter().map(|pod| &**pod).filter(may_evict),
-        "might evict others of lower priority: preemption is not judged yet",
-    );
 }
 
 fn is_there(pod: &Pod) -> bool {

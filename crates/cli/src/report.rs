@@ -113,14 +113,16 @@ impl Choice {
     /// None where the decision has no nodes.
     fn of(decision: &Decision) -> Option<Self> {
         let nodes = &decision.nodes;
-        let is_feasible = |verdict: &NodeVerdict| !matches!(verdict, NodeVerdict::Rejected { .. });
+        let is_feasible = |verdict: &NodeVerdict| {
+            !matches!(verdict, NodeVerdict::Rejected { .. } | NodeVerdict::NotJudged)
+        };
         let chosen = match &decision.outcome {
             Outcome::Scheduled { node, .. } => nodes.iter().find(|other| other.name == *node),
             Outcome::Unschedulable { .. } | Outcome::Error { .. } => None,
         };
         let total = chosen.and_then(|node| match &node.verdict {
             NodeVerdict::Scored { total, .. } => Some(*total),
-            NodeVerdict::Only | NodeVerdict::Rejected { .. } => None,
+            NodeVerdict::NotJudged | NodeVerdict::Only | NodeVerdict::Rejected { .. } => None,
         });
         (!nodes.is_empty()).then(|| Choice {
             judged: nodes.len(),

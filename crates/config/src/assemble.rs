@@ -11,20 +11,6 @@ use crate::profile::ResolvedProfile;
 /// Plugins of release 1.36 that are not there yet, with the points at which they stand: a
 /// configuration may name them, and is told that they have no effect.
 const NOT_YET: &[(&str, &[Point])] = &[
-    ("VolumeRestrictions", &[Point::PreFilter, Point::Filter]),
-    ("NodeVolumeLimits", &[Point::PreFilter, Point::Filter]),
-    (
-        "VolumeBinding",
-        &[
-            Point::PreFilter,
-            Point::Filter,
-            Point::PreScore,
-            Point::Score,
-            Point::Reserve,
-            Point::PreBind,
-        ],
-    ),
-    ("VolumeZone", &[Point::PreFilter, Point::Filter]),
     ("GangScheduling", &[Point::PreEnqueue, Point::Permit]),
     ("TopologyPlacementGenerator", &[Point::PlacementGenerate]),
     ("PodGroupPodsCount", &[Point::PlacementScore]),

@@ -175,7 +175,7 @@ fn as_expected(node: &NodeDecision) -> ExpectedNode {
             scores: BTreeMap::new(),
             total: None,
         },
-        NodeVerdict::Only => {
+        NodeVerdict::Only | NodeVerdict::NotJudged => {
             ExpectedNode { name, filter: None, scores: BTreeMap::new(), total: None }
         }
         NodeVerdict::Scored { scores, total } => ExpectedNode {

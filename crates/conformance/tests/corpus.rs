@@ -46,5 +46,5 @@ macro_rules! suites {
 
 suites! {
     resources taints nodeaffinity ports images spread podaffinity mixed config trace rollout
-    preemption nominated
+    preemption nominated volumes
 }

@@ -1,18 +1,16 @@
 //! One attempt at a pod: the scheduling cycle, and from there into the binding cycle.
 
-use std::collections::BTreeSet;
-
 use plimsoll_api::{Pod, PodKey, Str};
 use plimsoll_framework::{PodInfo, Row, Time, View, WaitingPod};
 
 use crate::binding::{BindingCycle, Desk, Moved, Permitted, Unbound, Verdicts};
-use crate::cycle::{self, Cycle, CycleResult, Failure};
+use crate::cycle::{self, Cycle, CycleResult, Failure, FailureReason};
 use crate::decision::{Decision, NodeDecision, NodeVerdict, Outcome};
 use crate::effect::{Condition, Effect, EffectId, Record, Write};
 use crate::event::WriteError;
 use crate::pick::TieBreak;
 use crate::profile::Profile;
-use crate::queue::{Place, QueuedPodInfo, Surroundings, Verdict};
+use crate::queue::{Audience, Place, QueuedPodInfo, Surroundings, Verdict};
 use crate::sample::Sample;
 use crate::scheduler::{Detail, Scheduler};
 
@@ -31,15 +29,13 @@ impl Scheduler {
             CycleResult::Found { row, .. } => self.place(now, info, row, cycle, effects),
             CycleResult::Unschedulable(_) | CycleResult::Error(_) => {
                 self.log(info, &cycle);
-                let (failed, error) = match cycle.result {
-                    CycleResult::Unschedulable(failure) => (failure, false),
-                    CycleResult::Error(message) => {
-                        (Failure { message, ..Failure::default() }, true)
-                    }
+                let failure = match cycle.result {
+                    CycleResult::Unschedulable(failure) => failure,
+                    CycleResult::Error(message) => Failure::error(message),
                     CycleResult::Found { .. } => return,
                 };
-                self.nominate(pod, &failed, effects);
-                self.fail(now, &pod.key, failed, error, effects);
+                self.nominate(pod, &failure, effects);
+                self.fail(now, &pod.key, failure, effects);
             }
         }
     }
@@ -66,7 +62,7 @@ impl Scheduler {
     fn sample(&self, profile: &Profile) -> Sample {
         let percentage = profile.percentage_of_nodes_to_score;
         let rows = percentage.map_or_else(Vec::new, |_| self.cache.rows_by_zone());
-        Sample { percentage, rows, start: self.next_start }
+        Sample { percentage, scored: profile.scores(), rows, start: self.next_start }
     }
 
     /// Takes it that the pod is on its node, reserves, and asks Permit.
@@ -104,17 +100,21 @@ impl Scheduler {
             }
         });
         match permitted {
-            Err(why) => self.unbound(now, &info.pod.key, info.attempts, why, effects),
+            // Nobody else has seen the pod on its node, so nobody hears that it leaves. Two pods that are
+            // always denied would wake each other for ever.
+            Err(why) => {
+                self.unbound(now, &info.pod.key, info.attempts, why, effects);
+            }
             Ok((binding, permitted)) => {
                 self.log(info, &cycle);
-                self.bindings.insert(info.pod.key.clone(), binding);
+                self.bindings.put(binding);
                 match permitted {
                     Permitted::Wait(pending) => {
                         let pod = assumed;
                         self.waiting.add(WaitingPod { pod, node, since: now, pending });
                     }
                     Permitted::Now | Permitted::Failed(_) => {
-                        self.drive(now, &info.pod.key, effects, BindingCycle::proceed);
+                        self.proceed(now, &info.pod.key, effects);
                     }
                 }
             }
@@ -132,8 +132,7 @@ impl Scheduler {
                 self.answered(now, id, &answer, effects);
             }
         }
-        let all: Vec<PodKey> = self.bindings.keys().cloned().collect();
-        for key in all {
+        for key in self.bindings.to_look_at(now) {
             self.drive(now, &key, effects, BindingCycle::look);
         }
     }
@@ -141,10 +140,20 @@ impl Scheduler {
     fn permit_over(&mut self, now: Time, verdicts: Verdicts, effects: &mut Vec<Effect>) {
         for (key, verdict) in verdicts {
             match verdict {
-                Ok(()) => self.drive(now, &key, effects, BindingCycle::proceed),
-                Err(why) => self.give_up(now, &key, why, effects),
+                Ok(()) => self.proceed(now, &key, effects),
+                Err(why) => {
+                    if let Some(cycle) = self.bindings.take(&key) {
+                        self.give_up(now, cycle, why, effects);
+                    }
+                }
             }
         }
+    }
+
+    /// Permit is over.
+    fn proceed(&mut self, now: Time, key: &PodKey, effects: &mut Vec<Effect>) {
+        self.queue.permitted(key);
+        self.drive(now, key, effects, BindingCycle::proceed);
     }
 
     fn answered(
@@ -154,9 +163,7 @@ impl Scheduler {
         answer: &Result<(), WriteError>,
         effects: &mut Vec<Effect>,
     ) {
-        // An answer belongs to the one cycle that awaits it; the others stay as they are.
-        let owner = self.bindings.iter().find(|(_, cycle)| cycle.awaits(id));
-        if let Some(key) = owner.map(|(key, _)| key.clone()) {
+        if let Some(key) = self.bindings.awaiting(id).cloned() {
             self.drive(now, &key, effects, |cycle, desk| cycle.answered(id, answer.clone(), desk));
         }
     }
@@ -169,7 +176,7 @@ impl Scheduler {
         effects: &mut Vec<Effect>,
         act: impl FnOnce(&mut BindingCycle, &mut Desk<'_>) -> Moved,
     ) {
-        let Some(cycle) = self.bindings.get_mut(key) else { return };
+        let Some(mut cycle) = self.bindings.take(key) else { return };
         let profile = self.profiles.get(&cycle.pod.scheduler_name).expect("it placed the pod");
         let mut desk = Desk {
             now,
@@ -179,28 +186,34 @@ impl Scheduler {
             next_effect: &mut self.next_effect,
             write_timeout: self.options.write_timeout,
         };
-        match act(cycle, &mut desk) {
-            Moved::Waits => {}
+        match act(&mut cycle, &mut desk) {
+            Moved::Waits => self.bindings.put(cycle),
             Moved::Bound => {
-                let node = cycle.node.clone();
-                desk.write(key, Write::Record(Record::scheduled(key, &node)));
-                self.bindings.remove(key);
+                desk.write(key, Write::Record(Record::scheduled(key, &cycle.node)));
                 self.queue.done(key);
             }
-            Moved::Failed(why) => self.give_up(now, key, why, effects),
+            Moved::Failed(why) => self.give_up(now, cycle, why, effects),
         }
     }
 
-    /// A binding cycle has failed: everything is undone.
-    fn give_up(&mut self, now: Time, key: &PodKey, why: Unbound, effects: &mut Vec<Effect>) {
-        let Some(mut cycle) = self.bindings.remove(key) else { return };
-        self.waiting.remove(key);
+    /// A binding cycle has failed: everything is undone, and others hear of the room that the pod leaves.
+    fn give_up(
+        &mut self,
+        now: Time,
+        mut cycle: BindingCycle,
+        why: Unbound,
+        effects: &mut Vec<Effect>,
+    ) {
+        let key = cycle.pod.key.clone();
         cycle.unreserve(&mut self.cache);
-        self.unbound(now, key, cycle.attempt, why, effects);
+        let left = self.unbound(now, &key, cycle.attempt, why, effects);
+        if let Some(pod) = left {
+            self.freed(now, &pod, Audience::AllBut(&key));
+        }
     }
 
-    /// A pod that had a node is not bound after all: it is taken off its node, others hear of the room
-    /// it leaves, and it goes back into the queue.
+    /// A pod that had a node is not bound after all: it is taken off its node and goes back into the
+    /// queue. Returns it as it was on its node.
     fn unbound(
         &mut self,
         now: Time,
@@ -208,15 +221,18 @@ impl Scheduler {
         attempt: u32,
         why: Unbound,
         effects: &mut Vec<Effect>,
-    ) {
-        let (failure, error) = match why {
-            Unbound::Error(message) => (Failure { message, ..Failure::default() }, true),
-            Unbound::Rejected { plugin, why } => (cycle::rejected_on_its_node(plugin, &why), false),
+    ) -> Option<PodInfo> {
+        let failure = match why {
+            Unbound::Error(message) => Failure::error(message),
+            Unbound::Rejected { plugin, why } => cycle::rejected_on_its_node(plugin, &why),
+            Unbound::TooLate(why) => Failure { message: why.to_string(), ..Failure::default() },
         };
         if self.options.detail != Detail::None {
-            let outcome = match error {
-                true => Outcome::Error { message: failure.message.clone() },
-                false => Outcome::Unschedulable {
+            let outcome = match failure.reason {
+                FailureReason::SchedulerError => {
+                    Outcome::Error { message: failure.message.clone() }
+                }
+                FailureReason::Unschedulable => Outcome::Unschedulable {
                     message: failure.message.clone(),
                     pre_filter: None,
                     nomination: None,
@@ -225,42 +241,28 @@ impl Scheduler {
             let pod = key.clone();
             self.decisions.push(Decision { pod, attempt, outcome, nodes: Vec::new() });
         }
-        if self.cache.seen_on(key).is_some() {
-            // As in schedule_one.go, handleSchedulingFailure: a pod that has a node after all does not
-            // go back into the queue. Unlike there, nobody is told that it has none.
-            self.queue.done(key);
-            return;
-        }
         let left = self.cache.forget(key);
         if let Some(pod) = self.queue.get(key).map(|info| info.pod.clone()) {
             self.withdraw(&pod, effects);
         }
-        self.fail(now, key, failure, error, effects);
-        if let Some(pod) = left {
-            self.freed(now, &pod, Some(key));
-        }
+        self.fail(now, key, failure, effects);
+        left
     }
 
     /// An attempt has failed: tells the world, and puts the pod back into the queue.
-    fn fail(
-        &mut self,
-        now: Time,
-        key: &PodKey,
-        failure: Failure,
-        error: bool,
-        effects: &mut Vec<Effect>,
-    ) {
-        let reason = if error { "SchedulerError" } else { "Unschedulable" };
+    fn fail(&mut self, now: Time, key: &PodKey, failure: Failure, effects: &mut Vec<Effect>) {
         self.write(key, Write::Record(Record::failed(&failure.message)), effects);
-        let condition = Condition { reason, message: failure.message };
-        self.write(key, Write::Condition(condition), effects);
-        // Without any node nobody rejected the pod, and yet it is not an error: any node may help.
-        let mut rejectors = failure.rejectors;
-        if !error && rejectors.is_empty() {
-            rejectors = BTreeSet::from([cycle::NO_NODE_REJECTOR]);
+        // As in schedule_one.go, handleSchedulingFailure: the binding may have been done although its
+        // answer says otherwise, and a pod that was seen on a node is not tried again.
+        if self.cache.knows(key) {
+            self.queue.done(key);
+            return;
         }
+        let condition = Condition { reason: failure.reason.as_str(), message: failure.message };
+        self.write(key, Write::Condition(condition), effects);
+        let verdict = Verdict { rejectors: failure.rejectors, pending: failure.pending };
         let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
-        self.queue.failed(now, key, Verdict { rejectors, pending: failure.pending }, with);
+        self.queue.failed(now, key, verdict, with);
     }
 
     pub(crate) fn write(
@@ -285,9 +287,9 @@ impl Scheduler {
     }
 
     /// Decides a pending pod with every node, and changes nothing. `None` for a pod that is not
-    /// pending.
+    /// pending: it is not known, or has a node already.
     pub fn explain(&self, pod: &PodKey) -> Option<Decision> {
-        let info = self.queue.get(pod)?;
+        let info = self.queue.get(pod).filter(|info| info.place != Place::InFlight)?;
         if let Place::Gated { why, .. } = &info.place {
             let (message, attempt) = (why.to_string(), info.attempts + 1);
             let outcome = Outcome::Unschedulable { message, pre_filter: None, nomination: None };
@@ -311,7 +313,7 @@ fn decision(pod: &PodKey, attempt: u32, cycle: &Cycle, view: View<'_>, detail: D
             best: cycle::names(view.nodes, best),
         },
         CycleResult::Unschedulable(failure) => Outcome::Unschedulable {
-            message: failure.message.clone(),
+            message: failure.record.as_ref().unwrap_or(&failure.message).clone(),
             pre_filter: failure
                 .pre_filter
                 .as_ref()
@@ -327,18 +329,18 @@ fn decision(pod: &PodKey, attempt: u32, cycle: &Cycle, view: View<'_>, detail: D
     Decision { pod: pod.clone(), attempt, outcome, nodes }
 }
 
-/// Every node that was judged, by name. A rejection of the pod for all nodes is told once, not here.
+/// Every node, by name. A rejection of the pod for all nodes is told once, not here.
 fn nodes(cycle: &Cycle, view: View<'_>) -> Vec<NodeDecision> {
     let for_all = matches!(&cycle.result, CycleResult::Unschedulable(f) if f.pre_filter.is_some());
-    if for_all {
-        return Vec::new();
-    }
     let mut nodes: Vec<NodeDecision> = Vec::new();
     for node in &cycle.rejected {
-        let verdict = NodeVerdict::Rejected {
-            plugin: node.plugin.into(),
-            code: node.rejection.code,
-            reasons: node.rejection.reasons.to_vec(),
+        let verdict = match for_all {
+            true => NodeVerdict::NotJudged,
+            false => NodeVerdict::Rejected {
+                plugin: node.plugin.into(),
+                code: node.rejection.code,
+                reasons: node.rejection.reasons.to_vec(),
+            },
         };
         nodes.push(NodeDecision { name: view.nodes.name_of(node.row).clone(), verdict });
     }

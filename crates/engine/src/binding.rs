@@ -22,6 +22,8 @@ use crate::profile::Profile;
 pub(crate) enum Unbound {
     /// A plugin rejected it.
     Rejected { plugin: &'static str, why: Rejection },
+    /// A plugin rejected it after Permit, where that no longer makes it unschedulable.
+    TooLate(Rejection),
     /// Something went wrong.
     Error(String),
 }
@@ -36,7 +38,7 @@ enum Stage {
     /// Waits until the world has caught up with what that plugin wanted.
     Settling { at: usize },
     /// Waits for the answer to the binding.
-    Binding { effect: EffectId },
+    Binding { plugin: &'static str, effect: EffectId },
 }
 
 /// The binding cycle of one pod.
@@ -164,7 +166,7 @@ impl BindingCycle {
         self.pre_bind(0, desk)
     }
 
-    /// A write that this cycle [awaits](Self::awaits) was answered.
+    /// A write that this cycle has [awaited](Self::awaited) was answered.
     pub(crate) fn answered(
         &mut self,
         id: EffectId,
@@ -186,9 +188,12 @@ impl BindingCycle {
                     Ok(()) => Moved::Waits,
                 }
             }
-            Stage::Binding { .. } => match answer {
+            Stage::Binding { plugin, .. } => match answer {
                 Ok(()) => self.bound(desk),
-                Err(error) => Moved::Failed(Unbound::Error(format!("binding rejected: {error}"))),
+                Err(error) => {
+                    let text = format!("running Bind plugin {plugin:?}: {error}");
+                    Moved::Failed(Unbound::Error(text))
+                }
             },
             Stage::Permit | Stage::Settling { .. } => Moved::Waits,
         }
@@ -201,11 +206,6 @@ impl BindingCycle {
         {
             return moved;
         }
-        // The answer may be lost or late, but the pod is where it should be.
-        let seen_on = desk.cache.seen_on(&self.pod.key);
-        if self.is_binding() && seen_on == Some(&self.node) {
-            return self.bound(desk);
-        }
         match self.deadline {
             Some(deadline) if deadline <= desk.now => self.timed_out(desk),
             _ => Moved::Waits,
@@ -217,13 +217,19 @@ impl BindingCycle {
         self.deadline
     }
 
-    /// Whether it waits for the answer to write `id`.
-    pub(crate) fn awaits(&self, id: EffectId) -> bool {
-        match &self.stage {
-            Stage::Writing { awaited, .. } => awaited.contains(&id),
-            Stage::Binding { effect } => *effect == id,
-            Stage::Permit | Stage::Settling { .. } => false,
-        }
+    /// The writes to which it awaits the answers.
+    pub(crate) fn awaited(&self) -> impl Iterator<Item = EffectId> {
+        let (writes, binding) = match &self.stage {
+            Stage::Writing { awaited, .. } => (Some(awaited), None),
+            Stage::Binding { effect, .. } => (None, Some(*effect)),
+            Stage::Permit | Stage::Settling { .. } => (None, None),
+        };
+        writes.into_iter().flatten().copied().chain(binding)
+    }
+
+    /// Whether it waits for the world to catch up.
+    pub(crate) fn is_settling(&self) -> bool {
+        matches!(self.stage, Stage::Settling { .. })
     }
 
     /// Whether the binding was written and is not yet answered.
@@ -281,22 +287,25 @@ impl BindingCycle {
         match held.ready(&self.placement(desk.cache)) {
             Readiness::Ready => self.pre_bind(at + 1, desk),
             Readiness::Waiting => Moved::Waits,
-            Readiness::Failed(why) => Moved::Failed(rejected("PreBind", plugin, why)),
+            Readiness::Failed(why) => Moved::Failed(match rejected("PreBind", plugin, why) {
+                Unbound::Rejected { why, .. } => Unbound::TooLate(why),
+                other => other,
+            }),
         }
     }
 
     fn bind(&mut self, desk: &mut Desk<'_>) -> Moved {
         let at = self.placement(desk.cache);
-        let binding = desk
-            .profile
-            .at(Point::Bind)
-            .find_map(|(plugin, _)| plugin.points.bind.as_ref().and_then(|point| point.bind(&at)));
-        let Some(binding) = binding else {
+        let binding = desk.profile.at(Point::Bind).find_map(|(plugin, _)| {
+            let binding = plugin.points.bind.as_ref()?.bind(&at)?;
+            Some((plugin.name, binding))
+        });
+        let Some((plugin, binding)) = binding else {
             return Moved::Failed(Unbound::Error("all bind plugins skipped the pod".to_owned()));
         };
         let pod = self.pod.key.clone();
         let effect = desk.write(&pod, Write::Bind(binding));
-        self.stage = Stage::Binding { effect };
+        self.stage = Stage::Binding { plugin, effect };
         self.deadline = Some(desk.now + desk.write_timeout);
         Moved::Waits
     }
@@ -327,7 +336,9 @@ impl BindingCycle {
                 let plugin = self.pre_bind_plugin(*at, desk.profile);
                 format!("running PreBind plugin {plugin:?}: timed out waiting for the condition")
             }
-            Stage::Binding { .. } => "timed out waiting for the binding".to_owned(),
+            Stage::Binding { plugin, .. } => {
+                format!("running Bind plugin {plugin:?}: timed out waiting for the binding")
+            }
         };
         Moved::Failed(Unbound::Error(text))
     }
@@ -367,11 +378,16 @@ impl Waiting {
         self.pods.push(pod);
     }
 
+    pub(crate) fn has(&self, key: &PodKey) -> bool {
+        self.pods.iter().any(|waiting| waiting.pod.key == *key)
+    }
+
     pub(crate) fn remove(&mut self, key: &PodKey) {
         self.pods.retain(|waiting| waiting.pod.key != *key);
     }
 
-    /// Carries decisions out. A pod that no plugin has anything against any more goes on.
+    /// Carries decisions out, in their order: the one that settles the fate of a pod stands. A pod that
+    /// no plugin has anything against any more goes on.
     pub(crate) fn decide(&mut self, decisions: Vec<WaitingDecision>) -> Verdicts {
         let mut verdicts = BTreeMap::new();
         for decision in decisions {
@@ -386,7 +402,7 @@ impl Waiting {
                 }
                 WaitingDecision::Reject { pod, plugin, reason } => {
                     let why = Rejection::unschedulable(reason);
-                    verdicts.insert(pod, Err(Unbound::Rejected { plugin, why }));
+                    verdicts.entry(pod).or_insert(Err(Unbound::Rejected { plugin, why }));
                 }
             }
         }

@@ -10,6 +10,9 @@ use plimsoll_framework::{Assumption, Columns, PodInfo, Row, Stores, View};
 /// The label that names the zone of a node, and the one that names its region.
 const ZONE: &str = "topology.kubernetes.io/zone";
 const REGION: &str = "topology.kubernetes.io/region";
+/// The same of old. Where a node still has them, they count.
+const OLD_ZONE: &str = "failure-domain.beta.kubernetes.io/zone";
+const OLD_REGION: &str = "failure-domain.beta.kubernetes.io/region";
 
 /// A pod on a node.
 #[derive(Clone, Debug)]
@@ -56,7 +59,10 @@ impl Cache {
             return NodeChange { before: None, changed: NodeReads::all() };
         };
         let before = self.columns.node(row).clone();
-        self.stores.images.set(Some(&before), Some(&node));
+        // Nodes report often, and their images are many and seldom others.
+        if before.images != node.images {
+            self.stores.images.set(Some(&before), Some(&node));
+        }
         let changed = self.columns.set(row, node);
         if zone_of(&before) != zone {
             self.leave_zone(row);
@@ -88,6 +94,8 @@ impl Cache {
 
     /// Takes it that a pod is on `node`, before it is seen there.
     pub(crate) fn assume(&mut self, pod: PodInfo, node: Str) {
+        let known = self.knows(&pod.key);
+        debug_assert!(!known, "a pod on a node is not tried again");
         self.put(pod, node, true);
     }
 
@@ -109,6 +117,9 @@ impl Cache {
             None => {
                 if let Some(keys) = self.homeless.get_mut(&cached.node) {
                     keys.retain(|other| other != key);
+                    if keys.is_empty() {
+                        self.homeless.remove(&cached.node);
+                    }
                 }
             }
         }
@@ -128,9 +139,14 @@ impl Cache {
         self.pods.get(key).is_some_and(|cached| cached.assumed)
     }
 
-    /// The node that a pod was seen on.
-    pub(crate) fn seen_on(&self, key: &PodKey) -> Option<&Str> {
-        self.pods.get(key).filter(|cached| !cached.assumed).map(|cached| &cached.node)
+    /// Whether a pod is on a node, or assumed to be.
+    pub(crate) fn knows(&self, key: &PodKey) -> bool {
+        self.pods.contains_key(key)
+    }
+
+    /// The pod named `key`, if it is on a node or assumed to be.
+    pub(crate) fn pod(&self, key: &PodKey) -> Option<&PodInfo> {
+        self.pods.get(key).map(|cached| &cached.pod)
     }
 
     /// The row of the node named `name`.
@@ -180,8 +196,9 @@ impl Cache {
 
 /// Region and zone as one text. As in component-helpers' GetZoneKey: empty where a node has neither.
 fn zone_of(node: &Node) -> Str {
-    let label = |key| node.labels.get(key).map_or("", Str::as_str);
-    match (label(REGION), label(ZONE)) {
+    let label =
+        |old, new| node.labels.get(old).or_else(|| node.labels.get(new)).map_or("", Str::as_str);
+    match (label(OLD_REGION, REGION), label(OLD_ZONE, ZONE)) {
         ("", "") => Str::default(),
         (region, zone) => Str::from(format!("{region}:\0:{zone}")),
     }

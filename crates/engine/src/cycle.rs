@@ -39,10 +39,30 @@ pub(crate) enum CycleResult {
     Error(String),
 }
 
-/// Why no node was found.
+/// The reason in the condition of a pod that could not be scheduled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum FailureReason {
+    #[default]
+    Unschedulable,
+    SchedulerError,
+}
+
+impl FailureReason {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            FailureReason::Unschedulable => "Unschedulable",
+            FailureReason::SchedulerError => "SchedulerError",
+        }
+    }
+}
+
+/// Why an attempt failed. Without rejectors it is tried again after a backoff, whatever happens.
 #[derive(Debug, Default)]
 pub(crate) struct Failure {
+    pub(crate) reason: FailureReason,
     pub(crate) message: String,
+    /// What decision records say instead of the message; see [`post_filter`].
+    pub(crate) record: Option<String>,
     pub(crate) pre_filter: Option<(&'static str, Rejection)>,
     pub(crate) nomination: Option<Nomination>,
     /// Which PostFilter plugin made it.
@@ -73,14 +93,14 @@ pub(crate) fn schedule(
     let filters = match Filters::prepare(profile, pod, &mut cycle.shared, &view) {
         Ok(filters) => filters,
         Err(stopped) => {
-            cycle.result = match *stopped {
+            cycle.result = match stopped {
                 Stopped::Error(error) => CycleResult::Error(error),
-                Stopped::Rejected(failure) => post_filter(
-                    profile,
-                    failure,
-                    &mut cycle,
-                    WhatIf::new(pod, &[], nominated, view),
-                ),
+                Stopped::Rejected(stopped) => {
+                    let (failure, filters) = *stopped;
+                    let (prepared, looked) = (filters.in_order(), filters.looked(profile));
+                    let what_if = WhatIf::new(pod, &prepared, &looked, nominated, view);
+                    post_filter(profile, failure, &mut cycle, what_if)
+                }
             };
             return cycle;
         }
@@ -93,16 +113,19 @@ pub(crate) fn schedule(
     cycle.result = match cycle.feasible.len() {
         0 => {
             let failure = no_node_fits(view.nodes.len(), &filters, &cycle.rejected);
-            let prepared = filters.in_order();
-            post_filter(profile, failure, &mut cycle, WhatIf::new(pod, &prepared, nominated, view))
+            let (prepared, looked) = (filters.in_order(), filters.looked(profile));
+            let what_if = WhatIf::new(pod, &prepared, &looked, nominated, view);
+            post_filter(profile, failure, &mut cycle, what_if)
         }
         1 => CycleResult::Found { row: cycle.feasible[0], best: cycle.feasible.clone() },
-        _ => {
-            let scores = score(profile, pod, &mut cycle, &view);
-            let best = pick::best(view.nodes, &cycle.feasible, &scores.totals);
-            cycle.scores = Some(scores);
-            CycleResult::Found { row: pick::pick(&best, tie_break, rng), best }
-        }
+        _ => match score(profile, pod, &mut cycle, &view) {
+            Err(error) => CycleResult::Error(error),
+            Ok(scores) => {
+                let best = pick::best(view.nodes, &cycle.feasible, &scores.totals);
+                cycle.scores = Some(scores);
+                CycleResult::Found { row: pick::pick(&best, tie_break, rng), best }
+            }
+        },
     };
     cycle
 }
@@ -122,22 +145,10 @@ impl Cycle {
 
 /// Why no node has to be judged.
 enum Stopped {
-    /// A plugin rejected the pod for all nodes.
-    Rejected(Failure),
+    /// A plugin rejected the pod for all nodes; with the filters that looked at it, for what-ifs.
+    Rejected(Box<(Failure, Filters)>),
     /// A plugin could not judge.
     Error(String),
-}
-
-impl Stopped {
-    fn rejected(view: &View<'_>, plugin: &'static str, why: &Rejection) -> Box<Self> {
-        let mut failure = Failure {
-            message: diagnosis::fit_error(view.nodes.len(), &Cause::PreFilter(why)),
-            pre_filter: Some((plugin, why.clone())),
-            ..Failure::default()
-        };
-        failure.blame(plugin, why.code);
-        Box::new(Stopped::Rejected(failure))
-    }
 }
 
 /// The filters of a profile after they looked at one pod.
@@ -159,7 +170,7 @@ impl Filters {
         pod: &PodInfo,
         shared: &mut CycleState,
         view: &View<'_>,
-    ) -> Result<Self, Box<Stopped>> {
+    ) -> Result<Self, Stopped> {
         let mut filters = Filters {
             prepared: Vec::new(),
             order: Vec::new(),
@@ -171,31 +182,62 @@ impl Filters {
             let plugin = profile.get(index);
             let Some(filter) = &plugin.points.filter else { continue };
             let prepared = filter.prepare(pod, shared, view);
-            if let Some(why) = prepared.rejection() {
+            let why = prepared.rejection().cloned();
+            filters.narrow(plugin.name, prepared.candidates());
+            filters.prepared.push((index, prepared));
+            if let Some(why) = why {
                 match why.code {
                     Code::Error => {
                         let text = format!("running PreFilter plugin {:?}: {why}", plugin.name);
-                        return Err(Box::new(Stopped::Error(text)));
+                        return Err(Stopped::Error(text));
                     }
                     Code::UnschedulableAndUnresolvable | Code::Pending => {
-                        return Err(Stopped::rejected(view, plugin.name, why));
+                        let blamed = BTreeSet::from([plugin.name]);
+                        return Err(filters.stopped(profile, view, plugin.name, why, blamed));
                     }
-                    Code::Unschedulable => rejected = Some((plugin.name, why.clone())),
+                    Code::Unschedulable => rejected = Some((plugin.name, why)),
                 }
             }
-            filters.narrow(plugin.name, prepared.candidates());
             if let Some(why) = filters.nowhere() {
-                return Err(Stopped::rejected(view, plugin.name, &why));
+                let blamed = filters.narrowed_by.clone();
+                return Err(filters.stopped(profile, view, plugin.name, why, blamed));
             }
-            filters.prepared.push((index, prepared));
-        }
-        if let Some((plugin, why)) = rejected {
-            return Err(Stopped::rejected(view, plugin, &why));
         }
         for (index, _) in profile.indices(Point::Filter) {
             filters.add_judge(profile, index, pod, shared, view);
         }
+        if let Some((plugin, why)) = rejected {
+            let mut blamed = filters.narrowed_by.clone();
+            blamed.insert(plugin);
+            return Err(filters.stopped(profile, view, plugin, why, blamed));
+        }
         Ok(filters)
+    }
+
+    /// The pod is rejected for all nodes. As in schedule_one.go, findNodesThatFitPod, plugins that have
+    /// narrowed the candidates may be `blamed`, too.
+    fn stopped(
+        mut self,
+        profile: &Profile,
+        view: &View<'_>,
+        plugin: &'static str,
+        why: Rejection,
+        blamed: BTreeSet<&'static str>,
+    ) -> Stopped {
+        if self.order.is_empty() {
+            let looked = self.prepared.iter().enumerate();
+            self.order = looked.map(|(at, (index, _))| (profile.get(*index).name, at)).collect();
+        }
+        let mut failure = Failure {
+            message: diagnosis::fit_error(view.nodes.len(), &Cause::PreFilter(&why)),
+            rejectors: blamed,
+            ..Failure::default()
+        };
+        if why.code == Code::Pending {
+            failure.pending.insert(plugin);
+        }
+        failure.pre_filter = Some((plugin, why));
+        Stopped::Rejected(Box::new((failure, self)))
     }
 
     fn add_judge(
@@ -242,6 +284,11 @@ impl Filters {
             }
             _ => None,
         }
+    }
+
+    /// The names of those that looked.
+    fn looked(&self, profile: &Profile) -> BTreeSet<&'static str> {
+        self.prepared.iter().map(|&(index, _)| profile.get(index).name).collect()
     }
 
     fn in_order(&self) -> Vec<Prepared> {
@@ -427,7 +474,11 @@ pub(crate) fn rejected_on_its_node(plugin: &'static str, why: &Rejection) -> Fai
 }
 
 fn no_nodes() -> Failure {
-    Failure { message: diagnosis::NO_NODES.to_owned(), ..Failure::default() }
+    Failure {
+        message: diagnosis::NO_NODES.to_owned(),
+        rejectors: BTreeSet::from([NO_NODE_REJECTOR]),
+        ..Failure::default()
+    }
 }
 
 fn no_node_fits(n_nodes: usize, filters: &Filters, rejected: &[NodeRejection]) -> Failure {
@@ -443,6 +494,12 @@ fn no_node_fits(n_nodes: usize, filters: &Filters, rejected: &[NodeRejection]) -
 }
 
 impl Failure {
+    /// Something went wrong.
+    pub(crate) fn error(message: String) -> Self {
+        let reason = FailureReason::SchedulerError;
+        Failure { reason, message, ..Failure::default() }
+    }
+
     fn blame(&mut self, plugin: &'static str, code: Code) {
         self.rejectors.insert(plugin);
         if code == Code::Pending {
@@ -457,7 +514,8 @@ fn error_of(rejected: &[NodeRejection]) -> Option<String> {
 }
 
 /// Asks the PostFilter plugins. As in runtime/framework.go, RunPostFilterPlugins: what they say
-/// without success is joined.
+/// without success is joined. The recorded decisions show an error of a plugin alone, where events and
+/// conditions show it behind the reasons of the nodes.
 fn post_filter(
     profile: &Profile,
     mut failure: Failure,
@@ -484,31 +542,41 @@ fn post_filter(
                 failure.hopeless = true;
                 said.push(reason.to_string());
             }
+            // As in schedule_one.go, schedulingCycle: an error here is told, but it is still for want of
+            // a node that the pod is not scheduled.
+            PostFilterAnswer::Error(reason) => {
+                failure.record = Some(format!("postfilter error: {reason}"));
+                said = vec![reason.to_string()];
+                break;
+            }
             PostFilterAnswer::Stop(reason) => {
                 said = vec![reason.to_string()];
                 break;
             }
-            PostFilterAnswer::Error(reason) => {
-                return CycleResult::Error(format!("postfilter error: {reason}"));
-            }
         }
     }
+    said.retain(|text| !text.is_empty());
     failure.message = diagnosis::with_post_filter(failure.message, &said.join(", "));
     CycleResult::Unschedulable(failure)
 }
 
-fn score(profile: &Profile, pod: &PodInfo, cycle: &mut Cycle, view: &View<'_>) -> Scores {
-    if profile.at(Point::Score).next().is_none() {
-        return Scores::all_equal(cycle.feasible.len());
+fn score(
+    profile: &Profile,
+    pod: &PodInfo,
+    cycle: &mut Cycle,
+    view: &View<'_>,
+) -> Result<Scores, String> {
+    if !profile.scores() {
+        return Ok(Scores::all_equal(cycle.feasible.len()));
     }
     let mut scores = Scores::new(cycle.feasible.len());
     for (plugin, weight) in profile.at(Point::Score) {
         let Some(point) = &plugin.points.score else { continue };
         if let Some(scored) = point.score(pod, &mut cycle.shared, view, &cycle.feasible) {
-            scores.add(plugin.name, weight, &scored);
+            scores.add(plugin.name, weight, &scored)?;
         }
     }
-    scores
+    Ok(scores)
 }
 
 /// The names of `rows`.

@@ -65,6 +65,8 @@ pub enum NodeVerdict {
         /// Its reasons.
         reasons: Vec<Reason>,
     },
+    /// It was not judged, since a plugin rejected the pod for all nodes.
+    NotJudged,
     /// It is feasible, and nothing had to be scored since it is the only one.
     Only,
     /// It is feasible and was scored.

@@ -7,6 +7,7 @@
 
 mod attempt;
 mod binding;
+mod bindings;
 mod cache;
 mod cycle;
 pub mod decision;

@@ -2,11 +2,16 @@
 
 use plimsoll_api::{Node, Pod, PodKey, Str};
 use plimsoll_framework::events::{self, Object};
+use plimsoll_framework::parts::NodeReads;
 use plimsoll_framework::{Action, Change, ClusterEvent, PodInfo, Resource, Time};
 
+use crate::binding::BindingCycle;
 use crate::event::{Event, Seen};
-use crate::queue::Surroundings;
+use crate::queue::{Audience, Surroundings};
 use crate::scheduler::Scheduler;
+
+/// The reason when a pod that waits at Permit is being deleted. As in waiting_pods_map.go.
+const REMOVED: &str = "removed";
 
 impl Scheduler {
     /// Takes in one change. Cheap; decides nothing.
@@ -46,7 +51,7 @@ impl Scheduler {
                     Seen::Gone((kind, key)) => volumes.remove(kind, &key),
                 };
                 if let Some(change) = change {
-                    self.changed(now, change.event(), Object::Volume(&change), None);
+                    self.changed(now, change.event(), Object::Volume(&change), Audience::All);
                 }
             }
             Event::Budget(seen) => {
@@ -63,12 +68,47 @@ impl Scheduler {
 
     fn pod_is(&mut self, now: Time, pod: Pod) {
         let pod = PodInfo::new(pod);
+        if self.known(&pod.key).is_some_and(|known| known.uid != pod.uid) {
+            // The end of the pod that had this name was missed.
+            self.pod_gone(now, &pod.key);
+        }
+        let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
         if pod.node_name.is_some() {
             self.pod_is_on_its_node(now, &pod);
-        } else if self.profiles.get(&pod.scheduler_name).is_some() {
+        } else if self.profiles.get(&pod.scheduler_name).is_none() {
+            self.queue.remove(&pod.key, with);
+        } else if self.queue.get(&pod.key).is_some() || !self.cache.knows(&pod.key) {
+            if pod.is_terminating() && self.waiting.has(&pod.key) {
+                self.reject_waiting_pod(&pod.key, "", REMOVED);
+            }
+            let left = self.left_by(&pod.key, pod.nominated_node.as_ref());
             self.renominate(&pod);
             let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
             self.queue.set(now, pod, with);
+            self.leaves_nomination(now, left);
+        }
+        // Otherwise it is bound, and this was written before: it must not be scheduled again.
+    }
+
+    /// A pod as it was last seen.
+    fn known(&self, key: &PodKey) -> Option<&PodInfo> {
+        self.queue.get(key).map(|info| &info.pod).or_else(|| self.cache.pod(key))
+    }
+
+    /// A pending pod that had a node cleared for it, as if it were there, if it is to be at `now` or
+    /// nowhere.
+    fn left_by(&self, key: &PodKey, now: Option<&Str>) -> Option<PodInfo> {
+        let pod = &self.queue.get(key)?.pod;
+        let node = pod.nominated_node.as_ref().filter(|node| Some(*node) != now)?;
+        Some(PodInfo::new(Pod { node_name: Some(node.clone()), ..Pod::clone(pod) }))
+    }
+
+    /// The room that was cleared for a pod is no longer kept for it. As in eventhandlers.go,
+    /// updatePodInSchedulingQueue: it was kept only from pods of its priority and lower ones. Unlike
+    /// there, also when the pod has gone to another node.
+    fn leaves_nomination(&mut self, now: Time, pod: Option<PodInfo>) {
+        if let Some(pod) = pod {
+            self.freed(now, &pod, Audience::UpTo(pod.priority));
         }
     }
 
@@ -92,16 +132,22 @@ impl Scheduler {
     /// A pod was seen on its node: placed by us and now confirmed, or placed by someone else.
     fn pod_is_on_its_node(&mut self, now: Time, pod: &PodInfo) {
         let (key, Some(node)) = (&pod.key, &pod.node_name) else { return };
+        let left = self.left_by(key, Some(node));
         self.nominated.remove(key);
-        if self.bindings.get(key).is_some_and(|cycle| !cycle.is_binding()) {
+        // Where the binding is written its answer is awaited all the same: PostBind depends on it.
+        if !self.bindings.get(key).is_some_and(BindingCycle::is_binding) {
             self.cancel_binding(key);
-        }
-        let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
-        if !self.bindings.contains_key(key) {
+            let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
             self.queue.remove(key, with);
         }
-        let confirmed = self.cache.is_assumed(key);
-        let before = self.cache.set_pod(pod.clone(), node.clone()).filter(|_| !confirmed);
+        let assumed = self.cache.is_assumed(key);
+        let before = self.cache.set_pod(pod.clone(), node.clone());
+        if let Some(elsewhere) = before.as_ref().filter(|b| assumed && b.node_name != pod.node_name)
+        {
+            // Someone else has bound it: the room that was kept for it is free.
+            self.freed(now, elsewhere, Audience::All);
+        }
+        let before = before.filter(|_| !assumed);
         let action = match &before {
             None => Action::ADD,
             Some(before) => events::pod_actions(before, pod),
@@ -109,31 +155,34 @@ impl Scheduler {
         if !action.is_empty() {
             let row = self.cache.row(node);
             let object = Object::Assigned { before: before.as_ref(), after: Some(pod), row };
-            self.changed(now, ClusterEvent::new(Resource::Pod, action), object, None);
+            self.changed(now, ClusterEvent::new(Resource::Pod, action), object, Audience::All);
         }
+        self.leaves_nomination(now, left);
     }
 
     fn pod_gone(&mut self, now: Time, key: &PodKey) {
+        let left = self.left_by(key, None);
         self.cancel_binding(key);
         self.nominated.remove(key);
         self.evictions.remove(key);
         let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
         self.queue.remove(key, with);
         if let Some(before) = self.cache.remove_pod(key) {
-            self.freed(now, &before, None);
+            self.freed(now, &before, Audience::All);
         }
+        self.leaves_nomination(now, left);
     }
 
     /// A pod is no longer on its node, so others may fit.
-    pub(crate) fn freed(&mut self, now: Time, pod: &PodInfo, except: Option<&PodKey>) {
+    pub(crate) fn freed(&mut self, now: Time, pod: &PodInfo, audience: Audience<'_>) {
         let row = pod.node_name.as_ref().and_then(|node| self.cache.row(node));
         let object = Object::Assigned { before: Some(pod), after: None, row };
-        self.changed(now, ClusterEvent::new(Resource::Pod, Action::DELETE), object, except);
+        self.changed(now, ClusterEvent::new(Resource::Pod, Action::DELETE), object, audience);
     }
 
     /// Ends a binding cycle of a pod that needs none any more.
     fn cancel_binding(&mut self, key: &PodKey) {
-        if let Some(mut cycle) = self.bindings.remove(key) {
+        if let Some(mut cycle) = self.bindings.take(key) {
             cycle.unreserve(&mut self.cache);
             self.waiting.remove(key);
             // The pod stays in the cache until its deletion is told to everyone.
@@ -141,30 +190,40 @@ impl Scheduler {
     }
 
     fn node_is(&mut self, now: Time, node: Node) {
-        let name = node.name.clone();
+        let (name, cordoned) = (node.name.clone(), node.unschedulable);
         let change = self.cache.set_node(node);
-        let action = match change.before {
+        let mut action = match change.before {
             None => Action::ADD,
             Some(_) => events::node_actions(change.changed),
         };
+        // As in framework/events.go, extractNodeSpecUnschedulableChange: that a node is cordoned helps
+        // nobody.
+        if cordoned && !change.changed.intersects(NodeReads::TAINTS) {
+            action.remove(Action::UPDATE_NODE_TAINT);
+        }
         if !action.is_empty() {
             let after = self.cache.row(&name);
             let object = Object::Node { before: change.before.as_deref(), after };
-            self.changed(now, ClusterEvent::new(Resource::Node, action), object, None);
+            self.changed(now, ClusterEvent::new(Resource::Node, action), object, Audience::All);
         }
     }
 
     fn node_gone(&mut self, now: Time, name: &Str) {
         if let Some(before) = self.cache.remove_node(name) {
             let object = Object::Node { before: Some(&before), after: None };
-            self.changed(now, ClusterEvent::new(Resource::Node, Action::DELETE), object, None);
+            self.changed(
+                now,
+                ClusterEvent::new(Resource::Node, Action::DELETE),
+                object,
+                Audience::All,
+            );
         }
     }
 
     fn other_changed(&mut self, now: Time, resource: Resource, changed: bool) {
         if changed {
             let event = ClusterEvent::new(resource, Action::UPDATE_OTHER);
-            self.changed(now, event, Object::Other, None);
+            self.changed(now, event, Object::Other, Audience::All);
         }
     }
 
@@ -173,10 +232,10 @@ impl Scheduler {
         now: Time,
         event: ClusterEvent,
         object: Object<'_>,
-        except: Option<&PodKey>,
+        audience: Audience<'_>,
     ) {
         let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
         let change = Change { event, object, view: self.cache.view() };
-        self.queue.on_change(now, &change, except, with);
+        self.queue.on_change(now, &change, audience, with);
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use plimsoll_framework::{Columns, Row, Scored};
+use plimsoll_framework::{Columns, MAX_NODE_SCORE, Row, Scored};
 use rand::{Rng, RngExt};
 
 /// How one of several equally good nodes is chosen.
@@ -32,14 +32,27 @@ impl Scores {
         Scores { plugins: Vec::new(), totals: vec![0; n_rows] }
     }
 
-    /// Adds what one plugin says. Sums stay in range: weights are checked when a profile is made.
-    pub(crate) fn add(&mut self, plugin: &str, weight: i64, scored: &[Scored]) {
-        let weighted: Vec<i64> =
-            scored.iter().map(|one| one.score.saturating_mul(weight)).collect();
+    /// Adds what one plugin says. As in runtime/framework.go, RunScorePlugins, a score that is out of
+    /// range is an error. Sums stay in range: weights are checked when a profile is made.
+    pub(crate) fn add(
+        &mut self,
+        plugin: &str,
+        weight: i64,
+        scored: &[Scored],
+    ) -> Result<(), String> {
+        let wrong = scored.iter().find(|one| !(0..=MAX_NODE_SCORE).contains(&one.score));
+        if let Some(Scored { score, .. }) = wrong {
+            return Err(format!(
+                "applying score defaultWeights on Score plugins: plugin {plugin:?} returns an invalid \
+                 score {score}, it should in the range of [0, {MAX_NODE_SCORE}] after normalizing"
+            ));
+        }
+        let weighted: Vec<i64> = scored.iter().map(|one| one.score * weight).collect();
         for (total, score) in self.totals.iter_mut().zip(&weighted) {
-            *total = total.saturating_add(*score);
+            *total += score;
         }
         self.plugins.push((plugin.into(), weighted));
+        Ok(())
     }
 
     /// As in schedule_one.go, prioritizeNodes: without any Score plugin all nodes count the same.

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use plimsoll_framework::events::{self, Object};
 use plimsoll_framework::parts::{NodeReads, PodReads};
 use plimsoll_framework::{
-    Action, Candidates, Change, ClusterEvent, CycleState, FeatureGates, Hint, PodInfo, Point,
-    Points, Registry, Resource, Row, View,
+    Action, Candidates, Change, ClusterEvent, CycleState, FeatureGates, Hint, MAX_NODE_SCORE,
+    PodInfo, Point, Points, Registry, Resource, Row, View,
 };
 use serde_json::Value;
 
@@ -17,10 +17,11 @@ use crate::cycle::NO_NODE_REJECTOR;
 pub struct ProfileSpec {
     /// The scheduler name of the pods it places.
     pub scheduler_name: String,
-    /// The share of nodes to look at in percent, 0 to 100, where 0 means the adaptive formula.
-    /// `None` looks at all nodes.
+    /// How many feasible nodes are enough, in percent of all nodes, 0 to 100, where 0 means the adaptive
+    /// formula. Without any Score plugin one is enough. `None` looks at all nodes in any case.
     pub percentage_of_nodes_to_score: Option<u8>,
-    /// The plugins of each point in order, with their weights (which count at Score only).
+    /// The plugins of each point in order, with their weights, which count at Score only. A weight
+    /// below 1 counts as 1.
     pub points: BTreeMap<Point, Vec<(String, i64)>>,
     /// The args of plugins, by name.
     pub args: BTreeMap<String, Value>,
@@ -55,12 +56,22 @@ pub enum ProfileError {
         /// What is wrong.
         error: plimsoll_framework::ArgsError,
     },
-    /// No or several QueueSort plugins, or no Bind plugin.
+    /// A plugin that stands twice at a point.
+    #[error("profile {profile:?}: plugin {plugin:?} already registered as \"{}Plugin\"", point.as_str())]
+    Twice {
+        /// The profile.
+        profile: String,
+        /// The plugin.
+        plugin: String,
+        /// The point.
+        point: Point,
+    },
+    /// No or several QueueSort plugins, no Bind plugin, or weights that are too large together.
     #[error("profile {profile:?}: {message}")]
     Incomplete {
         /// The profile.
         profile: String,
-        /// What is missing.
+        /// What is wrong.
         message: &'static str,
     },
     /// Two profiles with one scheduler name.
@@ -156,10 +167,32 @@ impl Profile {
         if self.at(Point::QueueSort).count() != 1 {
             return incomplete("exactly one queue sort plugin must be enabled");
         }
+        for (&point, plugins) in &self.order {
+            let mut seen = BTreeSet::new();
+            if let Some((twice, _)) = plugins.iter().find(|(index, _)| !seen.insert(*index)) {
+                let plugin = self.get(*twice).name.to_owned();
+                return Err(ProfileError::Twice {
+                    profile: self.scheduler_name.clone(),
+                    plugin,
+                    point,
+                });
+            }
+        }
+        let total = self.at(Point::Score).try_fold(0_i64, |total, (_, weight)| {
+            weight.checked_mul(MAX_NODE_SCORE).and_then(|most| total.checked_add(most))
+        });
+        if total.is_none() {
+            return incomplete("total score of Score plugins could overflow");
+        }
         if self.at(Point::Bind).count() == 0 {
             return incomplete("at least one bind plugin must be enabled");
         }
         Ok(())
+    }
+
+    /// Whether any plugin scores nodes.
+    pub(crate) fn scores(&self) -> bool {
+        self.indices(Point::Score).next().is_some()
     }
 
     /// The plugins at `point` in order, with their weights.

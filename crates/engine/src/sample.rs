@@ -13,6 +13,8 @@ const MIN_PERCENTAGE: usize = 5;
 pub(crate) struct Sample {
     /// Percent of nodes, where 0 is adaptive; `None` looks at all.
     pub(crate) percentage: Option<u8>,
+    /// Whether nodes are scored: otherwise the first feasible one is as good as any.
+    pub(crate) scored: bool,
     /// Every row, zones in turn; empty where all are looked at.
     pub(crate) rows: Vec<Row>,
     /// Where the last cycle ended.
@@ -30,7 +32,11 @@ pub(crate) struct Turn<'a> {
 impl Sample {
     /// The order for `n_candidates` nodes; `None` where all are looked at.
     pub(crate) fn order(&self, n_candidates: usize) -> Option<Turn<'_>> {
-        let limit = enough(n_candidates, self.percentage?);
+        let limit = match (self.percentage?, self.scored) {
+            (percentage, true) => enough(n_candidates, percentage),
+            // As in schedule_one.go, findNodesThatPassFilters.
+            (_, false) => 1,
+        };
         Some(Turn { rows: &self.rows, start: self.start, limit })
     }
 }

@@ -1,6 +1,5 @@
 //! The scheduler: takes events in, and says step by step what the world must now do.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use plimsoll_api::PodKey;
@@ -8,7 +7,8 @@ use plimsoll_framework::{NominatedPods, Time, View, WaitingDecision, WaitingPod}
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
 
-use crate::binding::{BindingCycle, Waiting};
+use crate::binding::Waiting;
+use crate::bindings::Bindings;
 use crate::cache::Cache;
 use crate::decision::Decision;
 use crate::effect::Effect;
@@ -78,7 +78,7 @@ pub struct Scheduler {
     pub(crate) rng: Pcg64,
     pub(crate) cache: Cache,
     pub(crate) queue: Queue,
-    pub(crate) bindings: BTreeMap<PodKey, BindingCycle>,
+    pub(crate) bindings: Bindings,
     pub(crate) waiting: Waiting,
     pub(crate) nominated: NominatedPods,
     pub(crate) evictions: Evictions,
@@ -109,7 +109,7 @@ impl Scheduler {
             rng: Pcg64::seed_from_u64(seed),
             cache: Cache::default(),
             queue: Queue::new(options.backoff, options.max_in_unschedulable),
-            bindings: BTreeMap::new(),
+            bindings: Bindings::default(),
             waiting: Waiting::default(),
             nominated: NominatedPods::default(),
             evictions: Evictions::new(),
@@ -143,7 +143,7 @@ impl Scheduler {
             self.queue.next_ready(),
             self.queue.next_flush(),
             self.waiting.next_timeout(),
-            self.bindings.values().filter_map(BindingCycle::deadline).min(),
+            self.bindings.next_deadline(),
         ];
         match timers.into_iter().flatten().min() {
             Some(time) if time <= now => Next::Again,

@@ -27,10 +27,9 @@ impl<T> Entry<T> {
 ///
 /// What is assumed counts until the object is seen to be other than it was when last seen; then that
 /// counts, whatever it is, and the assumption is dropped. An object that is told again as it was, as a
-/// relist does, leaves the assumption standing. As in assume_cache.go, add, but that tells a repetition
-/// by the resource version; here it is told by the value. A watch never goes back in time, so a value
-/// that differs is newer. A change of something that scheduling does not read is no change, and leaves
-/// the assumption standing, too, where upstream drops it and may give the object to another pod.
+/// relist does, leaves the assumption standing. As in passive_assume_cache.go, mayExpire: an object of an
+/// API server has a version, so that no two of its states are equal. A watch never goes back in time, so
+/// a value that differs is newer.
 #[derive(Clone, Debug)]
 pub struct AssumeStore<T: Named>(BTreeMap<T::Key, Entry<T>>);
 

@@ -1,5 +1,7 @@
 //! After no node was found: PostFilter, and what a plugin may try there.
 
+use std::collections::BTreeSet;
+
 use plimsoll_api::{PodKey, Str};
 
 use crate::columns::{Columns, Row};
@@ -37,14 +39,16 @@ pub struct Nomination {
 pub enum PostFilterAnswer {
     /// A node can be made to fit. No further plugin is asked.
     Nominated(Nomination),
-    /// Nothing can be done now; the next plugin is asked.
+    /// Nothing can be done now; the next plugin is asked. The reasons of all plugins are joined by commas;
+    /// an empty one says nothing.
     Unschedulable(Reason),
     /// Nothing can be done, and a node that was cleared for the pod earlier is of no use either; the
     /// next plugin is asked.
     Hopeless(Reason),
     /// Nothing can be done, and no further plugin is asked.
     Stop(Reason),
-    /// It could not be judged. No further plugin is asked.
+    /// It could not be judged. No further plugin is asked. The reason is told alone, and the pod is
+    /// unschedulable all the same.
     Error(Reason),
 }
 
@@ -53,24 +57,33 @@ pub enum PostFilterAnswer {
 pub struct WhatIf<'a> {
     pod: &'a PodInfo,
     filters: &'a [Prepared],
+    looked: &'a BTreeSet<&'static str>,
     nominated: &'a NominatedPods,
     view: View<'a>,
 }
 
 impl<'a> WhatIf<'a> {
-    /// What-ifs for `pod`, whose `filters` have been prepared against `view`.
+    /// What-ifs for `pod`, whose `filters` have been prepared against `view`; `looked` names the plugins
+    /// that looked at the pod at PreFilter.
     pub fn new(
         pod: &'a PodInfo,
         filters: &'a [Prepared],
+        looked: &'a BTreeSet<&'static str>,
         nominated: &'a NominatedPods,
         view: View<'a>,
     ) -> Self {
-        WhatIf { pod, filters, nominated, view }
+        WhatIf { pod, filters, looked, nominated, view }
     }
 
     /// The pod for which there is no node.
     pub fn pod(&self) -> &'a PodInfo {
         self.pod
+    }
+
+    /// Whether the plugin named `plugin` has looked at the pod at PreFilter: the rejection of an earlier
+    /// one ends that.
+    pub fn has_looked(&self, plugin: &str) -> bool {
+        self.looked.contains(plugin)
     }
 
     /// The cluster as it is.

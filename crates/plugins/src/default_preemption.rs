@@ -82,18 +82,14 @@ impl PostFilter for DefaultPreemption {
         if let Some(error) = search.error {
             return PostFilterAnswer::Error(format!("preemption: {error}").into());
         }
-        match search.candidates.into_iter().min_by_key(Candidate::harm) {
-            Some(best) => {
-                // Who is going already need not be told to.
-                let staying = best.victims.iter().filter(|victim| !victim.is_terminating());
-                let victims = staying.map(|victim| victim.key.clone()).collect();
-                PostFilterAnswer::Nominated(Nomination { node: best.node, victims })
-            }
-            None => {
-                let n_nodes = what_if.view().nodes.len();
-                PostFilterAnswer::Hopeless(no_candidate(n_nodes, &search.reasons).into())
-            }
-        }
+        let Some(best) = search.candidates.into_iter().min_by_key(Candidate::harm) else {
+            let n_nodes = what_if.view().nodes.len();
+            return PostFilterAnswer::Hopeless(no_candidate(n_nodes, &search.reasons).into());
+        };
+        // Who is going already need not be told to.
+        let staying = best.victims.iter().filter(|victim| !victim.is_terminating());
+        let victims = staying.map(|victim| victim.key.clone()).collect();
+        PostFilterAnswer::Nominated(Nomination { node: best.node, victims })
     }
 }
 

@@ -5,6 +5,7 @@ use serde::Deserialize;
 
 const UNSUPPORTED: &str = "resource claims are not supported yet";
 const NOTHING_TO_DEALLOCATE: &str = "no new claims to deallocate";
+const NO_STATE: &str = "not found";
 
 /// Rejects pods with resource claims for all nodes, and says nothing about other pods.
 ///
@@ -59,8 +60,17 @@ fn unsupported(claims: &[Str]) -> Rejection {
 }
 
 impl PostFilter for DynamicResources {
-    fn post_filter(&self, _: &PodInfo, _: &[NodeRejection], _: &WhatIf<'_>) -> PostFilterAnswer {
-        PostFilterAnswer::Unschedulable(NOTHING_TO_DEALLOCATE.into())
+    fn post_filter(
+        &self,
+        _: &PodInfo,
+        _: &[NodeRejection],
+        what_if: &WhatIf<'_>,
+    ) -> PostFilterAnswer {
+        match what_if.has_looked(Self::NAME) {
+            true => PostFilterAnswer::Unschedulable(NOTHING_TO_DEALLOCATE.into()),
+            // As in dynamicresources.go, PostFilter: the state that its PreFilter would have made.
+            false => PostFilterAnswer::Error(NO_STATE.into()),
+        }
     }
 }
 
@@ -110,11 +120,15 @@ mod tests {
         let (pod, nodes, stores) =
             (PodInfo::new(Pod::default()), Columns::default(), Stores::default());
         let (view, nominated) = (View { nodes: &nodes, stores: &stores }, NominatedPods::default());
-        let what_if = WhatIf::new(&pod, &[], &nominated, view);
-        assert_eq!(
-            DynamicResources.post_filter(&pod, &[], &what_if),
-            PostFilterAnswer::Unschedulable("no new claims to deallocate".into())
-        );
+        let answer = |looked: &[&'static str]| {
+            let looked = looked.iter().copied().collect();
+            let what_if = WhatIf::new(&pod, &[], &looked, &nominated, view);
+            DynamicResources.post_filter(&pod, &[], &what_if)
+        };
+        let nothing = PostFilterAnswer::Unschedulable("no new claims to deallocate".into());
+        assert_eq!(answer(&["DynamicResources"]), nothing);
+        // An earlier plugin rejected the pod for all nodes.
+        assert_eq!(answer(&[]), PostFilterAnswer::Error("not found".into()));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! with which weights.
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 
+mod csi_migration;
 pub mod default_binder;
 pub mod default_preemption;
 pub mod dynamic_resources;
@@ -17,12 +18,17 @@ pub mod node_ports;
 pub mod node_resources_balanced_allocation;
 pub mod node_resources_fit;
 pub mod node_unschedulable;
+pub mod node_volume_limits;
+mod pod_claims;
 pub mod pod_topology_spread;
 pub mod priority_sort;
 pub mod resource_allocation;
 pub mod scheduling_gates;
 pub mod shape;
 pub mod taint_toleration;
+pub mod volume_binding;
+pub mod volume_restrictions;
+pub mod volume_zone;
 
 use plimsoll_framework::Registry;
 
@@ -93,6 +99,10 @@ pub fn in_tree() -> Registry {
         node_affinity::entry(),
         node_ports::entry(),
         node_resources_fit::entry(),
+        volume_restrictions::entry(),
+        node_volume_limits::entry(),
+        volume_binding::entry(),
+        volume_zone::entry(),
         pod_topology_spread::entry(),
         inter_pod_affinity::entry(),
         dynamic_resources::entry(),

@@ -129,7 +129,8 @@ impl<'a> Attempt<'a> {
             && self.feasible.is_empty()
         {
             let nominated = NominatedPods::default();
-            let what_if = WhatIf::new(self.pod, &self.prepared, &nominated, view);
+            let looked = others.iter().chain([plugin]).map(|plugin| plugin.name).collect();
+            let what_if = WhatIf::new(self.pod, &self.prepared, &looked, &nominated, view);
             lines.post_filter(&point.post_filter(self.pod, &self.rejected, &what_if));
         }
     }

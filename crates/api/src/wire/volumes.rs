@@ -40,6 +40,7 @@ with_sources! {
         access_modes: List<Str>,
         volume_mode: Option<Str>,
         storage_class_name: Option<Str>,
+        volume_attributes_class_name: Option<Str>,
         node_affinity: Option<NodeAffinity>,
         claim_ref: Option<Reference>,
     }
@@ -87,6 +88,7 @@ struct ClaimSpec {
     access_modes: List<Str>,
     volume_mode: Option<Str>,
     storage_class_name: Option<Str>,
+    volume_attributes_class_name: Option<Str>,
     volume_name: Option<Str>,
     selector: Option<LabelSelector>,
 }
@@ -106,6 +108,7 @@ impl Wire for WirePersistentVolume {
             provisioned_by: meta.annotations.get(PROVISIONED_BY).cloned().unwrap_or_default(),
             name: meta.name,
             uid: meta.uid,
+            resource_version: meta.resource_version,
             labels: meta.labels,
             deletion: meta.deletion,
             phase: volume_phase(phase.as_deref()),
@@ -123,6 +126,7 @@ impl VolumeSpec {
         let (source, _) = self.take_source();
         Ok(PersistentVolume {
             class: class(annotations, self.storage_class_name),
+            attributes_class: self.volume_attributes_class_name.unwrap_or_default(),
             capacity: storage("capacity", &self.capacity)?,
             access_modes: access_modes(self.access_modes)?,
             mode: volume_mode(self.volume_mode.as_deref())?,
@@ -156,6 +160,7 @@ impl Wire for WirePersistentVolumeClaim {
             selected_node: annotation(SELECTED_NODE),
             provisioner: provisioner.unwrap_or_default(),
             uid: meta.uid,
+            resource_version: meta.resource_version,
             deletion: meta.deletion,
             controller: meta.controller_uid,
             phase: claim_phase(phase.as_deref()),
@@ -178,6 +183,7 @@ impl ClaimSpec {
         let selector = self.selector.map(LabelSelector::take).transpose().within("selector")?;
         Ok(PersistentVolumeClaim {
             class: class(annotations, self.storage_class_name),
+            attributes_class: self.volume_attributes_class_name.unwrap_or_default(),
             requested: storage("requests", &requests).within("resources")?,
             access_modes: access_modes(self.access_modes)?,
             mode: volume_mode(self.volume_mode.as_deref())?,
@@ -262,11 +268,11 @@ mod tests {
     fn a_volume_is_read_with_its_claim_its_nodes_and_its_source() {
         check(
             "PersistentVolume",
-            r#""metadata":{"name":"pv","uid":"u","labels":{"zone":"z"},"annotations":{
+            r#""metadata":{"name":"pv","uid":"u","resourceVersion":"7","labels":{"zone":"z"},"annotations":{
                 "pv.kubernetes.io/bound-by-controller":"yes",
                 "pv.kubernetes.io/provisioned-by":"csi.a"}},
                "spec":{"capacity":{"storage":"10Gi"},"accessModes":["ReadWriteOnce","ReadOnlyMany"],
-                "volumeMode":"Block","storageClassName":"fast",
+                "volumeMode":"Block","storageClassName":"fast","volumeAttributesClassName":"gold",
                 "csi":{"driver":"csi.a","volumeHandle":"vol-1"},
                 "claimRef":{"kind":"PersistentVolumeClaim","namespace":"a","name":"b","uid":"c"},
                 "nodeAffinity":{"required":{"nodeSelectorTerms":[{"matchExpressions":[
@@ -275,9 +281,11 @@ mod tests {
             Ok(VolumeObject::PersistentVolume(PersistentVolume {
                 name: "pv".into(),
                 uid: "u".into(),
+                resource_version: "7".into(),
                 labels: [("zone", "z")].into_iter().collect(),
                 deletion: None,
                 class: "fast".into(),
+                attributes_class: "gold".into(),
                 capacity: quantity("10Gi"),
                 access_modes: AccessModes::READ_WRITE_ONCE | AccessModes::READ_ONLY_MANY,
                 mode: VolumeMode::Block,
@@ -345,20 +353,23 @@ mod tests {
     fn a_claim_is_read_with_its_class_its_owner_and_its_notes() {
         check(
             "PersistentVolumeClaim",
-            r#""metadata":{"name":"b","namespace":"a","uid":"u","ownerReferences":[
+            r#""metadata":{"name":"b","namespace":"a","uid":"u","resourceVersion":"8","ownerReferences":[
                 {"kind":"Pod","name":"p","uid":"owner","controller":true}],"annotations":{
                 "volume.beta.kubernetes.io/storage-class":"old",
                 "pv.kubernetes.io/bind-completed":"yes","volume.kubernetes.io/selected-node":"n",
                 "volume.beta.kubernetes.io/storage-provisioner":"csi.a"}},
-               "spec":{"storageClassName":"new","volumeName":"pv","accessModes":["ReadWriteOncePod"],
+               "spec":{"storageClassName":"new","volumeAttributesClassName":"gold",
+                "volumeName":"pv","accessModes":["ReadWriteOncePod"],
                 "resources":{"requests":{"storage":"1Gi"}},"selector":{"matchLabels":{"a":"b"}}},
                "status":{"phase":"Lost"}"#,
             Ok(VolumeObject::PersistentVolumeClaim(PersistentVolumeClaim {
                 key: ObjectKey::new("a", "b"),
                 uid: "u".into(),
+                resource_version: "8".into(),
                 deletion: None,
                 controller: Some("owner".into()),
                 class: "old".into(),
+                attributes_class: "gold".into(),
                 requested: quantity("1Gi"),
                 access_modes: AccessModes::READ_WRITE_ONCE_POD,
                 mode: VolumeMode::Filesystem,

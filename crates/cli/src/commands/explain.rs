@@ -47,10 +47,6 @@ pub(crate) fn run(args: &Explain) -> Result<()> {
             }
         }
     }
-    if !matches!(decision.outcome, Outcome::Scheduled { .. }) {
-        let failed = scheduler.pending().filter(|info| info.pod.key == args.pod);
-        caveats::after(failed.map(|info| &info.pod), scheduler.view(), &registry);
-    }
     Ok(())
 }
 

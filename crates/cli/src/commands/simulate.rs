@@ -30,9 +30,6 @@ pub(crate) fn run(args: &Simulate) -> Result<()> {
         Format::Json => stream(&mut simulation, &passed_over)?,
         Format::Table => summarise(&mut simulation, passed_over)?,
     }
-    let scheduler = simulation.scheduler();
-    let failed = scheduler.pending().filter(|info| info.place == Place::Unschedulable);
-    caveats::after(failed.map(|info| &info.pod), scheduler.view(), &registry);
     Ok(())
 }
 

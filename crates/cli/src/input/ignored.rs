@@ -5,20 +5,7 @@ use std::collections::BTreeMap;
 use plimsoll_api::Str;
 
 /// Kinds that kube-scheduler reads and that are not read here yet.
-const NOT_YET: [&str; 12] = [
-    "PersistentVolume",
-    "PersistentVolumeClaim",
-    "StorageClass",
-    "CSINode",
-    "CSIDriver",
-    "CSIStorageCapacity",
-    "VolumeAttachment",
-    "PodDisruptionBudget",
-    "ResourceClaim",
-    "ResourceSlice",
-    "DeviceClass",
-    "PodGroup",
-];
+const NOT_YET: [&str; 4] = ["ResourceClaim", "ResourceSlice", "DeviceClass", "PodGroup"];
 
 /// Kinds whose pods some controller makes.
 const MAKE_PODS: [&str; 4] = ["Deployment", "DaemonSet", "Job", "CronJob"];

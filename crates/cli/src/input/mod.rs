@@ -80,6 +80,8 @@ impl Gathering<'_> {
             Object::Node(node) => self.cluster.nodes.push(*node),
             Object::Namespace(namespace) => self.cluster.namespaces.push(namespace),
             Object::Selecting(selecting) => self.cluster.selecting.push(selecting),
+            Object::Volume(object) => self.cluster.volumes.push(*object),
+            Object::Budget(budget) => self.cluster.budgets.push(budget),
             Object::Unknown { kind, api_version, .. } => {
                 self.ignored.add(&self.sources[source].name, kind, api_version);
             }
@@ -125,6 +127,8 @@ fn identity(object: &Object) -> Option<Identity> {
         Object::Node(node) => ("Node", cluster_wide(&node.name)),
         Object::Namespace(namespace) => ("Namespace", cluster_wide(&namespace.name)),
         Object::Selecting(selecting) => (selecting.kind.as_str(), selecting.key.clone()),
+        Object::Volume(object) => (object.kind().as_str(), object.key()),
+        Object::Budget(budget) => ("PodDisruptionBudget", budget.key.clone()),
         Object::Unknown { .. } => return None,
     })
 }

@@ -142,7 +142,7 @@ fn feasible(
 fn scored(node: &NodeDecision) -> Option<Scored<'_>> {
     match &node.verdict {
         NodeVerdict::Scored { scores, total } => Some((&node.name, scores, *total)),
-        NodeVerdict::Only | NodeVerdict::Rejected { .. } => None,
+        NodeVerdict::NotJudged | NodeVerdict::Only | NodeVerdict::Rejected { .. } => None,
     }
 }
 

@@ -128,7 +128,7 @@ impl<'a> Node<'a> {
             NodeVerdict::Rejected { plugin, code, reasons } => {
                 Node { filter: Some(Rejected::by(plugin, *code, reasons)), ..node }
             }
-            NodeVerdict::Only => node,
+            NodeVerdict::Only | NodeVerdict::NotJudged => node,
             NodeVerdict::Scored { scores, total } => Node {
                 scores: scores.iter().map(|(plugin, score)| (&**plugin, *score)).collect(),
                 total: Some(*total),

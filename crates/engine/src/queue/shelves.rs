@@ -115,8 +115,8 @@ impl Shelves {
 
     /// The pods that wait for a plugin that `hears` says to ask, by name.
     pub(super) fn waiting_for(&self, hears: impl Fn(&'static str) -> bool) -> BTreeSet<PodKey> {
-        let heard = self.waiting.iter().filter(|(plugin, _)| hears(plugin));
-        heard.flat_map(|(_, pods)| pods).cloned().collect()
+        let asked = self.waiting.iter().filter(|(plugin, _)| hears(plugin));
+        asked.flat_map(|(_, pods)| pods).cloned().collect()
     }
 
     /// Whether a pod can be tried now.

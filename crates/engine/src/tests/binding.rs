@@ -32,7 +32,7 @@ fn a_binding_that_fails_gives_the_room_back_and_is_tried_again() {
         expect![[r#"
             0s p #1 -> a
             0s bind p to a
-            0s p #1 error: binding rejected: refused
+            0s p #1 error: running Bind plugin "Binder": refused
             0s q #1 -> a
             0s bind q to a
             2s p #2 !! 0/1 nodes are available: 1 Insufficient cpu.
@@ -51,7 +51,7 @@ fn a_binding_that_is_never_answered_times_out() {
         expect![[r#"
             0s p #1 -> a
             0s bind p to a
-            60s p #1 error: timed out waiting for the binding
+            60s p #1 error: running Bind plugin "Binder": timed out waiting for the binding
             62s p #2 -> a
             62s bind p to a
         "#]],
@@ -74,7 +74,7 @@ fn the_first_bind_plugin_that_does_not_skip_binds() {
 fn a_refused_reservation_is_a_rejection_and_undoes_the_earlier_ones() {
     check(
         "0 node a cpu=2
-         0 pod p cpu=1 refuse=HoldB",
+         0 pod p cpu=1 hold=HoldB",
         expect![[r#"
             0s p #1 !! 0/1 nodes are available: 1 reservation refused.
         "#]],
@@ -207,18 +207,19 @@ fn a_world_that_never_gets_ready_times_out() {
 }
 
 #[test]
-fn a_world_that_cannot_get_ready_is_a_rejection() {
+fn a_world_that_cannot_get_ready_no_longer_makes_the_pod_unschedulable() {
     check(
         "0 node a cpu=2
          0 pod p cpu=1 prepare=later
-         5 namespace later=never",
+         5 namespace later=never
+         8 wait",
         expect![[r#"
             0s p #1 -> a
             0s patch p {"metadata":{"annotations":{"prepared":"yes"}}}
-            5s p #1 !! 0/1 nodes are available: 1 will never be ready.
-            5s p #2 -> a
-            5s patch p {"metadata":{"annotations":{"prepared":"yes"}}}
-            5s p #2 !! 0/1 nodes are available: 1 will never be ready.
+            5s p #1 !! will never be ready
+            7s p #2 -> a
+            7s patch p {"metadata":{"annotations":{"prepared":"yes"}}}
+            7s p #2 !! will never be ready
         "#]],
     );
 }
@@ -269,7 +270,7 @@ fn a_node_deleted_before_the_binding_makes_the_binding_fail_and_the_pod_is_tried
         expect![[r#"
             0s p #1 -> a
             0s bind p to a
-            2s p #1 error: binding rejected: refused
+            2s p #1 error: running Bind plugin "Binder": refused
             4s p #2 !! no nodes available to schedule pods
             5s p #3 -> b
             5s bind p to b
@@ -278,127 +279,185 @@ fn a_node_deleted_before_the_binding_makes_the_binding_fail_and_the_pod_is_tried
 }
 
 #[test]
-fn a_volume_that_is_assumed_for_one_pod_is_not_given_to_another() {
+fn pods_that_permit_denies_do_not_wake_each_other() {
     check(
         "0 node a cpu=2
-         0 disk d
-         0 binds hang
-         0 pod p disk=d
-         0 pod q disk=d
-         9 disk d p
-         9 answer p ok
-         19 wait",
+         0 pod p cpu=1 permit=deny
+         0 pod q cpu=1 permit=deny
+         9 wait",
         expect![[r#"
-              0 p #1 -> a
-              0 bind p to a
-              0 q #1 !! 0/1 nodes are available: 1 disk taken.
-              9 q #2 !! 0/1 nodes are available: 1 disk taken.
+            0s p #1 !! 0/1 nodes are available: 1 permit denied.
+            0s q #1 !! 0/1 nodes are available: 1 permit denied.
         "#]],
     );
 }
 
 #[test]
-fn a_volume_is_free_again_when_the_pod_it_was_assumed_for_is_not_bound() {
+fn a_bound_pod_is_not_scheduled_again_because_of_an_older_update() {
     check(
-        "0 node a cpu=2
-         0 disk d
+        "0 node a cpu=4
          0 binds hang
-         0 pod p disk=d
-         0 pod q disk=d
+         0 pod p cpu=1
+         1 answer p ok
+         2 pod p cpu=1 label=new
+         9 wait",
+        expect![[r#"
+            0s p #1 -> a
+            0s bind p to a
+        "#]],
+    );
+}
+
+#[test]
+fn a_pod_that_was_seen_on_its_node_is_not_tried_again_though_its_binding_is_said_to_have_failed() {
+    check(
+        "0 node a cpu=4
+         0 binds hang
+         0 pod p cpu=3
+         1 pod p cpu=3 on=a
+         2 answer p fail
+         20 pod q cpu=1",
+        expect![[r#"
+            0s p #1 -> a
+            0s bind p to a
+            2s p #1 error: running Bind plugin "Binder": refused
+            20s q #1 -> a
+            20s bind q to a
+        "#]],
+    );
+}
+
+#[test]
+fn a_pod_that_someone_else_bound_elsewhere_leaves_the_room_that_was_kept_for_it() {
+    check(
+        "0 node a cpu=2 zone=x
+         0 binds hang
+         0 pod p cpu=2
+         1 node b cpu=2 zone=y
+         2 pod q cpu=2 zone=x
+         5 pod p cpu=2 on=b
          9 answer p fail
-         9 binds work
-         9 pod r disk=d
-         19 wait",
+         20 wait",
         expect![[r#"
-              0 p #1 -> a
-              0 bind p to a
-              0 q #1 !! 0/1 nodes are available: 1 disk taken.
-              9 p #1 error: binding rejected: refused
-              9 r #1 -> a
-              9 bind r to a
-             10 p #2 !! 0/1 nodes are available: 1 disk taken.
+            0s p #1 -> a
+            0s bind p to a
+            2s q #1 !! 0/2 nodes are available: 1 Insufficient cpu, 1 wrong zone.
+            5s q #2 -> a
+            5s bind q to a
+            9s p #1 error: running Bind plugin "Binder": refused
         "#]],
     );
 }
 
 #[test]
-fn a_change_of_a_volume_wakes_the_pods_that_wait_for_it_and_no_others() {
+fn a_pod_made_again_under_its_name_is_another_pod() {
     check(
         "0 node a cpu=2
-         0 pod p disk=d
-         0 pod q disk=e
-         0 disk e r
-         9 disk d
-         19 wait",
+         0 pod p cpu=3 uid=1
+         9 pod p cpu=2 uid=2
+         10 pod q cpu=1
+         20 pod p cpu=1 uid=3",
         expect![[r#"
-              0 p #1 !! 0/1 nodes are available: 1 disk taken.
-              0 q #1 !! 0/1 nodes are available: 1 disk taken.
-              0 q #2 !! 0/1 nodes are available: 1 disk taken.
-              9 p #2 -> a
-              9 bind p to a
+            0s p #1 !! 0/1 nodes are available: 1 Insufficient cpu.
+            9s p #1 -> a
+            9s bind p to a
+            10s q #1 !! 0/1 nodes are available: 1 Insufficient cpu.
+            20s q #2 -> a
+            20s bind q to a
+            20s p #1 -> a
+            20s bind p to a
         "#]],
     );
 }
 
 #[test]
-fn a_volume_that_is_assumed_for_one_pod_is_not_given_to_another() {
+fn a_pod_made_again_while_its_binding_is_awaited_is_scheduled_anew() {
     check(
         "0 node a cpu=2
-         0 disk d
          0 binds hang
-         0 pod p disk=d
-         0 pod q disk=d
-         9 disk d p
-         9 answer p ok
-         19 wait",
+         0 pod p cpu=1 uid=1
+         1 binds work
+         1 pod p cpu=2 uid=2
+         2 answer p ok",
         expect![[r#"
-              0 p #1 -> a
-              0 bind p to a
-              0 q #1 !! 0/1 nodes are available: 1 disk taken.
-              9 q #2 !! 0/1 nodes are available: 1 disk taken.
+            0s p #1 -> a
+            0s bind p to a
+            1s p #1 -> a
+            1s bind p to a
         "#]],
     );
 }
 
 #[test]
-fn a_volume_is_free_again_when_the_pod_it_was_assumed_for_is_not_bound() {
+fn a_pod_that_is_being_deleted_waits_at_permit_no_longer() {
     check(
-        "0 node a cpu=2
-         0 disk d
-         0 binds hang
-         0 pod p disk=d
-         0 pod q disk=d
-         9 answer p fail
-         9 binds work
-         9 pod r disk=d
-         19 wait",
+        "0 node a cpu=1
+         0 pod p cpu=1 permit=wait
+         1 pod q cpu=1
+         5 pod p cpu=1 permit=wait leaves=yes",
         expect![[r#"
-              0 p #1 -> a
-              0 bind p to a
-              0 q #1 !! 0/1 nodes are available: 1 disk taken.
-              9 p #1 error: binding rejected: refused
-              9 r #1 -> a
-              9 bind r to a
-             10 p #2 !! 0/1 nodes are available: 1 disk taken.
+            0s p #1 -> a
+            1s q #1 !! 0/1 nodes are available: 1 Insufficient cpu.
+            5s p #1 !! 0/1 nodes are available: 1 removed.
+            5s q #2 -> a
+            5s bind q to a
         "#]],
     );
 }
 
 #[test]
-fn a_change_of_a_volume_wakes_the_pods_that_wait_for_it_and_no_others() {
+fn a_pod_that_waits_for_two_plugins_is_bound_when_both_allow_it() {
     check(
         "0 node a cpu=2
-         0 pod p disk=d
-         0 pod q disk=e
-         0 disk e r
-         9 disk d
-         19 wait",
+         0 pod p cpu=1 permit=wait second=wait
+         2 allow p Group
+         5 allow p Second",
         expect![[r#"
-              0 p #1 !! 0/1 nodes are available: 1 disk taken.
-              0 q #1 !! 0/1 nodes are available: 1 disk taken.
-              0 q #2 !! 0/1 nodes are available: 1 disk taken.
-              9 p #2 -> a
-              9 bind p to a
+            0s p #1 -> a
+            5s bind p to a
+        "#]],
+    );
+}
+
+#[test]
+fn one_of_two_plugins_is_enough_to_reject_a_pod_that_waits() {
+    check(
+        "0 node a cpu=2
+         0 pod p cpu=1 permit=wait second=wait
+         2 allow p Group
+         5 reject p Second
+         9 allow p Second",
+        expect![[r#"
+            0s p #1 -> a
+            5s p #1 !! 0/1 nodes are available: 1 not today.
+        "#]],
+    );
+}
+
+#[test]
+fn of_two_plugins_the_first_whose_patience_ends_rejects_a_pod() {
+    check(
+        "0 node a cpu=2
+         0 pod p cpu=1 permit=wait second=wait
+         15 allow p Group",
+        expect![[r#"
+            0s p #1 -> a
+            10s p #1 !! 0/1 nodes are available: 1 rejected due to timeout after waiting 10s at plugin Second.
+        "#]],
+    );
+}
+
+#[test]
+fn the_decision_that_settles_the_fate_of_a_waiting_pod_stands() {
+    check(
+        "0 node a cpu=2
+         0 pod p cpu=1 permit=wait
+         7 pod q cpu=1 permit=waver",
+        expect![[r#"
+            0s p #1 -> a
+            7s q #1 -> a
+            7s bind q to a
+            7s bind p to a
         "#]],
     );
 }

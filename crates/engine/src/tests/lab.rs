@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use plimsoll_api::{
-    ClaimRef, Labels, Namespace, Node, PersistentVolume, Pod, PodKey, Resources, Str, VolumeObject,
+    ClaimRef, Labels, Namespace, Node, PersistentVolume, Pod, PodKey, Resources, Str, Timestamp,
+    VolumeObject,
 };
-use plimsoll_framework::{FeatureGates, Time};
+use plimsoll_framework::{FeatureGates, Point, Time};
 
 use super::plugins::registry;
 use crate::{
@@ -41,20 +42,14 @@ pub(super) struct Lab {
 }
 
 impl Default for Lab {
+    /// Two profiles: `lab` with every plugin, and `other-lab` with all but the filters.
     fn default() -> Self {
-        let registry = registry();
-        let points = registry
-            .iter()
-            .flat_map(|entry| entry.points().iter().map(|&point| (point, entry.name().to_owned())));
-        let mut spec = ProfileSpec { scheduler_name: "lab".into(), ..ProfileSpec::default() };
-        for (point, name) in points {
-            spec.points.entry(point).or_default().push((name, 1));
-        }
-        let profile = Profile::new(&spec, &registry, &FeatureGates::default())
-            .expect("the plugins make a profile");
+        let all = profile("lab", None, |_| true);
+        let unfiltered = profile("other-lab", None, |point| point != Point::Filter);
         let options = Options { detail: Detail::Outcome, ..Options::default() };
+        let scheduler = Scheduler::new(vec![all, unfiltered], options, 0);
         Lab {
-            scheduler: Scheduler::new(vec![profile], options, 0).expect("there is one profile"),
+            scheduler: scheduler.expect("both profiles order the queue alike"),
             now: Time::ZERO,
             pods: BTreeMap::new(),
             binds: Manner::Works,
@@ -66,13 +61,33 @@ impl Default for Lab {
     }
 }
 
+/// A profile with every plugin at the points that `at` says.
+pub(super) fn profile(
+    scheduler_name: &str,
+    percentage_of_nodes_to_score: Option<u8>,
+    at: impl Fn(Point) -> bool,
+) -> Profile {
+    let registry = registry();
+    let mut spec = ProfileSpec {
+        scheduler_name: scheduler_name.into(),
+        percentage_of_nodes_to_score,
+        ..ProfileSpec::default()
+    };
+    for entry in registry.iter() {
+        for &point in entry.points().iter().filter(|&&point| at(point)) {
+            spec.points.entry(point).or_default().push((entry.name().to_owned(), 1));
+        }
+    }
+    Profile::new(&spec, &registry, &FeatureGates::default()).expect("the plugins make a profile")
+}
+
 impl Lab {
     /// Does what a line says, after everything that is due before it.
     ///
-    /// `5 pod p cpu=1 prio=2 gate=g KEY=LABEL...` · `5 node a cpu=4 KEY=LABEL...` · `5 delete pod p` ·
-    /// `5 delete node a` · `5 namespace KEY=LABEL...` · `5 disk d [OWNER]` · `5 binds fail|work|hang` ·
-    /// `5 patches ...` · `5 evictions ...` ·
-    /// `5 answer p ok|fail` · `5 wait`
+    /// `5 pod p cpu=1 prio=2 gate=g on=NODE uid=u leaves=yes for=SCHEDULER also=NODE KEY=LABEL...` ·
+    /// `5 node a cpu=4 taint=KEY cordoned=yes KEY=LABEL...` · `5 delete pod p` · `5 delete node a` ·
+    /// `5 namespace KEY=LABEL...` · `5 disk d [OWNER]` · `5 binds fail|work|hang` · `5 patches ...` ·
+    /// `5 evictions ...` · `5 answer p ok|fail` · `5 allow p PLUGIN` · `5 reject p PLUGIN` · `5 wait`
     pub(super) fn act(&mut self, line: &str) {
         let words: Vec<&str> = line.split_whitespace().collect();
         let at: i64 = words[0].parse().expect("a line begins with a time in seconds");
@@ -107,6 +122,10 @@ impl Lab {
                 let (id, pod) = found.expect("a write of the pod hangs");
                 self.hanging.remove(&(id, pod.clone()));
                 self.answer(id, &pod, manner(how));
+            }
+            ["allow", name, plugin] => self.scheduler.allow_waiting_pod(&key(name), named(plugin)),
+            ["reject", name, plugin] => {
+                self.scheduler.reject_waiting_pod(&key(name), named(plugin), "not today");
             }
             ["wait"] => {}
             other => panic!("{other:?} is no verb"),
@@ -230,6 +249,11 @@ fn manner(word: &str) -> Manner {
     }
 }
 
+fn named(plugin: &str) -> &'static str {
+    let registry = registry();
+    registry.get(plugin).expect("the plugin is in the registry").name()
+}
+
 fn key(name: &str) -> PodKey {
     PodKey::new("default", name)
 }
@@ -243,7 +267,7 @@ fn cpu(value: &str) -> Resources {
     Resources { milli_cpu, ..Resources::default() }
 }
 
-fn pod(name: &str, what: &[&str]) -> Pod {
+pub(super) fn pod(name: &str, what: &[&str]) -> Pod {
     let mut pod = Pod { key: key(name), scheduler_name: "lab".into(), ..Pod::default() };
     let mut labels = Vec::new();
     for (key, value) in what.iter().map(|word| pair(word)) {
@@ -255,7 +279,10 @@ fn pod(name: &str, what: &[&str]) -> Pod {
             "prio" => pod.priority = value.parse().expect("a priority is a number"),
             "gate" => pod.scheduling_gates.push(value.into()),
             "on" => pod.node_name = Some(value.into()),
+            "uid" => pod.uid = value.into(),
+            "leaves" => pod.deletion = Some(Timestamp::default()),
             "for" => pod.scheduler_name = value.into(),
+            "also" => pod.annotations = [(key, value)].into_iter().collect(),
             _ => labels.push((key, value)),
         }
     }
@@ -273,12 +300,13 @@ fn disk(name: &str, what: &[&str]) -> Event {
     Event::Volume(Box::new(Seen::Is(VolumeObject::PersistentVolume(volume))))
 }
 
-fn node(name: &str, what: &[&str]) -> Node {
+pub(super) fn node(name: &str, what: &[&str]) -> Node {
     let mut node = Node { name: name.into(), ..Node::default() };
     let mut labels = Vec::new();
     for (key, value) in what.iter().map(|word| pair(word)) {
         match key {
             "cpu" => node.allocatable = cpu(value),
+            "cordoned" => node.unschedulable = true,
             "taint" => node.taints.push(plimsoll_api::Taint {
                 key: value.into(),
                 value: Str::default(),

@@ -3,6 +3,7 @@
 //! A line of a script is a time in seconds, a verb and its arguments; see [`lab::Lab::act`].
 
 mod binding;
+mod choice;
 mod lab;
 mod plugins;
 mod preemption;

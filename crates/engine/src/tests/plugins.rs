@@ -106,6 +106,94 @@ impl PostFilter for Oust {
 }
 
 // Two reservations, to see the order in which they are given back.
+/// Makes a filter that narrows the nodes down to those that a label or annotation names, separated by
+/// `+`.
+macro_rules! narrow {
+    ($name:ident, $part:ty, $label:literal) => {
+        plugin!($name);
+        impl Filter for $name {
+            type Pod = $part;
+            type Node = ();
+            fn candidates(&self, pod: &Labels) -> Result<Candidates, Rejection> {
+                Ok(pod.get($label).map_or(Candidates::All, |names| {
+                    Candidates::Only(names.split('+').map(Str::from).collect())
+                }))
+            }
+            fn filter(&self, _: &Labels, (): ()) -> Verdict {
+                Verdict::Pass
+            }
+        }
+    };
+}
+narrow!(Only, Labels, "only");
+narrow!(Also, Annotations, "also");
+
+plugin!(Refuse);
+impl PreFilter for Refuse {
+    type Pod = Labels;
+    type Node = ();
+    type Cluster = ();
+    type State = ();
+    fn pre_filter(&self, pod: &Labels, (): ()) -> Result<Option<()>, Rejection> {
+        match pod.get("refuse").map(Str::as_str) {
+            Some("now") => Err(Rejection::unschedulable("refused for now")),
+            Some("always") => Err(Rejection::unresolvable("refused for good")),
+            Some("error") => Err(Rejection::error("cannot look")),
+            _ => Ok(None),
+        }
+    }
+    fn filter(&self, (): &(), (): ()) -> Verdict {
+        Verdict::Pass
+    }
+}
+
+/// Makes a PostFilter plugin that says what a label tells it to.
+macro_rules! help {
+    ($name:ident, $label:literal) => {
+        plugin!($name);
+        impl PostFilter for $name {
+            fn post_filter(
+                &self,
+                pod: &PodInfo,
+                rejected: &[NodeRejection],
+                what_if: &WhatIf<'_>,
+            ) -> PostFilterAnswer {
+                let judged = || {
+                    let passes = |node: &&NodeRejection| what_if.node(node.row).verdict().passes();
+                    let n_pass = rejected.iter().filter(passes).count();
+                    format!("{n_pass} of {} pass", rejected.len())
+                };
+                match pod.labels.get($label).map(Str::as_str) {
+                    Some("error") => PostFilterAnswer::Error("cannot help".into()),
+                    Some("stop") => PostFilterAnswer::Stop("nobody can help".into()),
+                    Some("judge") => PostFilterAnswer::Unschedulable(judged().into()),
+                    Some(_) => {
+                        PostFilterAnswer::Unschedulable(concat!($label, " is no help").into())
+                    }
+                    None => PostFilterAnswer::Unschedulable("".into()),
+                }
+            }
+        }
+    };
+}
+help!(HelpA, "help-a");
+help!(HelpB, "help-b");
+
+plugin!(Like);
+impl Score for Like {
+    type Pod = Labels;
+    type Node = Labels;
+    fn applies(&self, pod: &Labels) -> bool {
+        pod.get("likes").is_some()
+    }
+    fn score(&self, pod: &Labels, node: &Labels) -> i64 {
+        match pod.get("likes").map(Str::as_str) {
+            Some("too-much") => 101,
+            likes => i64::from(node.get("zone").map(Str::as_str) == likes),
+        }
+    }
+}
+
 plugin!(HoldA);
 plugin!(HoldB);
 
@@ -120,7 +208,7 @@ macro_rules! hold {
                 _: &mut CycleState,
                 _: &mut Assume<'_>,
             ) -> Result<(), Rejection> {
-                match at.pod.labels.get("refuse").is_some_and(|by| by == Self::NAME) {
+                match at.pod.labels.get("hold").is_some_and(|by| by == Self::NAME) {
                     true => Err(Rejection::unschedulable("reservation refused")),
                     false => Ok(()),
                 }
@@ -199,6 +287,14 @@ impl Permit for Group {
         match at.pod.labels.get("permit").map(Str::as_str) {
             Some("deny") => Permission::Deny(Rejection::unschedulable("permit denied")),
             Some("wait") => Permission::Wait(Duration::from_secs(20)),
+            Some("waver") => {
+                let keys: Vec<_> = waiting.iter().map(|one| one.pod.key.clone()).collect();
+                for key in keys {
+                    waiting.allow(&key);
+                    waiting.reject(&key, "thought better of it");
+                }
+                Permission::Approve
+            }
             Some("release") => {
                 let keys: Vec<_> = waiting.iter().map(|one| one.pod.key.clone()).collect();
                 for key in keys {
@@ -206,6 +302,21 @@ impl Permit for Group {
                 }
                 Permission::Approve
             }
+            _ => Permission::Approve,
+        }
+    }
+}
+
+plugin!(Second);
+impl Permit for Second {
+    fn permit(
+        &self,
+        at: &Placement<'_>,
+        _: &mut CycleState,
+        _: &mut WaitingPods<'_>,
+    ) -> Permission {
+        match at.pod.labels.get("second").map(Str::as_str) {
+            Some("wait") => Permission::Wait(Duration::from_secs(10)),
             _ => Permission::Approve,
         }
     }
@@ -292,10 +403,17 @@ pub(super) fn registry() -> Registry {
         Entry::of::<Zone>().filter().done(),
         Entry::of::<Broken>().filter().done(),
         Entry::of::<Oust>().post_filter().done(),
+        Entry::of::<Only>().filter().at(Point::PreFilter).done(),
+        Entry::of::<Also>().filter().at(Point::PreFilter).done(),
+        Entry::of::<Refuse>().pre_filter().done(),
+        Entry::of::<HelpA>().post_filter().done(),
+        Entry::of::<HelpB>().post_filter().done(),
+        Entry::of::<Like>().score().done(),
         Entry::of::<HoldA>().reserve().done(),
         Entry::of::<HoldB>().reserve().done(),
         Entry::of::<Disk>().reserve().requeue().done(),
         Entry::of::<Group>().permit().done(),
+        Entry::of::<Second>().permit().done(),
         Entry::of::<Prepare>().pre_bind().done(),
         Entry::of::<Elsewhere>().bind().done(),
         Entry::of::<Binder>().bind().done(),

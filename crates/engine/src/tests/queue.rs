@@ -247,3 +247,76 @@ fn a_pod_that_leaves_a_node_that_is_gone_wakes_nobody() {
         "#]],
     );
 }
+
+#[test]
+fn a_node_that_is_cordoned_wakes_nobody() {
+    check(
+        "0 node a cpu=1
+         0 pod p cpu=2
+         20 node a cpu=1 cordoned=yes
+         40 node a cpu=1",
+        expect![[r#"
+            0s p #1 !! 0/1 nodes are available: 1 Insufficient cpu.
+            40s p #2 !! 0/1 nodes are available: 1 Insufficient cpu.
+        "#]],
+    );
+}
+
+#[test]
+fn a_change_of_labels_and_taints_together_wakes_as_both_would() {
+    check(
+        "0 node a cpu=1 zone=x
+         0 pod p cpu=1 zone=y
+         20 node a cpu=1 zone=z taint=yes",
+        expect![[r#"
+            0s p #1 !! 0/1 nodes are available: 1 wrong zone.
+            20s p #2 !! 0/1 nodes are available: 1 wrong zone.
+        "#]],
+    );
+}
+
+#[test]
+fn a_node_that_is_removed_and_comes_back_has_its_pods_again() {
+    check(
+        "0 node a cpu=2
+         0 pod theirs cpu=1 on=a
+         1 delete node a
+         1 delete pod theirs
+         2 pod other cpu=1 on=a
+         2 pod p cpu=2
+         3 node a cpu=2
+         9 delete pod other",
+        expect![[r#"
+            2s p #1 !! no nodes available to schedule pods
+            3s p #2 !! 0/1 nodes are available: 1 Insufficient cpu.
+            9s p #3 -> a
+            9s bind p to a
+        "#]],
+    );
+}
+
+#[test]
+fn a_pod_that_is_being_deleted_is_not_tried() {
+    check(
+        "0 node a cpu=2
+         0 pod p cpu=1 leaves=yes
+         9 wait",
+        expect![[r#""#]],
+    );
+}
+
+#[test]
+fn pods_in_one_backoff_window_go_by_priority() {
+    check(
+        "0 node a cpu=9
+         0 pod low broken=yes
+         0 pod high broken=yes prio=5
+         3 wait",
+        expect![[r#"
+            0s low #1 error: running "Broken" filter plugin: cannot judge
+            0s high #1 error: running "Broken" filter plugin: cannot judge
+            2s high #2 error: running "Broken" filter plugin: cannot judge
+            2s low #2 error: running "Broken" filter plugin: cannot judge
+        "#]],
+    );
+}

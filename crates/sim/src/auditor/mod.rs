@@ -46,19 +46,21 @@ pub(crate) struct Known {
     pub(crate) nodes: BTreeMap<Str, Node>,
     pub(crate) pods: BTreeMap<PodKey, Pod>,
     pub(crate) namespaces: BTreeMap<Str, Labels>,
-    /// The nodes that were chosen for pods that were not yet seen there.
-    pub(crate) chosen: BTreeMap<PodKey, Str>,
+    /// The pods for which a node was chosen and that were not yet seen there, as they then were, each
+    /// with that node's name: so they count until they are seen there, whatever becomes of them.
+    pub(crate) chosen: BTreeMap<PodKey, (Pod, Str)>,
 }
 
 impl Known {
     /// The node that a pod is on, or is to be on.
     pub(crate) fn place<'a>(&'a self, pod: &'a Pod) -> Option<&'a Str> {
-        pod.node_name.as_ref().or_else(|| self.chosen.get(&pod.key))
+        pod.node_name.as_ref().or_else(|| self.chosen.get(&pod.key).map(|(_, node)| node))
     }
 
     /// The pods on nodes, each with its node's name.
     pub(crate) fn placed(&self) -> impl Iterator<Item = (&Pod, &Str)> {
-        self.pods.values().filter_map(|pod| Some((pod, self.place(pod)?)))
+        let seen = self.pods.values().filter_map(|pod| Some((pod, pod.node_name.as_ref()?)));
+        seen.chain(self.chosen.values().map(|(pod, node)| (pod, node)))
     }
 
     /// The pods on a node.
@@ -104,7 +106,7 @@ impl Auditor {
     fn pod_is(&mut self, pod: &Pod) {
         let before = self.known.pods.insert(pod.key.clone(), pod.clone());
         let Some(node) = &pod.node_name else { return };
-        let chosen = self.known.chosen.remove(&pod.key);
+        let chosen = self.known.chosen.remove(&pod.key).map(|(_, node)| node);
         let was_there = before.and_then(|pod| pod.node_name).or(chosen);
         if was_there.as_ref() != Some(node) {
             self.spoil(node);
@@ -127,7 +129,9 @@ impl Auditor {
                 if let Err(why) = self.chosen(key, node) {
                     self.violated(now, format!("{key} was placed on {node}, but {why}"));
                 }
-                self.known.chosen.insert(key.clone(), node.clone());
+                if let Some(pod) = self.known.pods.get(key).cloned() {
+                    self.known.chosen.insert(key.clone(), (pod, node.clone()));
+                }
             }
             Outcome::Unschedulable { nomination, message, .. } => {
                 self.known.chosen.remove(key);
@@ -200,7 +204,9 @@ impl Auditor {
     pub(crate) fn wrote(&mut self, now: Time, effect: &Effect) {
         let key = &effect.pod;
         match &effect.write {
-            Write::Bind(binding) if self.known.chosen.get(key) != Some(&binding.node) => {
+            Write::Bind(binding)
+                if self.known.chosen.get(key).map(|(_, node)| node) != Some(&binding.node) =>
+            {
                 let node = &binding.node;
                 self.violated(now, format!("{key} is bound to {node}, which was not chosen"));
             }

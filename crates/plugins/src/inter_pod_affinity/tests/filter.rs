@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_framework::prelude::*;
 use plimsoll_testkit::{Cluster, Scenario, expect, random_scenarios};
@@ -271,8 +271,8 @@ fn what_if(scenario: &str, without: &[&str], with: &[&str]) -> String {
     let pod = scenario.pending.last().expect("a pod is judged");
     let prepared = filter.prepare(pod, &mut CycleState::default(), &cluster.view());
     let filters = [prepared];
-    let nominated = NominatedPods::default();
-    let what_if = WhatIf::new(pod, &filters, &nominated, cluster.view());
+    let (looked, nominated) = (BTreeSet::new(), NominatedPods::default());
+    let what_if = WhatIf::new(pod, &filters, &looked, &nominated, cluster.view());
     let without: Vec<PodKey> = without.iter().map(|name| PodKey::new("default", *name)).collect();
     let with = with.iter().map(|name| scenario.pending.iter().find(|pod| pod.key.name == *name));
     let with: Vec<PodInfo> = with.map(|pod| pod.expect("it is pending").clone()).collect();

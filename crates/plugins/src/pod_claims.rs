@@ -1,0 +1,115 @@
+//! The PersistentVolumeClaims that pods name, as they were seen. What VolumeBinding assumes of claims
+//! and volumes is its own: other plugins of kube-scheduler read the informers.
+
+use std::sync::Arc;
+
+use plimsoll_framework::prelude::*;
+
+/// The claims that `volumes` name. Those that are made for the pod are not among them.
+pub(crate) fn named(volumes: &[PodVolume]) -> impl Iterator<Item = &Str> {
+    volumes.iter().filter_map(|volume| match &volume.kind {
+        PodVolumeKind::Claim(name) => Some(name),
+        PodVolumeKind::Ephemeral(_) | PodVolumeKind::Inline { .. } => None,
+    })
+}
+
+/// Whether the pod names this claim.
+pub(crate) fn names(pod: &Pod, claim: &ObjectKey) -> bool {
+    pod.key.namespace == claim.namespace && named(&pod.volumes).any(|name| *name == claim.name)
+}
+
+/// The claim of this name. An error says, as the API server would, that there is none.
+pub(crate) fn find<'a>(
+    store: &'a VolumeStore,
+    namespace: &Str,
+    name: &Str,
+) -> Result<&'a Arc<PersistentVolumeClaim>, String> {
+    let key = ObjectKey::new(namespace.clone(), name.clone());
+    store.claims.observed(&key).ok_or_else(|| not_found("persistentvolumeclaim", name))
+}
+
+/// What the API server says of an object that does not exist.
+#[cold]
+pub(crate) fn not_found(resource: &str, name: &str) -> String {
+    format!("{resource} \"{name}\" not found")
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use plimsoll_api::VolumeObject;
+
+    use super::*;
+
+    /// A pod of the namespace `default` with these volumes.
+    pub(crate) fn pod_with(kinds: impl IntoIterator<Item = PodVolumeKind>) -> PodInfo {
+        let volumes = kinds.into_iter().enumerate();
+        let volumes = volumes.map(|(i, kind)| PodVolume { name: format!("v{i}").into(), kind });
+        PodInfo::new(Pod {
+            key: ObjectKey::new("default", "p"),
+            volumes: volumes.collect(),
+            ..Pod::default()
+        })
+    }
+
+    /// The same pod in another namespace.
+    pub(crate) fn moved_to(namespace: &str, pod: &PodInfo) -> PodInfo {
+        let key = ObjectKey::new(namespace, pod.key.name.clone());
+        PodInfo::new(Pod { key, ..Pod::clone(pod) })
+    }
+
+    /// A volume of a pod: a claim of this name.
+    pub(crate) fn claimed(name: &str) -> PodVolumeKind {
+        PodVolumeKind::Claim(name.into())
+    }
+
+    /// A volume of a pod that it reads and writes.
+    pub(crate) fn inline(source: VolumeSource) -> PodVolumeKind {
+        PodVolumeKind::Inline { source, read_only: false }
+    }
+
+    /// A claim in the namespace `default`, bound to `volume` unless that is empty.
+    pub(crate) fn claim(name: &str, volume: &str) -> PersistentVolumeClaim {
+        PersistentVolumeClaim {
+            key: ObjectKey::new("default", name),
+            volume: (!volume.is_empty()).then(|| volume.into()),
+            ..PersistentVolumeClaim::default()
+        }
+    }
+
+    /// A store of these objects.
+    pub(crate) fn store(objects: impl IntoIterator<Item = VolumeObject>) -> VolumeStore {
+        let mut store = VolumeStore::default();
+        for object in objects {
+            assert!(store.set(object).is_some(), "every object of a test is another one");
+        }
+        store
+    }
+
+    /// An object that came.
+    pub(crate) fn came<T>(object: T) -> Versions<T> {
+        Versions { before: None, after: Some(Arc::new(object)) }
+    }
+
+    /// An object that changed.
+    pub(crate) fn changed<T>(before: T, after: T) -> Versions<T> {
+        Versions { before: Some(Arc::new(before)), after: Some(Arc::new(after)) }
+    }
+
+    #[test]
+    fn a_pod_names_the_claims_of_its_namespace_but_not_those_made_for_it() {
+        let pod = pod_with([claimed("a"), PodVolumeKind::Ephemeral("p-b".into())]);
+        assert!(names(&pod, &ObjectKey::new("default", "a")));
+        assert!(!names(&pod, &ObjectKey::new("other", "a")));
+        assert!(!names(&pod, &ObjectKey::new("default", "p-b")));
+    }
+
+    #[test]
+    fn a_claim_is_found_as_it_was_seen() {
+        let mut store = store([VolumeObject::PersistentVolumeClaim(claim("a", ""))]);
+        store.claims.assume(claim("a", "pv"));
+        let found = find(&store, &"default".into(), &"a".into()).map(|claim| &**claim);
+        assert_eq!(found, Ok(&claim("a", "")));
+        let missing = find(&store, &"other".into(), &"a".into());
+        assert_eq!(missing, Err("persistentvolumeclaim \"a\" not found".to_owned()));
+    }
+}

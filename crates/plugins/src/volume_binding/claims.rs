@@ -1,0 +1,222 @@
+//! The claims of a pod, with all that says on which nodes they can be satisfied.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use plimsoll_framework::prelude::*;
+
+use super::migration;
+
+const UNBOUND_IMMEDIATE: &str = "pod has unbound immediate PersistentVolumeClaims";
+
+/// What is read of a pod.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ClaimingPod<'a> {
+    pub(super) key: &'a PodKey,
+    pub(super) uid: &'a Str,
+    pub(super) volumes: &'a [PodVolume],
+}
+
+impl<'a> From<&'a PodInfo> for ClaimingPod<'a> {
+    fn from(pod: &'a PodInfo) -> Self {
+        ClaimingPod { key: &pod.key, uid: &pod.uid, volumes: &pod.volumes }
+    }
+}
+
+/// The claims of a pod.
+#[derive(Clone, Debug)]
+pub struct PodClaims(Arc<Sorted>);
+
+#[derive(Debug, Default)]
+struct Sorted {
+    bound: Vec<Bound>,
+    provisioning: Vec<Waiting>,
+    matching: Vec<Waiting>,
+}
+
+/// A claim that is bound.
+#[derive(Debug)]
+pub(super) struct Bound {
+    /// Its volume; `None` where that does not exist.
+    pub(super) volume: Option<Arc<PersistentVolume>>,
+    /// What it is on nodes where its in-tree plugin is migrated.
+    pub(super) migrated: Option<Migrated>,
+}
+
+/// A volume whose in-tree plugin is migrated on some nodes.
+#[derive(Debug)]
+pub(super) struct Migrated {
+    /// The names of these nodes.
+    pub(super) nodes: BTreeSet<Str>,
+    /// The volume there, or why it cannot be there.
+    pub(super) volume: Result<PersistentVolume, String>,
+}
+
+/// A claim that waits for its pod to get a node.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    pub(super) claim: Arc<PersistentVolumeClaim>,
+    pub(super) class: Arc<StorageClass>,
+    /// The volumes that are reserved for it, in the order of their names.
+    pub(super) reserved: Vec<Arc<PersistentVolume>>,
+    /// The volumes that would do, by size and name.
+    pub(super) fitting: Vec<Arc<PersistentVolume>>,
+    /// The storage that is left for it; `None` where nobody counts.
+    pub(super) capacities: Option<Vec<Arc<CsiStorageCapacity>>>,
+}
+
+impl PodClaims {
+    /// Sorts the claims of a pod. A pod is rejected for all nodes where one of them can satisfy none. As
+    /// in volume_binding.go, `podHasPVCs`, and binder.go, `GetPodVolumeClaims`.
+    pub(super) fn of(pod: ClaimingPod<'_>, cluster: &VolumeStore) -> Result<Self, Rejection> {
+        let mut claims = Vec::new();
+        for volume in pod.volumes {
+            claims.extend(usable_claim(pod, volume, cluster).map_err(Rejection::unresolvable)?);
+        }
+        let mut sorted = Sorted::default();
+        for claim in claims {
+            if let (true, Some(volume)) = (claim.bind_completed, &claim.volume) {
+                sorted.bound.push(Bound::to(cluster.volumes.get(volume), cluster));
+                continue;
+            }
+            let class = cluster.classes.get(&claim.class);
+            let waits = |class: &&Arc<StorageClass>| {
+                class.binding_mode == BindingMode::WaitForFirstConsumer && claim.volume.is_none()
+            };
+            let Some(class) = class.filter(waits) else {
+                return Err(Rejection::unresolvable(UNBOUND_IMMEDIATE));
+            };
+            let waiting = Waiting::new(claim, class, cluster);
+            if claim.selected_node.is_some() {
+                sorted.provisioning.push(waiting);
+            } else {
+                sorted.matching.push(waiting);
+            }
+        }
+        // The smallest first, so that it does not take the volume that only a larger one needs.
+        sorted.matching.sort_by(|a, b| a.claim.requested.cmp(&b.claim.requested));
+        Ok(PodClaims(Arc::new(sorted)))
+    }
+
+    /// Claims that are bound.
+    pub(super) fn bound(&self) -> &[Bound] {
+        &self.0.bound
+    }
+
+    /// Claims for which a volume is to be provisioned, and for which node.
+    pub(super) fn provisioning(&self) -> &[Waiting] {
+        &self.0.provisioning
+    }
+
+    /// Claims for which a volume is to be found, or else provisioned; the smallest first.
+    pub(super) fn matching(&self) -> &[Waiting] {
+        &self.0.matching
+    }
+
+    /// Whether all are bound.
+    pub(super) fn are_bound(&self) -> bool {
+        self.0.provisioning.is_empty() && self.0.matching.is_empty()
+    }
+}
+
+/// The claim behind a volume of a pod, if there is one; an error is why no node can run the pod.
+fn usable_claim<'a>(
+    pod: ClaimingPod<'_>,
+    volume: &PodVolume,
+    cluster: &'a VolumeStore,
+) -> Result<Option<&'a Arc<PersistentVolumeClaim>>, String> {
+    let Some(name) = volume.claim() else { return Ok(None) };
+    let ephemeral = matches!(volume.kind, PodVolumeKind::Ephemeral(_));
+    let key = ObjectKey::new(pod.key.namespace.clone(), name.clone());
+    let Some(claim) = cluster.claims.get(&key) else {
+        return Err(if ephemeral {
+            format!(
+                "waiting for ephemeral volume controller to create the persistentvolumeclaim {name:?}"
+            )
+        } else {
+            format!("persistentvolumeclaim {name:?} not found")
+        });
+    };
+    if claim.phase == ClaimPhase::Lost {
+        let volume = claim.volume.as_deref().unwrap_or_default();
+        return Err(format!(
+            "persistentvolumeclaim {name:?} bound to non-existent persistentvolume {volume:?}"
+        ));
+    }
+    if claim.is_terminating() {
+        return Err(format!("persistentvolumeclaim {name:?} is being deleted"));
+    }
+    if ephemeral && claim.controller.as_ref() != Some(pod.uid) {
+        let pod = pod.key;
+        return Err(format!("PVC {key} was not created for pod {pod} (pod is not owner)"));
+    }
+    Ok(Some(claim))
+}
+
+impl Bound {
+    fn to(volume: Option<&Arc<PersistentVolume>>, cluster: &VolumeStore) -> Self {
+        let plugin = volume.and_then(|volume| migration::in_tree_plugin(&volume.source));
+        let migrated = volume.zip(plugin).map(|(volume, plugin)| {
+            let here = |node: &&Arc<CsiNode>| node.migrated_plugins.iter().any(|one| one == plugin);
+            let nodes = cluster.csi_nodes.iter().filter(here).map(|node| node.name.clone());
+            Migrated { nodes: nodes.collect(), volume: migration::migrated(volume) }
+        });
+        Bound { volume: volume.cloned(), migrated }
+    }
+}
+
+impl Waiting {
+    /// As in pv_helpers.go, `FindMatchingVolume`, as far as the node does not matter.
+    fn new(
+        claim: &Arc<PersistentVolumeClaim>,
+        class: &Arc<StorageClass>,
+        cluster: &VolumeStore,
+    ) -> Self {
+        let (mut reserved, mut fitting) = (Vec::new(), Vec::new());
+        let volumes = cluster.volumes_of(&claim.class);
+        for volume in volumes.filter(|volume| could_hold(volume, claim)) {
+            if volume.is_reserved_for(claim) {
+                reserved.push(volume.clone());
+            } else if volume.claim.is_none() && is_offered(volume, claim) {
+                fitting.push(volume.clone());
+            }
+        }
+        fitting.sort_by(|a, b| a.capacity.cmp(&b.capacity));
+        let capacities = capacities(claim, class, cluster);
+        Waiting { claim: claim.clone(), class: class.clone(), reserved, fitting, capacities }
+    }
+}
+
+/// Whether a volume is what a claim needs, wherever it lies and whosever it is.
+fn could_hold(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> bool {
+    claim.requested <= volume.capacity
+        && volume.mode == claim.mode
+        && volume.attributes_class == claim.attributes_class
+        && volume.deletion.is_none()
+}
+
+/// Whether a volume that nobody has may be given to a claim.
+fn is_offered(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> bool {
+    volume.phase == VolumePhase::Available
+        && claim.selector.matches(&volume.labels)
+        && volume.access_modes.contains(claim.access_modes)
+}
+
+/// The storage that is left for a claim, where its driver counts it. As in binder.go,
+/// `hasEnoughCapacity`, as far as the node does not matter.
+fn capacities(
+    claim: &PersistentVolumeClaim,
+    class: &StorageClass,
+    cluster: &VolumeStore,
+) -> Option<Vec<Arc<CsiStorageCapacity>>> {
+    let counts = |driver: &Arc<CsiDriver>| driver.storage_capacity;
+    if claim.requested.is_zero() || !cluster.csi_drivers.get(&class.provisioner).is_some_and(counts)
+    {
+        return None;
+    }
+    let size = claim.requested.value();
+    let suffices = |left: &&Arc<CsiStorageCapacity>| {
+        left.class == class.name && left.limit().is_some_and(|limit| size <= limit.value())
+    };
+    Some(cluster.capacities.iter().filter(suffices).cloned().collect())
+}

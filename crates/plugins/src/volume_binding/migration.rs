@@ -1,0 +1,235 @@
+//! Volumes of in-tree plugins on nodes where a CSI driver serves them: the labels that say which nodes
+//! reach such a volume are the driver's there.
+
+use plimsoll_api::{NodeSelectorTerm, PersistentVolume, VolumeSource};
+use plimsoll_framework::prelude::*;
+
+const ZONE: &str = "topology.kubernetes.io/zone";
+const REGION: &str = "topology.kubernetes.io/region";
+const BETA_ZONE: &str = "failure-domain.beta.kubernetes.io/zone";
+const BETA_REGION: &str = "failure-domain.beta.kubernetes.io/region";
+
+/// Separates the zones in the label of a volume that lies in several.
+const ZONE_DELIMITER: &str = "__";
+
+/// The in-tree plugin of a volume whose rules a CSI driver changes. As in binder.go,
+/// `isCSIMigrationOnForPlugin`. The plugins for Azure disks and Portworx are migrated, too, but
+/// their volumes keep the labels they ask for.
+pub(super) fn in_tree_plugin(source: &VolumeSource) -> Option<&'static str> {
+    match source {
+        VolumeSource::AwsElasticBlockStore { .. } => Some("kubernetes.io/aws-ebs"),
+        VolumeSource::GcePersistentDisk { .. } => Some("kubernetes.io/gce-pd"),
+        VolumeSource::Cinder { .. } => Some("kubernetes.io/cinder"),
+        _ => None,
+    }
+}
+
+/// The volume as its CSI driver has it; of what changes, only what nodes must have is looked at. An
+/// error is why it cannot be served by the driver. As in csi-translation-lib, `TranslateInTreePVToCSI`.
+pub(super) fn migrated(volume: &PersistentVolume) -> Result<PersistentVolume, String> {
+    let driver_zone = match &volume.source {
+        VolumeSource::AwsElasticBlockStore { volume_id } => {
+            check_aws_volume(volume_id)?;
+            "topology.ebs.csi.aws.com/zone"
+        }
+        VolumeSource::GcePersistentDisk { .. } => {
+            check_gce_zones(&volume.labels)?;
+            "topology.gke.io/zone"
+        }
+        VolumeSource::Cinder { .. } => "topology.cinder.csi.openstack.org/zone",
+        _ => return Ok(volume.clone()),
+    };
+    let node_affinity = with_driver_zone(volume, driver_zone);
+    Ok(PersistentVolume { node_affinity, ..volume.clone() })
+}
+
+/// The rule for nodes with the driver's label in place of the zone. Where the rule names no zone, the
+/// zones in the labels of the volume are added to it. As in in_tree_volume.go,
+/// `translateTopologyFromInTreeToCSI`.
+fn with_driver_zone(
+    volume: &PersistentVolume,
+    driver_zone: &'static str,
+) -> Option<Vec<NodeSelectorTerm>> {
+    let (zone, region) = labels_in_use(volume);
+    let mut terms = volume.node_affinity.clone();
+    if names_values_of(zone, terms.as_deref()) {
+        rename(zone, driver_zone, terms.as_deref_mut());
+    } else if let Some(zones) = volume.labels.get(zone).and_then(|label| zones_in(label)) {
+        let terms = terms.get_or_insert_default();
+        if terms.is_empty() {
+            terms.push(NodeSelectorTerm::default());
+        }
+        for term in terms {
+            let test = Test::In(zones.clone());
+            term.labels.push(Requirement { key: driver_zone.into(), test });
+        }
+    }
+    if region == BETA_REGION && names_values_of(region, terms.as_deref()) {
+        rename(region, REGION, terms.as_deref_mut());
+    }
+    terms
+}
+
+/// The labels by which the volume tells its zone and region. As in in_tree_volume.go,
+/// `getTopologyLabel`.
+fn labels_in_use(volume: &PersistentVolume) -> (&'static str, &'static str) {
+    const STABLE: (&str, &str) = (ZONE, REGION);
+    const BETA: (&str, &str) = (BETA_ZONE, BETA_REGION);
+    let terms = volume.node_affinity.as_deref().unwrap_or_default();
+    let asked_for = |key: &str| {
+        terms.iter().any(|term| term.labels.iter().any(|requirement| requirement.key == key))
+    };
+    if asked_for(ZONE) {
+        return STABLE;
+    }
+    let beta = asked_for(BETA_ZONE)
+        || !volume.labels.contains_key(ZONE) && volume.labels.contains_key(BETA_ZONE);
+    if beta { BETA } else { STABLE }
+}
+
+/// Whether some condition on `key` lists values.
+fn names_values_of(key: &str, terms: Option<&[NodeSelectorTerm]>) -> bool {
+    let mut conditions = terms.unwrap_or_default().iter().flat_map(|term| &term.labels);
+    conditions.any(|one| {
+        let listed = match &one.test {
+            Test::In(values) | Test::NotIn(values) => !values.is_empty(),
+            Test::Gt(_) | Test::Lt(_) => true,
+            Test::Exists | Test::DoesNotExist => false,
+        };
+        one.key == key && listed
+    })
+}
+
+fn rename(from: &str, to: &'static str, terms: Option<&mut [NodeSelectorTerm]>) {
+    for one in terms.unwrap_or_default().iter_mut().flat_map(|term| &mut term.labels) {
+        if one.key == from {
+            one.key = to.into();
+        }
+    }
+}
+
+/// The zones that a label lists; `None` where it lists none.
+fn zones_in(label: &str) -> Option<Vec<Str>> {
+    let zones = label.split(ZONE_DELIMITER).map(str::trim).filter(|zone| !zone.is_empty());
+    let zones: Vec<Str> = zones.map(Str::from).collect();
+    (!zones.is_empty()).then_some(zones)
+}
+
+/// As in aws_ebs.go, `KubernetesVolumeIDToEBSVolumeID`.
+fn check_aws_volume(id: &str) -> Result<(), String> {
+    let Some(rest) = id.strip_prefix("aws://") else { return Ok(()) };
+    let path = rest.find('/').map_or("", |at| rest[at..].trim_matches('/'));
+    if path.starts_with("vol-") && !path.contains('/') {
+        return Ok(());
+    }
+    Err(format!(
+        "failed to translate Kubernetes ID to EBS Volume ID Invalid format for AWS volume ({id})"
+    ))
+}
+
+/// As in gce_pd.go, `gceGetRegionFromZones`, which is asked about disks in several zones.
+fn check_gce_zones(labels: &Labels) -> Result<(), String> {
+    let label = |key| labels.get(key).filter(|zones| !zones.is_empty());
+    let zones = label(BETA_ZONE).or_else(|| label(ZONE)).map_or("", Str::as_str);
+    let zones: Vec<&str> = zones.split(ZONE_DELIMITER).collect();
+    if zones.len() < 2 {
+        return Ok(());
+    }
+    let mut regions = Vec::new();
+    for zone in zones {
+        let Some((region, _)) = zone.rsplit_once('-').filter(|_| zone.matches('-').count() == 2)
+        else {
+            return Err(format!(
+                "failed to get region from zones: zone in unexpected format, expected: \
+                 {{locale}}-{{region}}-{{zone}}, got: {zone}"
+            ));
+        };
+        regions.push(region);
+    }
+    regions.sort_unstable();
+    regions.dedup();
+    if let [_] = regions[..] {
+        return Ok(());
+    }
+    let shown: Vec<String> = regions.iter().map(|region| format!("{region}:{{}}")).collect();
+    Err(format!(
+        "failed to get region from zones: multiple or no regions gotten from zones, got: map[{}]",
+        shown.join(" ")
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn disk(labels: &[(&str, &str)], affinity: Option<Vec<NodeSelectorTerm>>) -> PersistentVolume {
+        PersistentVolume {
+            labels: labels.iter().copied().collect(),
+            node_affinity: affinity,
+            source: VolumeSource::GcePersistentDisk { name: "disk".into() },
+            ..PersistentVolume::default()
+        }
+    }
+
+    fn term(requirements: &[(&str, &str)]) -> NodeSelectorTerm {
+        let labels = requirements.iter().map(|&(key, value)| Requirement::equals(key, value));
+        NodeSelectorTerm { labels: labels.collect(), fields: vec![] }
+    }
+
+    fn rule(volume: &PersistentVolume) -> Option<Vec<NodeSelectorTerm>> {
+        migrated(volume).expect("it can be migrated").node_affinity
+    }
+
+    #[test]
+    fn the_zone_of_a_rule_becomes_the_drivers_and_a_beta_region_the_stable_one() {
+        let stable = disk(&[(ZONE, "other")], Some(vec![term(&[(ZONE, "a"), ("x", "y")])]));
+        let expected = vec![term(&[("topology.gke.io/zone", "a"), ("x", "y")])];
+        assert_eq!(rule(&stable), Some(expected));
+        let beta = disk(&[], Some(vec![term(&[(BETA_ZONE, "a"), (BETA_REGION, "r")])]));
+        let expected = vec![term(&[("topology.gke.io/zone", "a"), (REGION, "r")])];
+        assert_eq!(rule(&beta), Some(expected));
+    }
+
+    #[test]
+    fn zones_in_labels_are_added_to_a_rule_without_zones() {
+        let both = NodeSelectorTerm {
+            labels: vec![Requirement {
+                key: "topology.gke.io/zone".into(),
+                test: Test::In(vec!["r-1-a".into(), "r-1-b".into()]),
+            }],
+            fields: vec![],
+        };
+        assert_eq!(rule(&disk(&[(ZONE, "r-1-a__r-1-b")], None)), Some(vec![both]));
+        let asks = disk(&[(BETA_ZONE, "a")], Some(vec![term(&[("x", "y")])]));
+        let expected = vec![term(&[("x", "y"), ("topology.gke.io/zone", "a")])];
+        assert_eq!(rule(&asks), Some(expected));
+        assert_eq!(rule(&disk(&[], None)), None);
+    }
+
+    #[test]
+    fn a_volume_that_its_driver_could_not_serve_is_told() {
+        let ebs = |id: &str| PersistentVolume {
+            source: VolumeSource::AwsElasticBlockStore { volume_id: id.into() },
+            ..PersistentVolume::default()
+        };
+        assert!(migrated(&ebs("vol-1")).is_ok());
+        assert!(migrated(&ebs("aws://us-east-1a/vol-1")).is_ok());
+        assert_eq!(
+            migrated(&ebs("aws://us-east-1a/disk")),
+            Err("failed to translate Kubernetes ID to EBS Volume ID Invalid format for AWS \
+                 volume (aws://us-east-1a/disk)"
+                .to_owned())
+        );
+        let told = |zones| migrated(&disk(&[(ZONE, zones)], None)).expect_err("it cannot be");
+        assert_eq!(
+            told("a-1-x__b-1-y"),
+            "failed to get region from zones: multiple or no regions gotten from zones, got: \
+             map[a-1:{} b-1:{}]"
+        );
+        assert_eq!(
+            told("a__b"),
+            "failed to get region from zones: zone in unexpected format, expected: \
+             {locale}-{region}-{zone}, got: a"
+        );
+    }
+}

@@ -1,0 +1,156 @@
+//! When a pod whose claims could not be satisfied is worth another attempt.
+
+use plimsoll_framework::events::Object;
+use plimsoll_framework::prelude::*;
+
+use super::VolumeBinding;
+
+/// As in volume_binding.go, `EventsToRegister` and the `isSchedulableAfter...` beside it.
+impl Requeue for VolumeBinding {
+    fn events(&self) -> Vec<ClusterEvent> {
+        const COMES_OR_CHANGES: Action = Action::ADD.union(Action::UPDATE);
+        vec![
+            ClusterEvent::new(Resource::StorageClass, COMES_OR_CHANGES),
+            ClusterEvent::new(Resource::PersistentVolumeClaim, COMES_OR_CHANGES),
+            ClusterEvent::new(Resource::PersistentVolume, COMES_OR_CHANGES),
+            ClusterEvent::new(Resource::Node, Action::ADD | Action::UPDATE_NODE_LABEL),
+            ClusterEvent::new(Resource::CsiNode, COMES_OR_CHANGES),
+            ClusterEvent::new(Resource::CsiDriver, Action::UPDATE),
+            ClusterEvent::new(Resource::CsiStorageCapacity, COMES_OR_CHANGES),
+        ]
+    }
+
+    fn hint(&self, pod: &PodInfo, change: &Change<'_>) -> Hint {
+        let helps = match change.object {
+            Object::Volume(change) => may_help(pod, change),
+            _ => true,
+        };
+        if helps { Hint::Queue } else { Hint::Skip }
+    }
+}
+
+fn may_help(pod: &PodInfo, change: &VolumeChange) -> bool {
+    match change {
+        VolumeChange::PersistentVolume(_) => true,
+        VolumeChange::PersistentVolumeClaim(Versions { after, .. }) => {
+            let claims = || pod.volumes.iter().filter_map(PodVolume::claim);
+            after.as_ref().is_some_and(|claim| {
+                claim.key.namespace == pod.key.namespace
+                    && claims().any(|name| *name == claim.key.name)
+            })
+        }
+        // Of a class, nothing else can change.
+        VolumeChange::StorageClass(class) => {
+            changed(class, |before, after| before.allowed_topologies != after.allowed_topologies)
+        }
+        VolumeChange::CsiNode(node) => {
+            changed(node, |before, after| before.migrated_plugins != after.migrated_plugins)
+        }
+        VolumeChange::CsiDriver(driver) => changed(driver, |before, after| {
+            before.storage_capacity && !after.storage_capacity && mounts_inline(pod, &after.name)
+        }),
+        VolumeChange::CsiStorageCapacity(left) => changed(left, |before, after| {
+            let grown = |limit: i64| before.limit().is_none_or(|before| before.value() < limit);
+            after.limit().is_some_and(|limit| grown(limit.value()))
+        }),
+        VolumeChange::VolumeAttachment(_) => false,
+    }
+}
+
+/// Whether something came, or changed in the way that is asked about.
+fn changed<T>(versions: &Versions<T>, in_the_way: impl Fn(&T, &T) -> bool) -> bool {
+    match (&versions.before, &versions.after) {
+        (_, None) => false,
+        (None, Some(_)) => true,
+        (Some(before), Some(after)) => in_the_way(before, after),
+    }
+}
+
+/// Whether the pod itself names a volume of a driver. As in kube-scheduler, claims are not looked at.
+fn mounts_inline(pod: &PodInfo, name: &str) -> bool {
+    pod.volumes.iter().any(|volume| match &volume.kind {
+        PodVolumeKind::Inline { source: VolumeSource::Csi { driver, .. }, .. } => driver == name,
+        _ => false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_testkit::{Cluster, Scenario};
+
+    use super::super::VolumeBindingArgs;
+    use super::*;
+
+    const POD: &str = r#"
+        pod p {"volumes": [
+            {"name": "data", "persistentVolumeClaim": {"claimName": "data"}},
+            {"name": "tmp", "ephemeral": {"volumeClaimTemplate": {}}},
+            {"name": "inline", "csi": {"driver": "csi.a"}}
+        ]}
+    "#;
+
+    /// Whether the change from `before`, if there was one, to `after` wakes the pod.
+    fn wakes(before: &str, after: &str) -> bool {
+        let scenario = Scenario::parse(&format!("{POD}\n{before}")).expect("it is right");
+        let mut cluster = Cluster::of(&scenario);
+        let seen = Scenario::parse(after).expect("it is right").volumes;
+        let [object] = &seen[..] else { panic!("one object is seen, not {seen:?}") };
+        let change = cluster.stores.volumes.set(object.clone()).expect("it differs");
+        let plugin = VolumeBinding::new(VolumeBindingArgs::default(), &FeatureGates::default());
+        let event = change.event();
+        if !plugin.events().iter().any(|waited| waited.covers(event)) {
+            return false;
+        }
+        let change = Change { event, object: Object::Volume(&change), view: cluster.view() };
+        plugin.hint(&scenario.pending[0], &change) == Hint::Queue
+    }
+
+    #[test]
+    fn claims_of_the_pod_wake_it_when_they_come_or_change() {
+        assert!(wakes("", "pvc data"));
+        assert!(wakes("pvc data", r#"pvc data {"volumeName": "pv1"}"#));
+        assert!(wakes("", "pvc p-tmp"));
+        assert!(!wakes("", "pvc other"));
+        assert!(!wakes("", "pvc other/data"));
+    }
+
+    #[test]
+    fn volumes_and_classes_wake_it_when_they_come_or_reach_other_nodes() {
+        assert!(wakes("", "pv any"));
+        assert!(wakes("pv any", r#"pv any {"status": {"phase": "Released"}}"#));
+        assert!(wakes("", "sc any"));
+        let topologies = r#""allowedTopologies": [
+            {"matchLabelExpressions": [{"key": "zone", "values": ["z"]}]}
+        ]"#;
+        assert!(wakes("sc any", &format!("sc any {{{topologies}}}")));
+        let annotated =
+            r#"{"annotations": {"storageclass.kubernetes.io/is-default-class": "true"}}"#;
+        assert!(!wakes("sc any", &format!("sc any {annotated}")));
+    }
+
+    #[test]
+    fn a_node_that_serves_volumes_in_another_way_wakes_it() {
+        let migrated = r#"csinode a {"annotations": {
+            "storage.alpha.kubernetes.io/migrated-plugins": "kubernetes.io/aws-ebs"
+        }}"#;
+        assert!(wakes("", "csinode a"));
+        assert!(wakes("csinode a", migrated));
+        let with_driver = r#"csinode a {"drivers": [{"name": "csi.a", "nodeID": "a"}]}"#;
+        assert!(!wakes("csinode a", with_driver));
+    }
+
+    #[test]
+    fn more_storage_or_a_driver_that_stops_counting_it_wakes_it() {
+        let left = |amount| format!(r#"csicapacity c {{"capacity": "{amount}Gi"}}"#);
+        assert!(wakes("", &left(1)));
+        assert!(wakes(&left(1), &left(2)));
+        assert!(wakes("csicapacity c", &left(1)));
+        assert!(!wakes(&left(2), &left(1)));
+        assert!(!wakes(&left(1), "csicapacity c"));
+        let counting = |name| format!(r#"csidriver {name} {{"storageCapacity": true}}"#);
+        assert!(wakes(&counting("csi.a"), "csidriver csi.a"));
+        assert!(!wakes("csidriver csi.a", &counting("csi.a")));
+        assert!(!wakes(&counting("csi.b"), "csidriver csi.b"));
+        assert!(!wakes("", "csidriver csi.a"));
+    }
+}

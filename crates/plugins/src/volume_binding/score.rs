@@ -1,0 +1,100 @@
+//! How much of a node's storage a pod would take.
+
+use std::collections::BTreeMap;
+
+use plimsoll_api::Quantity;
+use plimsoll_framework::prelude::*;
+
+use super::VolumeBinding;
+use super::claims::{ClaimingPod, PodClaims};
+use super::find::Found;
+use crate::shape::{MAX_UTILIZATION, Shape, UtilizationShapePoint};
+
+/// The less of the storage is taken the better. As in apis/config/v1/defaults.go,
+/// `SetDefaults_VolumeBindingArgs`.
+pub(super) fn default_shape() -> Shape {
+    let points = [(0, 10), (100, 0)];
+    let points = points.map(|(utilization, score)| UtilizationShapePoint { utilization, score });
+    Shape::try_from(points.to_vec()).expect("the points are valid and in order")
+}
+
+/// What is asked and what there is, in bytes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Storage {
+    requested: i64,
+    capacity: i64,
+}
+
+impl Storage {
+    fn ask(&mut self, claim: &PersistentVolumeClaim) {
+        self.requested = self.requested.saturating_add(claim.requested.value());
+    }
+}
+
+impl PreScore for VolumeBinding {
+    type Pod = <VolumeBinding as PreFilter>::Pod;
+    type Node = (Name, Labels);
+    type Cluster = Volumes;
+    /// `None` where the pod has no claims: every node gets the score 0.
+    type State = Option<PodClaims>;
+
+    fn pre_score(
+        &self,
+        (key, uid, volumes): Ref<'_, Self::Pod>,
+        _: Feasible<'_, Self::Node>,
+        cluster: &VolumeStore,
+    ) -> Option<Option<PodClaims>> {
+        self.shape.as_ref()?;
+        let pod = ClaimingPod { key, uid, volumes };
+        Some(PodClaims::of(pod, cluster).ok())
+    }
+
+    fn score(
+        &self,
+        claims: &Option<PodClaims>,
+        _: Row,
+        (name, labels): Ref<'_, Self::Node>,
+    ) -> i64 {
+        let Some((shape, claims)) = self.shape.as_ref().zip(claims.as_ref()) else { return 0 };
+        claims.find(name, labels).map_or(0, |found| score(shape, &by_class(&found)))
+    }
+}
+
+/// The mean over the classes. As in scorer.go, `buildScorerFunction`.
+fn score(shape: &Shape, by_class: &BTreeMap<&Str, Storage>) -> i64 {
+    let Ok(n_classes @ 1..) = i64::try_from(by_class.len()) else { return 0 };
+    let scores = by_class.values().map(|storage| {
+        let Storage { requested, capacity } = *storage;
+        let full = capacity == 0 || capacity < requested;
+        let utilization = if full {
+            MAX_UTILIZATION
+        } else {
+            requested.saturating_mul(MAX_UTILIZATION) / capacity
+        };
+        shape.score(utilization)
+    });
+    // Rounded, halves up.
+    (2 * scores.sum::<i64>() + n_classes) / (2 * n_classes)
+}
+
+/// What is asked and what there is by class: of volumes that are found, and only if there are none of
+/// storage that is to be provisioned. As in volume_binding.go, `Score`.
+fn by_class<'a>(found: &Found<'a>) -> BTreeMap<&'a Str, Storage> {
+    let mut by_class: BTreeMap<&Str, Storage> = BTreeMap::new();
+    for (waiting, volume) in &found.bindings {
+        let storage = by_class.entry(&volume.class).or_default();
+        storage.ask(&waiting.claim);
+        storage.capacity = storage.capacity.saturating_add(volume.capacity.value());
+    }
+    if !found.bindings.is_empty() {
+        return by_class;
+    }
+    for provision in &found.provisions {
+        let Some(left) = provision.left else { continue };
+        let storage = by_class.entry(&provision.claim.claim.class).or_default();
+        storage.ask(&provision.claim.claim);
+        // All of them share what is left.
+        storage.capacity = left.capacity.as_ref().map_or(0, Quantity::value);
+    }
+    by_class
+}

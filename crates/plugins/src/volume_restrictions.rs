@@ -1,0 +1,449 @@
+//! VolumeRestrictions: volumes that only so many pods can use at a time.
+
+use std::collections::BTreeSet;
+
+use plimsoll_framework::events::Object;
+use plimsoll_framework::prelude::*;
+
+use crate::pod_claims;
+
+const DISK_CONFLICT: &str = "node(s) had no available disk";
+const CLAIM_IN_USE: &str = "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod";
+
+/// Rejects nodes on which a pod has a disk that it would have to share, and all nodes while another
+/// pod uses a claim of the pod that is for one pod only.
+///
+/// A disk that a pod writes cannot be mounted twice on a node: the second pod would not start, or
+/// would damage what the first one writes. That holds for the disks that pods name themselves; those
+/// of AWS cannot be shared even to read. A claim with the access mode `ReadWriteOncePod` is for one
+/// pod in the whole cluster.
+///
+/// ```yaml
+/// kind: PersistentVolumeClaim
+/// spec: {accessModes: [ReadWriteOncePod]}
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct VolumeRestrictions;
+
+impl Plugin for VolumeRestrictions {
+    const NAME: &'static str = "VolumeRestrictions";
+    type Args = NoArgs;
+    fn new(_: NoArgs, _: &FeatureGates) -> Self {
+        VolumeRestrictions
+    }
+}
+
+/// A disk that a pod names itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Disk {
+    source: VolumeSource,
+    read_only: bool,
+}
+
+/// What must not be in use by other pods.
+#[derive(Clone, Debug)]
+pub struct Exclusive {
+    disks: Vec<Disk>,
+    /// The claims of the pod that are for one pod only.
+    claims: BTreeSet<Str>,
+    /// How many of them other pods use.
+    in_use: i32,
+}
+
+impl PreFilter for VolumeRestrictions {
+    type Pod = (PodNamespace, PodVolumes);
+    type Node = Pods;
+    type Cluster = (Volumes, Nodes<Pods>);
+    type State = Exclusive;
+
+    fn applies(&self, (_, volumes): (&Str, &[PodVolume])) -> bool {
+        pod_claims::named(volumes).next().is_some() || disks(volumes).next().is_some()
+    }
+
+    fn pre_filter(
+        &self,
+        (namespace, volumes): (&Str, &[PodVolume]),
+        (store, nodes): (&VolumeStore, NodesRef<'_, Pods>),
+    ) -> Result<Option<Exclusive>, Rejection> {
+        let claims = exclusive_claims(store, namespace, volumes)?;
+        let used = |claim: &Str| {
+            let key = ObjectKey::new(namespace.clone(), claim.clone());
+            nodes.iter().any(|pods| pods.iter().any(|pod| pod_claims::names(pod, &key)))
+        };
+        let in_use = claims.iter().map(|claim| i32::from(used(claim))).sum();
+        let disks: Vec<Disk> = disks(volumes).collect();
+        let nothing = disks.is_empty() && in_use == 0;
+        Ok((!nothing).then_some(Exclusive { disks, claims, in_use }))
+    }
+
+    fn filter(&self, exclusive: &Exclusive, pods: &PodSet) -> Verdict {
+        if pods.iter().any(|pod| conflict(&exclusive.disks, &pod.volumes)) {
+            return Verdict::unschedulable(DISK_CONFLICT);
+        }
+        if 0 < exclusive.in_use {
+            return Verdict::unschedulable(CLAIM_IN_USE);
+        }
+        Verdict::Pass
+    }
+
+    /// As in volume_restrictions.go, updateWithPod: what counts is the name of the claim, in whichever
+    /// namespace the pod is, and each of several pods that use the same claim. A new look at the
+    /// cluster counts otherwise, so it is asked for.
+    fn update(&self, exclusive: &mut Exclusive, change: PodChange<'_>, _: &PodSet) -> Update {
+        let of_pod = pod_claims::named(&change.pod().volumes);
+        let common = of_pod.filter(|name| exclusive.claims.contains(*name)).count();
+        if common == 0 {
+            return Update::Same;
+        }
+        let common = i32::try_from(common).unwrap_or(i32::MAX);
+        exclusive.in_use = exclusive.in_use.saturating_add(change.sign().saturating_mul(common));
+        Update::Rebuild
+    }
+}
+
+/// The claims among `volumes` that are for one pod only.
+fn exclusive_claims(
+    store: &VolumeStore,
+    namespace: &Str,
+    volumes: &[PodVolume],
+) -> Result<BTreeSet<Str>, Rejection> {
+    let mut claims = BTreeSet::new();
+    for name in pod_claims::named(volumes) {
+        let claim = pod_claims::find(store, namespace, name).map_err(Rejection::unresolvable)?;
+        if claim.access_modes.contains(AccessModes::READ_WRITE_ONCE_POD) {
+            claims.insert(name.clone());
+        }
+    }
+    Ok(claims)
+}
+
+/// The disks among `volumes` that cannot always be shared.
+fn disks(volumes: &[PodVolume]) -> impl Iterator<Item = Disk> {
+    volumes.iter().filter_map(|volume| match &volume.kind {
+        PodVolumeKind::Inline {
+            source:
+                source @ (VolumeSource::GcePersistentDisk { .. }
+                | VolumeSource::AwsElasticBlockStore { .. }
+                | VolumeSource::Rbd { .. }
+                | VolumeSource::Iscsi { .. }),
+            read_only,
+        } => Some(Disk { source: source.clone(), read_only: *read_only }),
+        _ => None,
+    })
+}
+
+/// Whether a pod with `volumes` has one of `disks` so that it cannot be shared.
+fn conflict(disks: &[Disk], volumes: &[PodVolume]) -> bool {
+    volumes.iter().any(|volume| match &volume.kind {
+        PodVolumeKind::Inline { source, read_only } => disks.iter().any(|disk| {
+            let shareable = disk.read_only && *read_only;
+            match same_disk(&disk.source, source) {
+                Sharing::Other => false,
+                Sharing::ToRead => !shareable,
+                Sharing::Never => true,
+            }
+        }),
+        PodVolumeKind::Claim(_) | PodVolumeKind::Ephemeral(_) => false,
+    })
+}
+
+/// Whether two volumes are on one disk, and whether that can be shared.
+enum Sharing {
+    /// They are not.
+    Other,
+    /// They are, and all may read it.
+    ToRead,
+    /// They are, and only one may have it.
+    Never,
+}
+
+/// As in volume_restrictions.go, isVolumeConflict: an RBD image is the same where one monitor is.
+fn same_disk(a: &VolumeSource, b: &VolumeSource) -> Sharing {
+    use VolumeSource::{AwsElasticBlockStore, GcePersistentDisk, Iscsi, Rbd};
+    let to_read = |same| if same { Sharing::ToRead } else { Sharing::Other };
+    match (a, b) {
+        (GcePersistentDisk { name: a }, GcePersistentDisk { name: b })
+        | (Iscsi { iqn: a }, Iscsi { iqn: b }) => to_read(a == b),
+        (AwsElasticBlockStore { volume_id: a }, AwsElasticBlockStore { volume_id: b })
+            if a == b =>
+        {
+            Sharing::Never
+        }
+        (Rbd { monitors, pool, image }, Rbd { monitors: others, pool: of, image: other }) => {
+            let same_cluster = monitors.iter().any(|monitor| others.contains(monitor));
+            to_read(same_cluster && pool == of && image == other)
+        }
+        _ => Sharing::Other,
+    }
+}
+
+/// As in volume_restrictions.go, the functions isSchedulableAfter…: the end of a pod of the same
+/// namespace with a disk or a claim of this one, a claim that was missing, and any new node. Whether
+/// the claim is for one pod only is not looked at.
+impl Requeue for VolumeRestrictions {
+    fn events(&self) -> Vec<ClusterEvent> {
+        vec![
+            ClusterEvent::new(Resource::Pod, Action::DELETE),
+            ClusterEvent::new(Resource::Node, Action::ADD),
+            ClusterEvent::new(Resource::PersistentVolumeClaim, Action::ADD),
+        ]
+    }
+
+    fn hint(&self, pod: &PodInfo, change: &Change<'_>) -> Hint {
+        let helps = match change.object {
+            Object::Assigned { before: Some(gone), .. } => shares_volumes(pod, gone),
+            Object::Volume(VolumeChange::PersistentVolumeClaim(claim)) => {
+                claim.after.as_ref().is_some_and(|claim| pod_claims::names(pod, &claim.key))
+            }
+            Object::Assigned { before: None, .. } | Object::Itself { .. } => false,
+            Object::Node { .. } | Object::Volume(_) | Object::Other => true,
+        };
+        if helps { Hint::Queue } else { Hint::Skip }
+    }
+}
+
+fn shares_volumes(pod: &Pod, gone: &Pod) -> bool {
+    let same_claim = || {
+        pod_claims::named(&gone.volumes)
+            .any(|name| pod_claims::named(&pod.volumes).any(|other| other == name))
+    };
+    let same_disk = || conflict(&disks(&pod.volumes).collect::<Vec<_>>(), &gone.volumes);
+    pod.key.namespace == gone.key.namespace && (same_disk() || same_claim())
+}
+
+/// Registration.
+pub fn entry() -> Entry {
+    Entry::of::<VolumeRestrictions>().pre_filter().requeue().done()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::slice::from_ref;
+
+    use plimsoll_api::{Node, VolumeObject};
+    use plimsoll_testkit::laws;
+
+    use super::*;
+    use crate::node_change::tests::hint_after_pod;
+    use crate::pod_claims::tests::{came, claim, claimed, inline, moved_to, pod_with, store};
+
+    type Parts = (PodNamespace, PodVolumes);
+    type Rest = (Volumes, Nodes<Pods>);
+
+    fn gce(name: &str) -> VolumeSource {
+        VolumeSource::GcePersistentDisk { name: name.into() }
+    }
+
+    fn ebs(id: &str) -> VolumeSource {
+        VolumeSource::AwsElasticBlockStore { volume_id: id.into() }
+    }
+
+    fn iscsi(iqn: &str) -> VolumeSource {
+        VolumeSource::Iscsi { iqn: iqn.into() }
+    }
+
+    fn rbd(monitors: &[&str], pool: &str, image: &str) -> VolumeSource {
+        let monitors = monitors.iter().copied().map(Str::from).collect();
+        VolumeSource::Rbd { monitors, pool: pool.into(), image: image.into() }
+    }
+
+    fn to_read(source: VolumeSource) -> PodVolumeKind {
+        PodVolumeKind::Inline { source, read_only: true }
+    }
+
+    fn exclusive(name: &str) -> PersistentVolumeClaim {
+        let access_modes = AccessModes::READ_WRITE_ONCE_POD;
+        PersistentVolumeClaim { access_modes, ..claim(name, "") }
+    }
+
+    fn shared(name: &str) -> PersistentVolumeClaim {
+        let access_modes = AccessModes::READ_WRITE_MANY;
+        PersistentVolumeClaim { access_modes, ..claim(name, "") }
+    }
+
+    /// A cluster of one node with these pods, and these claims.
+    fn cluster(
+        placed: &[PodInfo],
+        claims: impl IntoIterator<Item = PersistentVolumeClaim>,
+    ) -> (Columns, Stores, Row) {
+        let mut nodes = Columns::default();
+        let row = nodes.add(Node { name: "n".into(), ..Node::default() });
+        for pod in placed {
+            nodes.place(row, pod);
+        }
+        let volumes = store(claims.into_iter().map(VolumeObject::PersistentVolumeClaim));
+        (nodes, Stores { volumes, ..Stores::default() }, row)
+    }
+
+    fn prepare(
+        pod: &PodInfo,
+        nodes: &Columns,
+        stores: &Stores,
+    ) -> Result<Option<Exclusive>, Rejection> {
+        let parts = pod.part::<Parts>();
+        if !VolumeRestrictions.applies(parts) {
+            return Ok(None);
+        }
+        VolumeRestrictions.pre_filter(parts, Rest::of(&View { nodes, stores }))
+    }
+
+    /// What is said of the node to a pod with this volume where a pod with that volume is.
+    fn verdict(volume: PodVolumeKind, taken: PodVolumeKind) -> Verdict {
+        let (nodes, stores, row) = cluster(&[pod_with([taken])], []);
+        let prepared = prepare(&pod_with([volume]), &nodes, &stores).expect("no claim is missing");
+        let prepared = prepared.expect("the pod has a disk");
+        VolumeRestrictions.filter(&prepared, nodes.pods_on(row))
+    }
+
+    #[test]
+    fn a_disk_is_shared_only_to_read() {
+        let disks = [
+            (gce("a"), gce("b")),
+            (iscsi("a"), iscsi("b")),
+            (rbd(&["m", "n"], "p", "i"), rbd(&["o"], "p", "i")),
+        ];
+        let conflict = Verdict::unschedulable("node(s) had no available disk");
+        for (disk, other) in disks {
+            assert_eq!(verdict(inline(disk.clone()), inline(disk.clone())), conflict);
+            assert_eq!(verdict(inline(disk.clone()), to_read(disk.clone())), conflict);
+            assert_eq!(verdict(to_read(disk.clone()), inline(disk.clone())), conflict);
+            assert!(verdict(to_read(disk.clone()), to_read(disk.clone())).passes());
+            assert!(verdict(inline(disk), inline(other)).passes());
+        }
+    }
+
+    #[test]
+    fn an_aws_disk_is_never_shared() {
+        let conflict = Verdict::unschedulable("node(s) had no available disk");
+        assert_eq!(verdict(to_read(ebs("a")), to_read(ebs("a"))), conflict);
+        assert!(verdict(inline(ebs("a")), inline(ebs("b"))).passes());
+        assert!(verdict(inline(ebs("a")), inline(gce("a"))).passes());
+    }
+
+    #[test]
+    fn an_rbd_image_is_the_same_where_one_monitor_is() {
+        let ours = || inline(rbd(&["m", "n"], "p", "i"));
+        assert!(!verdict(ours(), inline(rbd(&["n", "o"], "p", "i"))).passes());
+        assert!(verdict(ours(), inline(rbd(&["n"], "q", "i"))).passes());
+        assert!(verdict(ours(), inline(rbd(&["n"], "p", "j"))).passes());
+    }
+
+    #[test]
+    fn a_pod_without_such_volumes_is_not_judged() {
+        let (nodes, stores, _) = cluster(&[pod_with([inline(gce("a"))])], [shared("a")]);
+        for pod in [
+            pod_with([]),
+            pod_with([claimed("a")]),
+            pod_with([inline(VolumeSource::Nfs), PodVolumeKind::Ephemeral("p-v".into())]),
+        ] {
+            let prepared = prepare(&pod, &nodes, &stores).expect("no claim is missing");
+            assert!(prepared.is_none());
+        }
+    }
+
+    #[test]
+    fn a_claim_for_one_pod_keeps_others_off_all_nodes() {
+        let user = pod_with([claimed("one"), claimed("many")]);
+        let (nodes, stores, row) = cluster(&[user], [exclusive("one"), shared("many")]);
+        let judge = |pod: &PodInfo| {
+            let prepared = prepare(pod, &nodes, &stores).expect("no claim is missing");
+            prepared.map(|prepared| VolumeRestrictions.filter(&prepared, nodes.pods_on(row)))
+        };
+        let rejected = Verdict::unschedulable(
+            "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode \
+             already in-use by another pod",
+        );
+        assert_eq!(judge(&pod_with([claimed("one")])), Some(rejected));
+        assert_eq!(judge(&pod_with([claimed("many")])), None);
+    }
+
+    #[test]
+    fn a_claim_of_that_name_in_another_namespace_is_another_one() {
+        let user = moved_to("other", &pod_with([claimed("one")]));
+        let (nodes, stores, _) = cluster(&[user], [exclusive("one")]);
+        let prepared = prepare(&pod_with([claimed("one")]), &nodes, &stores);
+        assert!(prepared.expect("no claim is missing").is_none());
+    }
+
+    #[test]
+    fn a_claim_that_does_not_exist_rejects_the_pod_for_all_nodes() {
+        let (nodes, stores, _) = cluster(&[], [shared("many")]);
+        let pod = pod_with([inline(gce("a")), claimed("many"), claimed("one")]);
+        let why = prepare(&pod, &nodes, &stores).expect_err("a claim is missing");
+        let expected = "persistentvolumeclaim \"one\" not found".to_owned();
+        assert_eq!(why, Rejection::unresolvable(expected));
+    }
+
+    #[test]
+    fn a_claim_is_free_once_all_its_users_are_gone() {
+        let user = pod_with([claimed("one"), claimed("two")]);
+        let (nodes, stores, row) = cluster(from_ref(&user), [exclusive("one"), exclusive("two")]);
+        let prepared = prepare(&user, &nodes, &stores).expect("no claim is missing");
+        let mut prepared = prepared.expect("both claims are used");
+        let pods = nodes.pods_on(row);
+        let mut passes_after = |change: PodChange<'_>| {
+            VolumeRestrictions.update(&mut prepared, change, pods);
+            VolumeRestrictions.filter(&prepared, pods).passes()
+        };
+        let [of_one, of_two, of_three] =
+            ["one", "two", "three"].map(|name| pod_with([claimed(name)]));
+        let of_two = moved_to("other", &of_two);
+        assert!(!passes_after(PodChange::Removed(&of_one)));
+        assert!(!passes_after(PodChange::Removed(&of_three)));
+        // As upstream, whatever the namespace.
+        assert!(passes_after(PodChange::Removed(&of_two)));
+        assert!(!passes_after(PodChange::Added(&of_one)));
+    }
+
+    #[test]
+    fn the_end_of_a_pod_helps_if_it_had_a_disk_or_claim_of_the_pod() {
+        let waiting = pod_with([inline(gce("a")), claimed("one")]);
+        let hint = |gone: &PodInfo| {
+            let object = Object::Assigned { before: Some(gone), after: None, row: None };
+            hint_after_pod(&VolumeRestrictions, &waiting, object)
+        };
+        for volume in [inline(gce("a")), claimed("one")] {
+            let gone = pod_with([volume]);
+            assert_eq!(hint(&gone), Hint::Queue);
+            assert_eq!(hint(&moved_to("other", &gone)), Hint::Skip);
+        }
+        assert_eq!(hint(&pod_with([inline(gce("b")), claimed("two")])), Hint::Skip);
+        let made_for_it = PodVolumeKind::Ephemeral("one".into());
+        assert_eq!(hint(&pod_with([made_for_it])), Hint::Skip);
+    }
+
+    #[test]
+    fn only_a_new_claim_of_the_pod_is_worth_another_attempt() {
+        let waiting = pod_with([claimed("one")]);
+        let hint = |claim| {
+            let change = VolumeChange::PersistentVolumeClaim(came(claim));
+            hint_after_pod(&VolumeRestrictions, &waiting, Object::Volume(&change))
+        };
+        assert_eq!(hint(claim("one", "")), Hint::Queue);
+        assert_eq!(hint(claim("two", "")), Hint::Skip);
+        let elsewhere = ObjectKey::new("other", "one");
+        assert_eq!(hint(PersistentVolumeClaim { key: elsewhere, ..claim("one", "") }), Hint::Skip);
+    }
+
+    #[test]
+    fn the_laws_hold() {
+        let scenario = r#"
+            node a
+            node b
+            pvc one {"accessModes": ["ReadWriteOncePod"]}
+            pvc free {"accessModes": ["ReadWriteOncePod"]}
+            pvc many {"accessModes": ["ReadWriteMany"]}
+            pvc other/one {"accessModes": ["ReadWriteOncePod"]}
+            pod x on a {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "one"}}]}
+            pod y on b {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "one"}}]}
+            pod z on b {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "many"}}]}
+            pod other/x on a {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "one"}}]}
+            pod disk on a {"volumes": [{"name": "v", "gcePersistentDisk": {"pdName": "d"}}]}
+            pod p {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "one"}}]}
+            pod q {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "free"}},
+                               {"name": "w", "gcePersistentDisk": {"pdName": "d"}}]}
+            pod r {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "lost"}}]}
+        "#;
+        laws(&entry(), [scenario]);
+    }
+}
