@@ -1,9 +1,8 @@
-//! What a cluster holds that is not judged yet as kube-scheduler would.
+//! What is odd about a cluster and may be an oversight.
 
 use std::collections::BTreeSet;
 
 use plimsoll_api::{Pod, PodPhase, Str};
-use plimsoll_framework::Registry;
 use plimsoll_sim::Cluster;
 
 use crate::notices;
@@ -12,18 +11,8 @@ use crate::wording::{count, some_of};
 /// How many names stand in a warning.
 const NAMES: usize = 3;
 
-/// Warns of pods with volumes if no plugin in `registry` judges those, and of pods on nodes that are
-/// not there.
-pub(crate) fn before(cluster: &Cluster, registry: &Registry) {
-    if registry.get("VolumeBinding").is_none() {
-        let claiming = |pod: &&Pod| {
-            is_pending(pod) && pod.volumes.iter().any(|volume| volume.claim().is_some())
-        };
-        tell(
-            cluster.pods.iter().filter(claiming),
-            "with PersistentVolumeClaims: which nodes their volumes allow is not judged yet",
-        );
-    }
+/// Warns of pods on nodes that are not there.
+pub(crate) fn before(cluster: &Cluster) {
     let nodes: BTreeSet<&Str> = cluster.nodes.iter().map(|node| &node.name).collect();
     let lost = |pod: &&Pod| {
         is_there(pod) && pod.node_name.as_ref().is_some_and(|node| !nodes.contains(node))

@@ -30,7 +30,7 @@ impl Scheduler {
             CycleResult::Unschedulable(_) | CycleResult::Error(_) => {
                 self.log(info, &cycle);
                 let failure = match cycle.result {
-                    CycleResult::Unschedulable(failure) => failure,
+                    CycleResult::Unschedulable(failure) => *failure,
                     CycleResult::Error(message) => Failure::error(message),
                     CycleResult::Found { .. } => return,
                 };

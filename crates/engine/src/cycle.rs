@@ -34,7 +34,7 @@ pub(crate) enum CycleResult {
     /// A node was found among the best.
     Found { row: Row, best: Vec<Row> },
     /// No node was found.
-    Unschedulable(Failure),
+    Unschedulable(Box<Failure>),
     /// It could not be judged.
     Error(String),
 }
@@ -87,7 +87,7 @@ pub(crate) fn schedule(
 ) -> Cycle {
     let mut cycle = Cycle::new();
     if view.nodes.is_empty() {
-        cycle.result = CycleResult::Unschedulable(no_nodes());
+        cycle.result = CycleResult::Unschedulable(Box::new(no_nodes()));
         return cycle;
     }
     let filters = match Filters::prepare(profile, pod, &mut cycle.shared, &view) {
@@ -557,7 +557,7 @@ fn post_filter(
     }
     said.retain(|text| !text.is_empty());
     failure.message = diagnosis::with_post_filter(failure.message, &said.join(", "));
-    CycleResult::Unschedulable(failure)
+    CycleResult::Unschedulable(Box::new(failure))
 }
 
 fn score(

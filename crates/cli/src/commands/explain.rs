@@ -4,7 +4,7 @@ use std::io::{self, BufWriter, Write};
 
 use anyhow::{Result, bail};
 use plimsoll_api::{Pod, PodKey, PodPhase, Str};
-use plimsoll_engine::{Outcome, Place, Scheduler};
+use plimsoll_engine::{Place, Scheduler};
 use plimsoll_framework::Rejection;
 use plimsoll_sim::{Cluster, Simulation};
 
@@ -23,7 +23,7 @@ const SEED: u64 = 0;
 
 /// Decides one pod and prints what was found of every node.
 pub(crate) fn run(args: &Explain) -> Result<()> {
-    let Scene { registry, setup, cluster } = Scene::read(&args.cluster)?;
+    let Scene { setup, cluster } = Scene::read(&args.cluster)?;
     check_pending(&cluster, &args.pod, &setup)?;
     let options = setup.options();
     let scheduler = Scheduler::new(setup.profiles, options, SEED)?;

@@ -9,7 +9,6 @@ mod simulate;
 use std::path::Path;
 
 use anyhow::{Result, ensure};
-use plimsoll_framework::Registry;
 use plimsoll_plugins::in_tree;
 use plimsoll_sim::Cluster;
 
@@ -29,9 +28,8 @@ pub(crate) fn run(args: Args) -> Result<()> {
     }
 }
 
-/// What a decision needs: the plugins, what they are set up to do, and the cluster.
+/// What a decision needs: what plugins are set up to do, and the cluster.
 struct Scene {
-    registry: Registry,
     setup: Setup,
     cluster: Cluster,
 }
@@ -48,7 +46,7 @@ impl Scene {
         let registry = in_tree();
         let setup = Setup::load(args.config.as_deref(), &registry)?;
         let cluster = input::load(&args.files)?;
-        caveats::before(&cluster, &registry);
-        Ok(Scene { registry, setup, cluster })
+        caveats::before(&cluster);
+        Ok(Scene { setup, cluster })
     }
 }

@@ -17,7 +17,7 @@ use crate::{caveats, notices};
 
 /// Places every pending pod and prints each decision.
 pub(crate) fn run(args: &Simulate) -> Result<()> {
-    let Scene { registry, setup, cluster } = Scene::read(&args.cluster)?;
+    let Scene { setup, cluster } = Scene::read(&args.cluster)?;
     let passed_over = passed_over(&cluster, &setup);
     let options = Options {
         tie_break: args.tie_break.into(),

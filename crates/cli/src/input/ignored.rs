@@ -71,7 +71,7 @@ mod tests {
         let mut ignored = Ignored::default();
         for (source, kind, api_version) in [
             ("a.yaml", "ConfigMap", "v1"),
-            ("a.yaml", "PersistentVolume", "v1"),
+            ("a.yaml", "ResourceClaim", "resource.k8s.io/v1"),
             ("b.yaml", "ConfigMap", "v1"),
             ("c.yaml", "ConfigMap", "v1"),
             ("c.yaml", "Deployment", "apps/v1"),
@@ -86,7 +86,7 @@ mod tests {
                  were ignored",
                 "c.yaml: 1 object of kind Deployment (apps/v1) was ignored: add the pods that it \
                  makes",
-                "a.yaml: 1 object of kind PersistentVolume (v1) is not yet taken into account",
+                "a.yaml: 1 object of kind ResourceClaim (resource.k8s.io/v1) is not yet taken into account",
             ]
         );
     }

@@ -121,22 +121,19 @@ fn what_is_not_there_yet_is_warned_of_where_it_is_enabled() {
     let text = "\
 profiles:
 - plugins:
+    permit:
+      enabled: [{name: GangScheduling}]
     filter:
-      enabled: [{name: VolumeZone}]
       disabled: [{name: '*'}, {name: NoSuchPlugin}]
     score:
       disabled: [{name: '*'}]
       enabled: [{name: NodeResourcesFit, weight: 4}]
-  pluginConfig:
-  - name: VolumeBinding
-    args: {bindTimeoutSeconds: 5}
 extenders: [{urlPrefix: 'http://localhost', filterVerb: filter}]
 ";
     expect![[r#"
-        warning: s.yaml:6: profiles[0].plugins.filter.enabled[0].name: plugin VolumeZone is not available yet: enabling it has no effect
-        warning: s.yaml:7: profiles[0].plugins.filter.disabled[1].name: plugin "NoSuchPlugin" does not exist: disabling it has no effect
-        warning: s.yaml:12: profiles[0].pluginConfig[0].name: plugin VolumeBinding is not available yet: its args have no effect
-        warning: s.yaml:14: extenders: extenders are not called yet
+        warning: s.yaml:6: profiles[0].plugins.permit.enabled[0].name: plugin GangScheduling is not available yet: enabling it has no effect
+        warning: s.yaml:8: profiles[0].plugins.filter.disabled[1].name: plugin "NoSuchPlugin" does not exist: disabling it has no effect
+        warning: s.yaml:12: extenders: extenders are not called yet
         NodeResourcesFit=4
     "#]].assert_eq(&scores(text));
 }

@@ -190,9 +190,9 @@ fn kinds_that_are_not_read_are_told_once_each() {
         other("v1", "ConfigMap", "b"),
         other("v1", "ConfigMap", "b"),
         other("apps/v1", "Deployment", "a"),
-        other("v1", "PersistentVolumeClaim", "a"),
-        other("storage.k8s.io/v1", "StorageClass", "a"),
-        other("storage.k8s.io/v1", "StorageClass", "b"),
+        other("resource.k8s.io/v1", "ResourceClaim", "a"),
+        other("resource.k8s.io/v1", "ResourceSlice", "a"),
+        other("resource.k8s.io/v1", "ResourceSlice", "b"),
         node("n1"),
         pod("default", "p1"),
     ]);
@@ -202,8 +202,8 @@ fn kinds_that_are_not_read_are_told_once_each() {
         &expect![[r#"
             warning: a.json: 3 objects of kind ConfigMap (v1) do not affect scheduling and were ignored
             warning: a.json: 1 object of kind Deployment (apps/v1) was ignored: add the pods that it makes
-            warning: a.json: 1 object of kind PersistentVolumeClaim (v1) is not yet taken into account
-            warning: a.json: 2 objects of kind StorageClass (storage.k8s.io/v1) are not yet taken into account
+            warning: a.json: 1 object of kind ResourceClaim (resource.k8s.io/v1) is not yet taken into account
+            warning: a.json: 2 objects of kind ResourceSlice (resource.k8s.io/v1) are not yet taken into account
             {"pod":"default/p1","result":"scheduled","node":"n1","best":["n1"]}
             exit status 0
         "#]],
@@ -311,17 +311,14 @@ fn a_file_of_other_bytes_than_utf_8_says_on_which_line() {
 }
 
 #[test]
-fn pods_on_nodes_that_are_not_there_and_pods_with_volumes_are_warned_of() {
+fn pods_on_nodes_that_are_not_there_are_warned_of() {
     let mut lost = pod("default", "lost");
     lost["spec"]["nodeName"] = "n9".into();
-    let mut mounting = pod("default", "mounting");
-    mounting["spec"]["volumes"] =
-        serde_json::json!([{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]);
-    let cluster = list(&[node("n1"), lost, mounting]).to_string();
+    let cluster = list(&[node("n1"), lost]).to_string();
     let answer = run(&[("a.json", &cluster)], "simulate -f a.json -o json");
     assert_eq!(answer.status, 0);
     expect![[r#"
-        warning: 1 pod with PersistentVolumeClaims: which nodes their volumes allow is not judged yet (default/mounting)
         warning: 1 pod on nodes that are not in the files (default/lost)
-    "#]].assert_eq(&answer.err);
+    "#]]
+    .assert_eq(&answer.err);
 }
