@@ -98,7 +98,10 @@ impl Scheduler {
     /// A pending pod that had a node cleared for it, as if it were there, if it is to be at `now` or
     /// nowhere.
     fn left_by(&self, key: &PodKey, now: Option<&Str>) -> Option<PodInfo> {
-        let pod = &self.queue.get(key)?.pod;
+        let queued = self.queue.get(key).map(|info| &info.pod);
+        // Once the binding is answered it is not queued any more, but may not be seen there yet.
+        let assumed = || self.cache.pod(key).filter(|_| self.cache.is_assumed(key));
+        let pod = queued.or_else(assumed)?;
         let node = pod.nominated_node.as_ref().filter(|node| Some(*node) != now)?;
         Some(PodInfo::new(Pod { node_name: Some(node.clone()), ..Pod::clone(pod) }))
     }
