@@ -16,6 +16,8 @@ pub enum Verb {
     Patch,
     /// To evict a pod.
     Evict,
+    /// To provision a volume.
+    Provision,
     /// To end a pod that was told to go.
     Terminate,
 }
@@ -96,6 +98,7 @@ impl Chance {
                 Manner::Unanswered,
                 Manner::Lost,
             ],
+            Verb::Provision => &[Manner::Late(span), Manner::Refused, Manner::Lost],
             // An eviction that nobody answers keeps its pod out for good, in kube-scheduler as here.
             Verb::Evict => &[Manner::Late(span), Manner::Refused],
             Verb::Patch => &[Manner::Late(span), Manner::Refused, Manner::Unanswered, Manner::Lost],

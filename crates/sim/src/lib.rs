@@ -12,6 +12,7 @@ mod lifecycle;
 mod liveness;
 mod run;
 pub mod swarm;
+mod volumes;
 mod workload;
 mod world;
 
@@ -22,5 +23,6 @@ pub use happening::Happening;
 pub use lifecycle::Lifecycle;
 pub use liveness::sleepers;
 pub use run::{Simulation, simulate};
+pub use volumes::Storage;
 pub use workload::Workload;
 pub use world::World;

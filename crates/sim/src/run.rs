@@ -60,9 +60,6 @@ impl Simulation {
     /// more: every pod that is left waits for something that will not happen in this cluster.
     pub fn advance(&mut self) -> Option<Vec<Decision>> {
         loop {
-            while let Some(events) = self.world.take_due(self.now) {
-                events.into_iter().for_each(|event| self.tell(event));
-            }
             let mut effects = Vec::new();
             let next = self.scheduler.step(self.now, &mut effects);
             let decisions = self.scheduler.take_decisions();
@@ -77,6 +74,11 @@ impl Simulation {
                 return Some(decisions);
             }
             if !answered && next != Next::Again {
+                // The rest of the cluster moves when the scheduler rests: a decision takes no time.
+                if let Some(events) = self.world.take_due(self.now) {
+                    events.into_iter().for_each(|event| self.tell(event));
+                    continue;
+                }
                 self.rest();
                 self.now = self.wake(next)?;
             }

@@ -1,8 +1,8 @@
 //! The rest of the cluster: it does what the scheduler asks for and says what became of it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use plimsoll_api::{Pod, PodKey, Str};
+use plimsoll_api::{Labels, Pod, PodKey, Str, VolumeObject};
 use plimsoll_engine::{Effect, EffectId, Event, Eviction, Seen, Write, WriteError};
 use plimsoll_framework::Time;
 
@@ -11,15 +11,21 @@ use crate::cluster::time_of;
 use crate::faults::{Faults, Manner, Verb};
 use crate::happening::Happening;
 use crate::lifecycle::{self, Lifecycle};
+use crate::volumes::{Order, Storage, Volumes};
 
 /// The rest of the cluster: the API server, the nodes and the controllers.
 #[derive(Debug, Default)]
 pub struct World {
     pods: BTreeMap<PodKey, Pod>,
-    nodes: BTreeSet<Str>,
+    nodes: BTreeMap<Str, Labels>,
+    volumes: Volumes,
+    /// Whether the controllers of volumes will look at them.
+    volumes_noted: bool,
     agenda: Agenda<Due>,
     /// How pods end.
     pub lifecycle: Lifecycle,
+    /// How long the controllers of volumes take.
+    pub storage: Storage,
     /// What goes wrong.
     pub faults: Faults,
 }
@@ -37,6 +43,12 @@ enum Due {
     Completes(PodKey, Str),
     /// The pod of this identity has terminated.
     Ends(PodKey, Str),
+    /// The controllers look at the volumes.
+    VolumesAreBound,
+    /// A volume is provisioned.
+    IsProvisioned(Order),
+    /// A volume turns out to be impossible to provision.
+    IsNotProvisioned(Order),
     /// The pod of this identity is taken away if its node is still not there.
     IsOrphaned(PodKey, Str),
 }
@@ -63,15 +75,18 @@ impl World {
             },
             Event::Node(seen) => match seen.as_ref() {
                 Seen::Is(node) => {
-                    self.nodes.insert(node.name.clone());
+                    self.nodes.insert(node.name.clone(), node.labels.clone());
                 }
                 Seen::Gone(name) => self.node_gone(now, name),
             },
-            Event::Namespace(_)
-            | Event::Selecting(_)
-            | Event::Volume(_)
-            | Event::Budget(_)
-            | Event::Done(..) => {}
+            Event::Volume(seen) => {
+                self.volumes.happens(seen);
+                if !self.volumes_noted {
+                    self.volumes_noted = true;
+                    self.agenda.note(now + self.storage.binding_after, Due::VolumesAreBound);
+                }
+            }
+            Event::Namespace(_) | Event::Selecting(_) | Event::Budget(_) | Event::Done(..) => {}
         }
     }
 
@@ -163,7 +178,11 @@ impl World {
                 let pod = self.pods.get(&effect.pod).cloned();
                 Ok(pod.map(|pod| seen(Pod { nominated_node: node, ..pod })).into_iter().collect())
             }
-            Write::Patch(_) | Write::Condition(_) | Write::Record(_) => Ok(Vec::new()),
+            Write::Patch(patch) => match self.volumes.patched(&patch) {
+                Some(done) => done.map(|object| vec![changed(object)]),
+                None => Ok(Vec::new()),
+            },
+            Write::Condition(_) | Write::Record(_) => Ok(Vec::new()),
         };
         match done {
             Ok(events) => {
@@ -205,27 +224,60 @@ impl World {
 
     /// Lets the next thing happen that is due at `now`; what the scheduler sees of it.
     pub(crate) fn take_due(&mut self, now: Time) -> Option<Vec<Event>> {
-        let events = match self.agenda.take_due(now)? {
+        let events: Vec<Event> = match self.agenda.take_due(now)? {
             Due::Happens(what) => {
                 let pod = what.pod().and_then(|pod| self.pods.get(pod));
                 let pod = pod.cloned();
-                what.event(now, pod.as_ref())
+                what.event(now, pod.as_ref()).into_iter().collect()
             }
             Due::Arrives(effect, uid) => return Some(self.arrives(now, effect, &uid)),
             Due::IsSeen(key) => {
                 let pod = self.pods.get(&key).cloned();
                 return Some(vec![pod.map_or_else(|| gone(&key), seen)]);
             }
-            Due::Completes(pod, uid) => self.same(&pod, &uid).map(lifecycle::completed),
-            Due::Ends(pod, uid) => self.same(&pod, &uid).map(|pod| gone(&pod.key)),
+            Due::Completes(pod, uid) => {
+                self.same(&pod, &uid).map(lifecycle::completed).into_iter().collect()
+            }
+            Due::Ends(pod, uid) => {
+                self.same(&pod, &uid).map(|pod| gone(&pod.key)).into_iter().collect()
+            }
+            Due::VolumesAreBound => {
+                self.volumes_noted = false;
+                let changes = self.volumes.bind();
+                self.order_volumes(now);
+                changes.into_iter().map(changed).collect()
+            }
+            Due::IsProvisioned(order) => {
+                let node = order.node.as_ref().and_then(|node| self.nodes.get(node));
+                self.volumes.provision(&order, node).map(changed).into_iter().collect()
+            }
+            Due::IsNotProvisioned(order) => {
+                self.volumes.refuse(&order).map(changed).into_iter().collect()
+            }
             Due::IsOrphaned(pod, uid) => {
-                let lost =
-                    |pod: &&Pod| pod.node_name.as_ref().is_some_and(|on| !self.nodes.contains(on));
-                self.same(&pod, &uid).filter(lost).map(|pod| gone(&pod.key))
+                let lost = |pod: &&Pod| {
+                    pod.node_name.as_ref().is_some_and(|on| !self.nodes.contains_key(on))
+                };
+                self.same(&pod, &uid).filter(lost).map(|pod| gone(&pod.key)).into_iter().collect()
             }
         };
         events.iter().for_each(|event| self.happens(now, event));
-        Some(events.into_iter().collect())
+        Some(events)
+    }
+
+    fn order_volumes(&mut self, now: Time) {
+        for order in self.volumes.orders() {
+            let span = self.storage.provisioning_after;
+            let (span, due) = match self.faults.manner(now, Verb::Provision) {
+                Manner::Works => (span, Due::IsProvisioned(order)),
+                Manner::Late(more) | Manner::Unseen(more) => {
+                    (span + more, Due::IsProvisioned(order))
+                }
+                Manner::Refused => (span, Due::IsNotProvisioned(order)),
+                Manner::Unanswered | Manner::Lost => continue,
+            };
+            self.agenda.note(now + span, due);
+        }
     }
 
     /// A write arrives late. As with the preconditions of the API server, it does nothing to a pod that
@@ -270,4 +322,8 @@ fn pod_of(event: &Event) -> Option<&PodKey> {
         },
         _ => None,
     }
+}
+
+fn changed(object: VolumeObject) -> Event {
+    Event::Volume(Box::new(Seen::Is(object)))
 }
