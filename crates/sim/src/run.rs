@@ -95,9 +95,6 @@ impl Simulation {
     }
 
     fn tell(&mut self, event: Event) {
-        if std::env::var("TRACE").is_ok() {
-            eprintln!("{} told {event:?}", self.now);
-        }
         if let Some(auditor) = &mut self.auditor {
             auditor.observe(&event);
         }
@@ -105,14 +102,6 @@ impl Simulation {
     }
 
     fn audit(&mut self, decisions: &[Decision], effects: &[Effect]) {
-        if std::env::var("TRACE").is_ok() {
-            for d in decisions {
-                eprintln!("{} DECIDED {d:?}", self.now);
-            }
-            for d in effects {
-                eprintln!("{} WROTE {d:?}", self.now);
-            }
-        }
         if let Some(auditor) = &mut self.auditor {
             decisions.iter().for_each(|decision| auditor.decided(self.now, decision));
             effects.iter().for_each(|effect| auditor.wrote(self.now, effect));
