@@ -23,6 +23,6 @@ pub use happening::Happening;
 pub use lifecycle::Lifecycle;
 pub use liveness::sleepers;
 pub use run::{Simulation, simulate};
-pub use volumes::Storage;
+pub use volumes::{ClaimBinding, Storage};
 pub use workload::Workload;
 pub use world::World;

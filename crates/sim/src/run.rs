@@ -1,11 +1,15 @@
 //! The loop around the engine in virtual time.
 
-use plimsoll_engine::{Decision, Effect, Event, Next, Scheduler};
+use std::collections::BTreeMap;
+
+use plimsoll_api::PodKey;
+use plimsoll_engine::{Decision, Effect, Event, Next, Scheduler, Write};
 use plimsoll_framework::Time;
 
 use crate::auditor::{Auditor, Violation};
 use crate::cluster::Cluster;
 use crate::liveness;
+use crate::volumes::ClaimBinding;
 use crate::world::World;
 
 /// A simulation under way.
@@ -17,6 +21,8 @@ pub struct Simulation {
     auditor: Option<Auditor>,
     /// What the scheduler has written, if that is kept.
     written: Option<Vec<(Time, Effect)>>,
+    /// What pods needed of volumes in their last attempts.
+    claims: BTreeMap<PodKey, Vec<ClaimBinding>>,
 }
 
 impl Simulation {
@@ -27,19 +33,25 @@ impl Simulation {
 
     /// The same in a world of its own ways.
     pub fn within(world: World, scheduler: Scheduler, cluster: Cluster) -> Self {
-        let now = cluster.begins();
-        let mut simulation = Simulation { scheduler, world, now, auditor: None, written: None };
-        simulation.tell_all(cluster);
-        simulation
+        Self::begin(world, scheduler, cluster, None)
     }
 
     /// The same, and an auditor looks on from the beginning. The scheduler must keep
     /// [decisions](plimsoll_engine::Options::detail).
     pub fn audited(world: World, scheduler: Scheduler, cluster: Cluster) -> Self {
+        Self::begin(world, scheduler, cluster, Some(Auditor::default()))
+    }
+
+    fn begin(
+        world: World,
+        scheduler: Scheduler,
+        cluster: Cluster,
+        auditor: Option<Auditor>,
+    ) -> Self {
         let now = cluster.begins();
-        let auditor = Some(Auditor::default());
-        let written = Some(Vec::new());
-        let mut simulation = Simulation { scheduler, world, now, auditor, written };
+        let written = auditor.is_some().then(Vec::new);
+        let claims = BTreeMap::new();
+        let mut simulation = Simulation { scheduler, world, now, auditor, written, claims };
         simulation.tell_all(cluster);
         simulation
     }
@@ -64,25 +76,35 @@ impl Simulation {
             let next = self.scheduler.step(self.now, &mut effects);
             let decisions = self.scheduler.take_decisions();
             self.audit(&decisions, &effects);
+            self.note_claims(&decisions, &effects);
             // The world answers, so what the scheduler said of the time to come holds no longer.
             let answered = !effects.is_empty();
             for effect in effects {
                 let events = self.world.perform(self.now, effect);
-                events.into_iter().for_each(|event| self.tell(event));
+                self.tell_of(events);
             }
             if !decisions.is_empty() {
                 return Some(decisions);
             }
             if !answered && next != Next::Again {
                 // The rest of the cluster moves when the scheduler rests: a decision takes no time.
-                if let Some(events) = self.world.take_due(self.now) {
-                    events.into_iter().for_each(|event| self.tell(event));
-                    continue;
+                if !self.let_happen() {
+                    self.rest();
+                    self.now = self.wake(next)?;
+                    self.let_happen();
                 }
-                self.rest();
-                self.now = self.wake(next)?;
             }
         }
+    }
+
+    /// Lets all happen that is due now; whether anything was.
+    fn let_happen(&mut self) -> bool {
+        let mut any = false;
+        while let Some(events) = self.world.take_due(self.now) {
+            any = true;
+            self.tell_of(events);
+        }
+        any
     }
 
     /// When there is something to do again. A scheduler that has settled waits only for the world.
@@ -94,6 +116,12 @@ impl Simulation {
         own.into_iter().chain(self.world.next()).min()
     }
 
+    fn tell_of(&mut self, events: Vec<Event>) {
+        for event in events {
+            self.tell(event);
+        }
+    }
+
     fn tell(&mut self, event: Event) {
         if let Some(auditor) = &mut self.auditor {
             auditor.observe(&event);
@@ -103,11 +131,28 @@ impl Simulation {
 
     fn audit(&mut self, decisions: &[Decision], effects: &[Effect]) {
         if let Some(auditor) = &mut self.auditor {
-            decisions.iter().for_each(|decision| auditor.decided(self.now, decision));
-            effects.iter().for_each(|effect| auditor.wrote(self.now, effect));
+            for decision in decisions {
+                auditor.decided(self.now, decision);
+            }
+            for effect in effects {
+                auditor.wrote(self.now, effect);
+            }
         }
         if let Some(written) = &mut self.written {
             written.extend(effects.iter().map(|effect| (self.now, effect.clone())));
+        }
+    }
+
+    fn note_claims(&mut self, decisions: &[Decision], effects: &[Effect]) {
+        for decision in decisions {
+            self.claims.remove(&decision.pod);
+        }
+        for effect in effects {
+            if let Write::Patch(patch) = &effect.write
+                && let Some(binding) = ClaimBinding::of(patch)
+            {
+                self.claims.entry(effect.pod.clone()).or_default().push(binding);
+            }
         }
     }
 
@@ -127,6 +172,11 @@ impl Simulation {
     /// The scheduler as it stands.
     pub fn scheduler(&self) -> &Scheduler {
         &self.scheduler
+    }
+
+    /// What a pod needed of volumes in its last attempt, before it could be bound.
+    pub fn claims_of(&self, pod: &PodKey) -> &[ClaimBinding] {
+        self.claims.get(pod).map_or(&[], Vec::as_slice)
     }
 
     /// The rest of the cluster as it stands.

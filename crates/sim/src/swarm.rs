@@ -24,6 +24,16 @@ pub struct Course {
     pub violations: Vec<Violation>,
 }
 
+impl Course {
+    /// Adds what became of another simulation.
+    pub fn add(&mut self, other: &Course) {
+        self.attempts += other.attempts;
+        self.scheduled += other.scheduled;
+        self.preemptions += other.preemptions;
+        self.violations.extend_from_slice(&other.violations);
+    }
+}
+
 /// More decisions than any workload needs: a simulation that comes so far never ends.
 const MAX_DECISIONS: usize = 20_000;
 /// More than anything takes in a simulation: no pod is tried only because it has waited so long, which

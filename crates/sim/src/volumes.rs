@@ -24,10 +24,38 @@ pub struct Storage {
     pub provisioning_after: Duration,
 }
 
+/// What a pod needs to be done about one of its claims before it is bound.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClaimBinding {
+    /// The claim.
+    pub claim: ObjectKey,
+    /// The volume it is bound to; `None` where one is provisioned for it.
+    pub volume: Option<Str>,
+}
+
+impl ClaimBinding {
+    /// What `patch` asks for, if it is about a claim.
+    pub(crate) fn of(patch: &Patch) -> Option<Self> {
+        let text = |at: &str| patch.merge.pointer(at).and_then(|value| value.as_str());
+        match patch.kind.as_str() {
+            "PersistentVolume" => {
+                let namespace = text("/spec/claimRef/namespace")?;
+                let claim = ObjectKey::new(namespace, text("/spec/claimRef/name")?);
+                Some(ClaimBinding { claim, volume: Some(patch.key.name.clone()) })
+            }
+            "PersistentVolumeClaim" => {
+                patch.merge["metadata"]["annotations"][SELECTED_NODE].as_str()?;
+                Some(ClaimBinding { claim: patch.key.clone(), volume: None })
+            }
+            _ => None,
+        }
+    }
+}
+
 /// The volumes of a cluster, and the claims on them.
 #[derive(Debug, Default)]
 pub(crate) struct Volumes {
-    volumes: BTreeMap<Str, PersistentVolume>,
+    all: BTreeMap<Str, PersistentVolume>,
     claims: BTreeMap<ObjectKey, PersistentVolumeClaim>,
     classes: BTreeMap<Str, StorageClass>,
     /// Claims for which a volume is being provisioned.
@@ -47,7 +75,7 @@ impl Volumes {
     pub(crate) fn happens(&mut self, seen: &Seen<VolumeObject, (VolumeKind, ObjectKey)>) {
         match seen {
             Seen::Is(VolumeObject::PersistentVolume(volume)) => {
-                self.volumes.insert(volume.name.clone(), volume.clone());
+                self.all.insert(volume.name.clone(), volume.clone());
             }
             Seen::Is(VolumeObject::PersistentVolumeClaim(claim)) => {
                 self.claims.insert(claim.key.clone(), claim.clone());
@@ -56,7 +84,7 @@ impl Volumes {
                 self.classes.insert(class.name.clone(), class.clone());
             }
             Seen::Gone((VolumeKind::PersistentVolume, key)) => {
-                self.volumes.remove(&key.name);
+                self.all.remove(&key.name);
             }
             Seen::Gone((VolumeKind::PersistentVolumeClaim, key)) => {
                 self.claims.remove(key);
@@ -86,7 +114,7 @@ impl Volumes {
         match patch.kind.as_str() {
             "PersistentVolume" => Some((|| {
                 let kind = "persistentvolumes";
-                let volume = self.volumes.get(&key.name).ok_or_else(|| lost(kind))?;
+                let volume = self.all.get(&key.name).ok_or_else(|| lost(kind))?;
                 check(kind, &volume.resource_version)?;
                 let claim = text("/spec/claimRef/name").map(|name| ClaimRef {
                     key: ObjectKey::new(text("/spec/claimRef/namespace").unwrap_or_default(), name),
@@ -121,7 +149,7 @@ impl Volumes {
         let fresh = |volume: &&mut PersistentVolume| {
             volume.phase == VolumePhase::Pending && volume.claim.is_none()
         };
-        for volume in self.volumes.values_mut().filter(fresh) {
+        for volume in self.all.values_mut().filter(fresh) {
             volume.phase = VolumePhase::Available;
             volume.resource_version = next(&volume.resource_version);
             changed.push(VolumeObject::PersistentVolume(volume.clone()));
@@ -141,13 +169,13 @@ impl Volumes {
 
     /// The volume that a claim is to be bound to.
     fn volume_for(&self, claim: &PersistentVolumeClaim) -> Option<Str> {
-        let reserved = self.volumes.values().find(|volume| volume.is_reserved_for(claim));
+        let reserved = self.all.values().find(|volume| volume.is_reserved_for(claim));
         if let Some(volume) = reserved {
             return Some(volume.name.clone());
         }
         if let Some(named) = &claim.volume {
             return self
-                .volumes
+                .all
                 .get(named)
                 .filter(|one| one.claim.is_none())
                 .map(|one| one.name.clone());
@@ -165,11 +193,8 @@ impl Volumes {
                 && (claim.selector == plimsoll_api::Selector::Nothing
                     || claim.selector.matches(&volume.labels))
         };
-        let smallest = self
-            .volumes
-            .values()
-            .filter(suits)
-            .min_by(|one, other| one.capacity.cmp(&other.capacity));
+        let smallest =
+            self.all.values().filter(suits).min_by(|one, other| one.capacity.cmp(&other.capacity));
         smallest.map(|volume| volume.name.clone())
     }
 
@@ -180,7 +205,7 @@ impl Volumes {
 
     fn bind_to(&mut self, key: &ObjectKey, name: &Str) -> [VolumeObject; 2] {
         let claim = self.claims.get_mut(key).expect("it was just looked at");
-        let volume = self.volumes.get_mut(name).expect("it was just chosen");
+        let volume = self.all.get_mut(name).expect("it was just chosen");
         volume.bound_by_controller |= volume.claim.is_none();
         volume.claim = Some(ClaimRef { key: key.clone(), uid: claim.uid.clone() });
         volume.phase = VolumePhase::Bound;
@@ -207,7 +232,7 @@ impl Volumes {
             .filter(|claim| claim.volume.is_none() && !claim.is_terminating())
             .filter(provisions)
             .filter(|claim| claim.selected_node.is_some() || !self.waits_for_consumer(claim))
-            .filter(|claim| !self.volumes.values().any(|volume| volume.is_reserved_for(claim)))
+            .filter(|claim| !self.all.values().any(|volume| volume.is_reserved_for(claim)))
             .map(|claim| Order {
                 claim: claim.key.clone(),
                 uid: claim.uid.clone(),

@@ -186,7 +186,9 @@ impl World {
         };
         match done {
             Ok(events) => {
-                events.iter().for_each(|event| self.happens(now, event));
+                for event in &events {
+                    self.happens(now, event);
+                }
                 (Ok(()), events)
             }
             Err(error) => (Err(error), Vec::new()),
@@ -261,7 +263,9 @@ impl World {
                 self.same(&pod, &uid).filter(lost).map(|pod| gone(&pod.key)).into_iter().collect()
             }
         };
-        events.iter().for_each(|event| self.happens(now, event));
+        for event in &events {
+            self.happens(now, event);
+        }
         Some(events)
     }
 

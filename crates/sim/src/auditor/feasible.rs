@@ -65,7 +65,9 @@ impl Known {
 
 fn sum(pods: &[&Pod]) -> Resources {
     let mut sum = Resources::default();
-    pods.iter().for_each(|pod| sum.add(&pod.requests));
+    for pod in pods {
+        sum.add(&pod.requests);
+    }
     sum
 }
 

@@ -94,7 +94,7 @@ impl Maker {
     /// Something that happens to what may be there.
     fn happening(&mut self) -> Happening {
         let number = self.some_pod();
-        let pod = self.key(number);
+        let pod = Self::key(number);
         match self.rng.random_range(0..10) {
             0..=2 => {
                 let span = Duration::from_secs([0, 0, 10][self.rng.random_range(0..3)]);

@@ -55,14 +55,14 @@ impl Traits {
 
 impl Maker {
     /// The name of the pod of this number.
-    pub(super) fn key(&self, number: u32) -> PodKey {
+    pub(super) fn key(number: u32) -> PodKey {
         let (namespace, _) = NAMESPACES[number as usize % NAMESPACES.len()];
         PodKey::new(namespace, format!("p{number}"))
     }
 
     /// The pod of this number.
     pub(super) fn pod(&mut self, number: u32) -> Pod {
-        let key = self.key(number);
+        let key = Self::key(number);
         let traits = self.traits;
         let requests =
             if self.has(traits.requests) { self.requests() } else { Resources::default() };
