@@ -24,6 +24,8 @@ const BAR_CELLS: usize = 10;
 /// How far a column that gives way does so at most, in cells. In fewer, words break letter by letter;
 /// the terminal can then break the lines as well.
 const LEAST_WIDTH: u16 = 20;
+/// The room between columns, in cells.
+const PADDING: u16 = 2;
 
 /// What the answer is printed on.
 #[derive(Clone, Copy, Debug)]
@@ -57,11 +59,11 @@ impl Screen {
         }
         table.set_header(headings.iter().map(|heading| heading.trim_start_matches('>')));
         for (index, (column, heading)) in table.column_iter_mut().zip(headings).enumerate() {
-            column.set_padding((0, 2));
+            column.set_padding((0, PADDING));
             if index + 1 < headings.len() {
                 column.set_constraint(ColumnConstraint::ContentWidth);
             } else {
-                give_way(column);
+                give_way(column, heading);
             }
             if heading.starts_with('>') {
                 column.set_cell_alignment(CellAlignment::Right);
@@ -72,8 +74,14 @@ impl Screen {
 }
 
 /// Lets a column be narrower than what stands in it, within reason.
-pub(crate) fn give_way(column: &mut Column) {
-    column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(LEAST_WIDTH)));
+pub(crate) fn give_way(column: &mut Column, heading: &str) {
+    let least = match heading.strip_prefix('>') {
+        // To the right of its room a short column would be seen to be wider than it has to be.
+        Some(heading) => u16::try_from(heading.len()).unwrap_or(LEAST_WIDTH) + PADDING,
+        None => LEAST_WIDTH,
+    };
+    let least = Width::Fixed(least.min(LEAST_WIDTH));
+    column.set_constraint(ColumnConstraint::LowerBoundary(least));
 }
 
 /// A cell that stands for something good.
