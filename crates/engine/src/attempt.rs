@@ -124,7 +124,7 @@ impl Scheduler {
     /// Carries binding cycles on: answers, decisions of plugins, deadlines, and changes in the world.
     pub(crate) fn carry_on(&mut self, now: Time, effects: &mut Vec<Effect>) {
         let decisions = std::mem::take(&mut self.waiting_decisions);
-        let mut verdicts = self.waiting.decide(decisions);
+        let mut verdicts = self.waiting.decide(decisions, &self.profiles);
         verdicts.extend(self.waiting.expire(now));
         self.permit_over(now, verdicts, effects);
         for (id, answer) in std::mem::take(&mut self.answers) {

@@ -16,6 +16,7 @@ use crate::cache::Cache;
 use crate::effect::{Effect, EffectId, Write};
 use crate::event::WriteError;
 use crate::profile::Profile;
+use crate::profiles::Profiles;
 
 /// Why a pod that had a node is not bound after all.
 #[derive(Clone, Debug)]
@@ -287,10 +288,7 @@ impl BindingCycle {
         match held.ready(&self.placement(desk.cache)) {
             Readiness::Ready => self.pre_bind(at + 1, desk),
             Readiness::Waiting => Moved::Waits,
-            Readiness::Failed(why) => Moved::Failed(match rejected("PreBind", plugin, why) {
-                Unbound::Rejected { why, .. } => Unbound::TooLate(why),
-                other => other,
-            }),
+            Readiness::Failed(why) => Moved::Failed(rejected_at_pre_bind(plugin, why)),
         }
     }
 
@@ -333,8 +331,9 @@ impl BindingCycle {
                 format!("running PreBind plugin {plugin:?}: timed out waiting for a write")
             }
             Stage::Settling { at } => {
-                let plugin = self.pre_bind_plugin(*at, desk.profile);
-                format!("running PreBind plugin {plugin:?}: timed out waiting for the condition")
+                let place = self.pre_bind_order(desk.profile)[*at];
+                let (plugin, held) = &self.held[place];
+                return Moved::Failed(rejected_at_pre_bind(plugin, held.timed_out()));
             }
             Stage::Binding { plugin, .. } => {
                 format!("running Bind plugin {plugin:?}: timed out waiting for the binding")
@@ -357,6 +356,14 @@ fn rejected(point: &str, plugin: &'static str, why: Rejection) -> Unbound {
     match why.code {
         Code::Error => Unbound::Error(format!("running {point} plugin {plugin:?}: {why}")),
         _ => Unbound::Rejected { plugin, why },
+    }
+}
+
+/// A rejection after Permit no longer makes the pod unschedulable.
+fn rejected_at_pre_bind(plugin: &'static str, why: Rejection) -> Unbound {
+    match rejected("PreBind", plugin, why) {
+        Unbound::Rejected { why, .. } => Unbound::TooLate(why),
+        other => other,
     }
 }
 
@@ -388,7 +395,11 @@ impl Waiting {
 
     /// Carries decisions out, in their order: the one that settles the fate of a pod stands. A pod that
     /// no plugin has anything against any more goes on.
-    pub(crate) fn decide(&mut self, decisions: Vec<WaitingDecision>) -> Verdicts {
+    pub(crate) fn decide(
+        &mut self,
+        decisions: Vec<WaitingDecision>,
+        profiles: &Profiles,
+    ) -> Verdicts {
         let mut verdicts = BTreeMap::new();
         for decision in decisions {
             match decision {
@@ -401,6 +412,7 @@ impl Waiting {
                     }
                 }
                 WaitingDecision::Reject { pod, plugin, reason } => {
+                    let plugin = profiles.rejector(&plugin);
                     let why = Rejection::unschedulable(reason);
                     verdicts.entry(pod).or_insert(Err(Unbound::Rejected { plugin, why }));
                 }

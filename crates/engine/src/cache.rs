@@ -167,7 +167,7 @@ impl Cache {
     /// Does what a plugin wants to be assumed of volumes and claims.
     pub(crate) fn assume_volumes(&mut self, said: Vec<Assumption>) {
         for assumption in said {
-            self.stores.volumes.assume(assumption);
+            self.stores.volumes_mut().assume(assumption);
         }
     }
 

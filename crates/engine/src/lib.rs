@@ -14,6 +14,7 @@ pub mod decision;
 mod diagnosis;
 pub mod effect;
 pub mod event;
+mod filters;
 mod observe;
 mod pick;
 mod preemption;

@@ -45,7 +45,7 @@ impl Scheduler {
                 self.other_changed(now, Resource::Workload, changed);
             }
             Event::Volume(seen) => {
-                let volumes = &mut self.cache.stores_mut().volumes;
+                let volumes = self.cache.stores_mut().volumes_mut();
                 let change = match *seen {
                     Seen::Is(object) => volumes.set(object),
                     Seen::Gone((kind, key)) => volumes.remove(kind, &key),

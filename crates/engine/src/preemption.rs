@@ -64,7 +64,7 @@ impl Scheduler {
             if self.waiting.pods().iter().any(|waiting| waiting.pod.key == *victim) {
                 self.waiting_decisions.push(WaitingDecision::Reject {
                     pod: victim.clone(),
-                    plugin,
+                    plugin: plugin.into(),
                     reason: "preempted".into(),
                 });
             } else {

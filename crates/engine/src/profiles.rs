@@ -7,6 +7,9 @@ use plimsoll_framework::{ClusterEvent, Point, QueuedPod, SortKey};
 use crate::cycle::NO_NODE_REJECTOR;
 use crate::profile::{NEW_NODE, Profile, ProfileError};
 
+/// Stands for whoever rejects a pod and is no plugin of any profile.
+const UNKNOWN_REJECTOR: &str = "(unknown)";
+
 /// All profiles, by scheduler name. There is at least one, and all order the queue alike.
 #[derive(Debug)]
 pub(crate) struct Profiles {
@@ -40,6 +43,16 @@ impl Profiles {
     /// The profile of a scheduler name.
     pub(crate) fn get(&self, scheduler_name: &str) -> Option<&Profile> {
         self.by_name.get(scheduler_name)
+    }
+
+    /// The plugin named `name` as a rejector. All that no profile has are alike.
+    pub(crate) fn rejector(&self, name: &str) -> &'static str {
+        let known = self.by_name.values().find_map(|profile| profile.named(name));
+        match known {
+            Some(plugin) => plugin.name,
+            None if name == NO_NODE_REJECTOR => NO_NODE_REJECTOR,
+            None => UNKNOWN_REJECTOR,
+        }
     }
 
     /// Whether `plugin`, as a rejector, wants to know of `event`: what no profile hears of helps no pod

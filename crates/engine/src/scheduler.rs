@@ -184,18 +184,20 @@ impl Scheduler {
     }
 
     /// Says that `plugin` has nothing more against a pod that waits at Permit.
-    pub fn allow_waiting_pod(&mut self, pod: &PodKey, plugin: &'static str) {
+    pub fn allow_waiting_pod(&mut self, pod: &PodKey, plugin: &str) {
+        let plugin = plugin.into();
         self.waiting_decisions.push(WaitingDecision::Allow { pod: pod.clone(), plugin });
     }
 
-    /// Says that a pod that waits at Permit must not be bound.
+    /// Says that a pod that waits at Permit must not be bound. It is tried again after an event that may
+    /// help against `plugin`; after any, where no profile has a plugin of that name.
     pub fn reject_waiting_pod(
         &mut self,
         pod: &PodKey,
-        plugin: &'static str,
+        plugin: &str,
         reason: impl Into<plimsoll_framework::Reason>,
     ) {
-        let reason = reason.into();
+        let (plugin, reason) = (plugin.into(), reason.into());
         self.waiting_decisions.push(WaitingDecision::Reject { pod: pod.clone(), plugin, reason });
     }
 }

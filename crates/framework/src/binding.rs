@@ -18,6 +18,9 @@ use crate::view::View;
 /// The longest that a pod may wait at Permit, whatever a plugin asks for.
 pub const PERMIT_TIMEOUT_MAX: Duration = Duration::from_mins(15);
 
+/// What is said where a plugin waits in vain and has no text of its own.
+pub(crate) const TIMED_OUT: &str = "timed out waiting for the condition";
+
 /// A pod and the node that was chosen for it.
 #[derive(Clone, Copy, Debug)]
 pub struct Placement<'a> {
@@ -134,14 +137,14 @@ pub enum WaitingDecision {
         /// The pod.
         pod: PodKey,
         /// The plugin that allows it.
-        plugin: &'static str,
+        plugin: Str,
     },
     /// It must not be bound.
     Reject {
         /// The pod.
         pod: PodKey,
-        /// The plugin that rejects it.
-        plugin: &'static str,
+        /// The plugin that rejects it. One that no profile has waits for every event.
+        plugin: Str,
         /// Why.
         reason: Reason,
     },
@@ -172,14 +175,15 @@ impl<'a> WaitingPods<'a> {
 
     /// This plugin has nothing more against `pod`. It is bound once no plugin has.
     pub fn allow(&mut self, pod: &PodKey) {
-        self.decisions.push(WaitingDecision::Allow { pod: pod.clone(), plugin: self.plugin });
+        self.decisions
+            .push(WaitingDecision::Allow { pod: pod.clone(), plugin: self.plugin.into() });
     }
 
     /// `pod` must not be bound.
     pub fn reject(&mut self, pod: &PodKey, reason: impl Into<Reason>) {
         self.decisions.push(WaitingDecision::Reject {
             pod: pod.clone(),
-            plugin: self.plugin,
+            plugin: self.plugin.into(),
             reason: reason.into(),
         });
     }
@@ -235,6 +239,10 @@ pub trait PreBind: Reserve {
     /// How long to wait for [`PreBind::ready`].
     fn timeout(&self) -> Duration {
         Duration::from_mins(10)
+    }
+    /// Why the pod is not bound where that time is over.
+    fn timed_out(&self, _held: &Self::Reservation) -> Rejection {
+        Rejection::error(TIMED_OUT)
     }
 }
 

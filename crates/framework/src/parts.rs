@@ -2,6 +2,7 @@
 //! tells the engine what the plugin depends on, so that an undeclared read cannot happen.
 
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 use plimsoll_api::{
     Controller, HostPort, Labels, NodeImage, NodeSelection, NonZero, PodAffinity, PodImages,
@@ -278,8 +279,8 @@ cluster_part! {
 }
 
 cluster_part! {
-    /// Volumes, the claims on them, and what provides them.
-    new Volumes as &'a VolumeStore, VOLUMES, |stores| &stores.volumes
+    /// Volumes, the claims on them, and what provides them. A state may keep it: clone the `Arc`.
+    new Volumes as &'a Arc<VolumeStore>, VOLUMES, |stores| &stores.volumes
 }
 cluster_part! {
     /// PodDisruptionBudgets.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::binding::{
     Assume, Bind, Binding, Patch, Permission, Permit, Placement, PostBind, PreBind, Readiness,
-    Reserve, WaitingDecision, WaitingPod, WaitingPods,
+    Reserve, TIMED_OUT, WaitingDecision, WaitingPod, WaitingPods,
 };
 use crate::columns::Row;
 use crate::cycle_state::{CycleState, NOTHING_SHARED};
@@ -205,6 +205,7 @@ pub(crate) trait Hold: Send {
     fn writes(&self, at: &Placement<'_>) -> Vec<Patch>;
     fn ready(&self, at: &Placement<'_>) -> Readiness;
     fn timeout(&self) -> Duration;
+    fn timed_out(&self) -> Rejection;
 }
 
 /// What a plugin holds for one pod between Reserve and PostBind.
@@ -229,6 +230,11 @@ impl Held {
     /// How long to wait for that.
     pub fn timeout(&self) -> Duration {
         self.0.timeout()
+    }
+
+    /// Why the pod is not bound once that is over.
+    pub fn timed_out(&self) -> Rejection {
+        self.0.timed_out()
     }
 }
 
@@ -259,6 +265,9 @@ impl<P: Reserve> Hold for Reserved<P> {
     fn timeout(&self) -> Duration {
         Duration::ZERO
     }
+    fn timed_out(&self) -> Rejection {
+        Rejection::error(TIMED_OUT)
+    }
 }
 
 /// A reservation of a plugin that has something to do before binding.
@@ -281,6 +290,9 @@ impl<P: PreBind> Hold for PreBound<P> {
     }
     fn timeout(&self) -> Duration {
         self.0.timeout()
+    }
+    fn timed_out(&self) -> Rejection {
+        self.0.timed_out(&self.1)
     }
 }
 

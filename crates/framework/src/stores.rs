@@ -1,6 +1,7 @@
 //! What plugins may read beside nodes and pods.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use plimsoll_api::{
     Labels, Namespace, Node, ObjectKey, PodDisruptionBudget, Selecting, SelectingKind, Selector,
@@ -132,8 +133,16 @@ pub struct Stores {
     pub selecting: SelectingStore,
     /// Images on nodes.
     pub images: ImageStore,
-    /// Volumes, the claims on them, and what provides them.
-    pub volumes: VolumeStore,
+    /// Volumes, the claims on them, and what provides them. Shared, since plugins keep it in their
+    /// states.
+    pub volumes: Arc<VolumeStore>,
     /// PodDisruptionBudgets.
     pub budgets: PdbStore,
+}
+
+impl Stores {
+    /// The volumes, to be changed. What plugins have kept stays as it was when they looked.
+    pub fn volumes_mut(&mut self) -> &mut VolumeStore {
+        Arc::make_mut(&mut self.volumes)
+    }
 }

@@ -1,10 +1,11 @@
 //! Volumes, the claims on them, and what provides them.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use plimsoll_api::{
     CsiDriver, CsiNode, CsiStorageCapacity, ObjectKey, PersistentVolume, PersistentVolumeClaim,
-    StorageClass, VolumeAttachment, VolumeKind, VolumeObject,
+    StorageClass, Str, VolumeAttachment, VolumeKind, VolumeObject,
 };
 
 use crate::assume_store::AssumeStore;
@@ -15,8 +16,9 @@ use crate::object_store::{ObjectStore, Versions};
 /// Volumes, the claims on them, and what provides them.
 #[derive(Clone, Debug, Default)]
 pub struct VolumeStore {
-    /// PersistentVolumes.
-    pub volumes: AssumeStore<PersistentVolume>,
+    volumes: AssumeStore<PersistentVolume>,
+    /// The same volumes as they are taken to be, by class and name. No class is without a volume.
+    by_class: BTreeMap<Str, BTreeMap<Str, Arc<PersistentVolume>>>,
     /// PersistentVolumeClaims.
     pub claims: AssumeStore<PersistentVolumeClaim>,
     /// StorageClasses.
@@ -56,7 +58,9 @@ impl VolumeStore {
         use VolumeChange as Change;
         match object {
             VolumeObject::PersistentVolume(one) => {
-                self.volumes.set(one).map(Change::PersistentVolume)
+                let name = one.name.clone();
+                let change = self.change_volume(&name, |volumes| volumes.set(one));
+                change.map(Change::PersistentVolume)
             }
             VolumeObject::PersistentVolumeClaim(one) => {
                 self.claims.set(one).map(Change::PersistentVolumeClaim)
@@ -79,7 +83,10 @@ impl VolumeStore {
         use VolumeChange as Change;
         let name = key.name.as_str();
         match kind {
-            VolumeKind::PersistentVolume => self.volumes.remove(name).map(Change::PersistentVolume),
+            VolumeKind::PersistentVolume => {
+                let change = self.change_volume(name, |volumes| volumes.remove(name));
+                change.map(Change::PersistentVolume)
+            }
             VolumeKind::PersistentVolumeClaim => {
                 self.claims.remove(key).map(Change::PersistentVolumeClaim)
             }
@@ -99,20 +106,51 @@ impl VolumeStore {
     pub fn assume(&mut self, assumption: Assumption) {
         match assumption {
             Assumption::Volume(volume) => {
-                self.volumes.assume(*volume);
+                let name = volume.name.clone();
+                self.change_volume(&name, |volumes| volumes.assume(*volume));
             }
             Assumption::Claim(claim) => {
                 self.claims.assume(*claim);
             }
-            Assumption::RestoreVolume(name) => self.volumes.restore(name.as_str()),
+            Assumption::RestoreVolume(name) => {
+                self.change_volume(&name, |volumes| volumes.restore(name.as_str()));
+            }
             Assumption::RestoreClaim(key) => self.claims.restore(&key),
         }
+    }
+
+    /// PersistentVolumes.
+    pub fn volumes(&self) -> &AssumeStore<PersistentVolume> {
+        &self.volumes
     }
 
     /// The volumes of one class, as they are taken to be, in the order of their names. The empty
     /// class is that of volumes without one.
     pub fn volumes_of(&self, class: &str) -> impl Iterator<Item = &Arc<PersistentVolume>> {
-        self.volumes.iter().filter(move |volume| volume.class == class)
+        self.by_class.get(class).into_iter().flat_map(BTreeMap::values)
+    }
+
+    /// Changes what is known of the volume `name`, and keeps its place among those of its class.
+    fn change_volume<T>(
+        &mut self,
+        name: &str,
+        change: impl FnOnce(&mut AssumeStore<PersistentVolume>) -> T,
+    ) -> T {
+        let before = self.volumes.get(name).map(|volume| volume.class.clone());
+        let changed = change(&mut self.volumes);
+        if let Some(class) = before
+            && let Some(volumes) = self.by_class.get_mut(&class)
+        {
+            volumes.remove(name);
+            if volumes.is_empty() {
+                self.by_class.remove(&class);
+            }
+        }
+        if let Some(volume) = self.volumes.get(name) {
+            let class = self.by_class.entry(volume.class.clone()).or_default();
+            class.insert(volume.name.clone(), volume.clone());
+        }
+        changed
     }
 }
 
@@ -144,6 +182,8 @@ fn action<T>(of: &Versions<T>) -> Action {
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_api::VolumePhase;
+
     use super::*;
 
     #[test]
@@ -203,5 +243,16 @@ mod tests {
         assert_eq!(names(&store), ["a", "b", "c"]);
         store.assume(Assumption::RestoreVolume("c".into()));
         assert_eq!(names(&store), ["a", "b"]);
+        store.assume(Assumption::Volume(Box::new(volume("a", "y"))));
+        store.assume(Assumption::Volume(Box::new(volume("unknown", "x"))));
+        assert_eq!(names(&store), ["b"]);
+        let seen = PersistentVolume { phase: VolumePhase::Released, ..volume("a", "x") };
+        store.set(VolumeObject::PersistentVolume(seen.clone()));
+        assert_eq!(store.volumes_of("x").next().map(|one| &**one), Some(&seen));
+        for name in ["a", "b"] {
+            store.remove(VolumeKind::PersistentVolume, &ObjectKey::new("", name));
+        }
+        assert_eq!(names(&store), [""; 0]);
+        assert_eq!(store.volumes_of("").count(), 1);
     }
 }

@@ -3,7 +3,7 @@
 
 use plimsoll_framework::prelude::*;
 
-use crate::volume_zone::{BETA_ZONE, DELIMITER, ZONE};
+use crate::place_labels::{BETA_ZONE, DELIMITER, ZONE};
 
 /// A part of a handle that only a node could tell.
 const UNSPECIFIED: &str = "UNSPECIFIED";

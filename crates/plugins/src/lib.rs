@@ -19,6 +19,7 @@ pub mod node_resources_balanced_allocation;
 pub mod node_resources_fit;
 pub mod node_unschedulable;
 pub mod node_volume_limits;
+mod place_labels;
 mod pod_claims;
 pub mod pod_topology_spread;
 pub mod priority_sort;

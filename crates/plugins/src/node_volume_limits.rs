@@ -7,14 +7,13 @@ use plimsoll_framework::events::Object;
 use plimsoll_framework::prelude::*;
 
 use crate::csi_migration::{self, InTree};
-use crate::pod_claims;
+use crate::pod_claims::{self, NAMELESS_CLAIM};
 
 /// With this gate a driver that must run where its volumes are used keeps pods off other nodes. Off
 /// in 1.36.
 const VOLUME_LIMIT_SCALING: &str = "VolumeLimitScaling";
 
 const TOO_MANY: &str = "node(s) exceed max volume count";
-const NAMELESS_CLAIM: &str = "PersistentVolumeClaim had no name";
 
 /// Rejects nodes to which the volumes of the pod cannot all be attached.
 ///
@@ -69,7 +68,7 @@ pub struct Wanted {
     without_drivers: Result<Slots, Rejection>,
     /// What is attached to each node.
     attached: BTreeMap<Str, Slots>,
-    store: VolumeStore,
+    store: Arc<VolumeStore>,
 }
 
 impl PreFilter for NodeVolumeLimits {
@@ -85,7 +84,7 @@ impl PreFilter for NodeVolumeLimits {
     fn pre_filter(
         &self,
         (key, uid, volumes): (&PodKey, &Str, &[PodVolume]),
-        store: &VolumeStore,
+        store: &Arc<VolumeStore>,
     ) -> Result<Option<Arc<Wanted>>, Rejection> {
         let pod = Mounts { key, uid, volumes };
         Ok(Some(Arc::new(Wanted {
@@ -168,7 +167,7 @@ fn attached(store: &VolumeStore) -> BTreeMap<Str, Slots> {
     let mut by_node: BTreeMap<Str, Slots> = BTreeMap::new();
     for attachment in store.attachments.iter().filter(|one| !one.attacher.is_empty()) {
         let Attached::Volume(name) = &attachment.attached else { continue };
-        let Some(volume) = store.volumes.observed(name.as_str()) else { continue };
+        let Some(volume) = store.volumes().observed(name.as_str()) else { continue };
         let VolumeSource::Csi { handle, .. } = &volume.source else { continue };
         let slot =
             Slot { driver: attachment.attacher.clone(), volume: Identity::Handle(handle.clone()) };
@@ -258,12 +257,8 @@ impl<'a> Mounts<'a> {
             Ok(claim) => claim,
             Err(why) => return Ok(Found::NoClaim(why)),
         };
-        let is_ephemeral = matches!(volume.kind, PodVolumeKind::Ephemeral(_));
-        if is_ephemeral && claim.controller.as_ref() != Some(self.uid) {
-            return Err(Rejection::error(format!(
-                "PVC {} was not created for pod {} (pod is not owner)",
-                claim.key, self.key
-            )));
+        if let PodVolumeKind::Ephemeral(_) = volume.kind {
+            pod_claims::check_made_for(claim, self.key, self.uid).map_err(Rejection::error)?;
         }
         Ok(slot_of_claim(claim, store, plugins).map_or(Found::None, Found::Slot))
     }
@@ -284,7 +279,7 @@ fn slot_of_claim(
     store: &VolumeStore,
     plugins: Plugins,
 ) -> Option<Slot> {
-    let volume = claim.volume.as_ref().and_then(|name| store.volumes.observed(name.as_str()));
+    let volume = claim.volume.as_ref().and_then(|name| store.volumes().observed(name.as_str()));
     let Some(volume) = volume else { return slot_of_class(claim, store, plugins) };
     let slot = match &volume.source {
         VolumeSource::Csi { driver, handle } => {
@@ -406,11 +401,14 @@ pub fn entry() -> Entry {
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_api::VolumeObject;
     use plimsoll_testkit::{check, expect, laws};
 
     use super::*;
     use crate::node_change::tests::hint_after_pod;
-    use crate::pod_claims::tests::{came, changed, claim, claimed, inline, moved_to, pod_with};
+    use crate::pod_claims::tests::{
+        came, changed, claim, claimed, inline, moved_to, pod_naming, pod_with, store,
+    };
 
     /// Two volumes of the driver `d` fit on node `a`, and as many as there are on node `b`. The claims
     /// `c1` to `c4` are bound, `late` is not.
@@ -432,16 +430,8 @@ mod tests {
 
     /// A pod with these claims, on `node` unless that is empty.
     fn pod(name: &str, node: &str, claims: &[&str]) -> String {
-        let volumes: Vec<String> = claims
-            .iter()
-            .map(|claim| {
-                format!(
-                    r#"{{"name": "{claim}", "persistentVolumeClaim": {{"claimName": "{claim}"}}}}"#
-                )
-            })
-            .collect();
-        let place = if node.is_empty() { String::new() } else { format!("on {node} ") };
-        format!("pod {name} {place}{{\"volumes\": [{}]}}\n", volumes.join(", "))
+        let name = if node.is_empty() { name.to_owned() } else { format!("{name} on {node}") };
+        pod_naming(&name, claims)
     }
 
     fn judged(parts: &[&str], expected: &expect_test::Expect) {
@@ -671,6 +661,16 @@ mod tests {
                 of-e b Success
             "#]],
         );
+    }
+
+    #[test]
+    fn the_volumes_of_the_cluster_are_kept_without_a_copy() {
+        let cluster = store([VolumeObject::PersistentVolumeClaim(claim("a", ""))]);
+        let pod = pod_with([claimed("a")]);
+        let parts = (&pod.key, &pod.uid, pod.volumes.as_slice());
+        let wanted = NodeVolumeLimits { drivers_must_run: false }.pre_filter(parts, &cluster);
+        let wanted = wanted.expect("the claim exists").expect("it may take a slot");
+        assert!(Arc::ptr_eq(&wanted.store, &cluster));
     }
 
     fn hint(pod: &PodInfo, object: Object<'_>) -> Hint {

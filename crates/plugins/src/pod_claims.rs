@@ -5,6 +5,9 @@ use std::sync::Arc;
 
 use plimsoll_framework::prelude::*;
 
+/// What is said of a claim whose name is empty.
+pub(crate) const NAMELESS_CLAIM: &str = "PersistentVolumeClaim had no name";
+
 /// The claims that `volumes` name. Those that are made for the pod are not among them.
 pub(crate) fn named(volumes: &[PodVolume]) -> impl Iterator<Item = &Str> {
     volumes.iter().filter_map(|volume| match &volume.kind {
@@ -28,10 +31,23 @@ pub(crate) fn find<'a>(
     store.claims.observed(&key).ok_or_else(|| not_found("persistentvolumeclaim", name))
 }
 
+/// Whether a claim that is made for a pod is the pod's own; an error says that it is not. As in
+/// ephemeral.go, VolumeIsForPod.
+pub(crate) fn check_made_for(
+    claim: &PersistentVolumeClaim,
+    pod: &PodKey,
+    uid: &Str,
+) -> Result<(), String> {
+    if claim.controller.as_ref() == Some(uid) {
+        return Ok(());
+    }
+    Err(format!("PVC {} was not created for pod {pod} (pod is not owner)", claim.key))
+}
+
 /// What the API server says of an object that does not exist.
 #[cold]
 pub(crate) fn not_found(resource: &str, name: &str) -> String {
-    format!("{resource} \"{name}\" not found")
+    format!("{resource} {name:?} not found")
 }
 
 #[cfg(test)]
@@ -76,13 +92,22 @@ pub(crate) mod tests {
         }
     }
 
+    /// A pod with volumes for these claims, in the words of a scenario.
+    pub(crate) fn pod_naming(name: &str, claims: &[&str]) -> String {
+        let volume = |claim| {
+            format!(r#"{{"name": "{claim}", "persistentVolumeClaim": {{"claimName": "{claim}"}}}}"#)
+        };
+        let volumes: Vec<String> = claims.iter().map(volume).collect();
+        format!("\npod {name} {{\"volumes\": [{}]}}\n", volumes.join(", "))
+    }
+
     /// A store of these objects.
-    pub(crate) fn store(objects: impl IntoIterator<Item = VolumeObject>) -> VolumeStore {
+    pub(crate) fn store(objects: impl IntoIterator<Item = VolumeObject>) -> Arc<VolumeStore> {
         let mut store = VolumeStore::default();
         for object in objects {
             assert!(store.set(object).is_some(), "every object of a test is another one");
         }
-        store
+        Arc::new(store)
     }
 
     /// An object that came.
@@ -106,7 +131,7 @@ pub(crate) mod tests {
     #[test]
     fn a_claim_is_found_as_it_was_seen() {
         let mut store = store([VolumeObject::PersistentVolumeClaim(claim("a", ""))]);
-        store.claims.assume(claim("a", "pv"));
+        Arc::make_mut(&mut store).claims.assume(claim("a", "pv"));
         let found = find(&store, &"default".into(), &"a".into()).map(|claim| &**claim);
         assert_eq!(found, Ok(&claim("a", "")));
         let missing = find(&store, &"other".into(), &"a".into());

@@ -1,6 +1,7 @@
 //! VolumeRestrictions: volumes that only so many pods can use at a time.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use plimsoll_framework::events::Object;
 use plimsoll_framework::prelude::*;
@@ -63,7 +64,7 @@ impl PreFilter for VolumeRestrictions {
     fn pre_filter(
         &self,
         (namespace, volumes): (&Str, &[PodVolume]),
-        (store, nodes): (&VolumeStore, NodesRef<'_, Pods>),
+        (store, nodes): (&Arc<VolumeStore>, NodesRef<'_, Pods>),
     ) -> Result<Option<Exclusive>, Rejection> {
         let claims = exclusive_claims(store, namespace, volumes)?;
         let used = |claim: &Str| {

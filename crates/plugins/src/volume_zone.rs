@@ -1,27 +1,19 @@
 //! VolumeZone: zones and regions in which volumes lie.
 
+use std::sync::Arc;
+
 use plimsoll_framework::events::Object;
 use plimsoll_framework::prelude::*;
 
-use crate::pod_claims;
+use crate::place_labels::{BETA_REGION, BETA_ZONE, DELIMITER, REGION, ZONE};
+use crate::pod_claims::{self, NAMELESS_CLAIM};
 
 const CONFLICT: &str = "node(s) had no available volume zone";
-const NAMELESS_CLAIM: &str = "PersistentVolumeClaim had no name";
 const UNBOUND_WITHOUT_CLASS: &str = "PersistentVolumeClaim had no pv name and storageClass name";
 const UNBOUND: &str = "PersistentVolume had no name";
 
-/// The label by which volumes and nodes tell their zone.
-pub(crate) const ZONE: &str = "topology.kubernetes.io/zone";
-const REGION: &str = "topology.kubernetes.io/region";
-/// What that label was called before.
-pub(crate) const BETA_ZONE: &str = "failure-domain.beta.kubernetes.io/zone";
-const BETA_REGION: &str = "failure-domain.beta.kubernetes.io/region";
-
 /// The labels by which volumes and nodes tell where they are, in the order in which they are judged.
 const PLACE_LABELS: [&str; 4] = [BETA_ZONE, BETA_REGION, ZONE, REGION];
-
-/// Separates the places in the label of a volume that lies in several.
-pub(crate) const DELIMITER: &str = "__";
 
 /// Rejects nodes that are in another zone or region than a volume of the pod.
 ///
@@ -68,7 +60,7 @@ impl PreFilter for VolumeZone {
     fn pre_filter(
         &self,
         (namespace, volumes): (&Str, &[PodVolume]),
-        store: &VolumeStore,
+        store: &Arc<VolumeStore>,
     ) -> Result<Option<Vec<Places>>, Rejection> {
         let mut places = Vec::new();
         for name in pod_claims::named(volumes) {
@@ -120,7 +112,7 @@ fn bound_volume<'a>(
     }
     let claim = pod_claims::find(store, namespace, name)?;
     if let Some(volume) = &claim.volume {
-        let found = store.volumes.observed(volume.as_str());
+        let found = store.volumes().observed(volume.as_str());
         let found = found.ok_or_else(|| pod_claims::not_found("persistentvolume", volume))?;
         return Ok(Some(found));
     }
@@ -224,7 +216,7 @@ mod tests {
         StorageClass { name: name.into(), binding_mode, ..StorageClass::default() }
     }
 
-    fn prepare(pod: &PodInfo, store: &VolumeStore) -> Result<Option<Vec<Places>>, Rejection> {
+    fn prepare(pod: &PodInfo, store: &Arc<VolumeStore>) -> Result<Option<Vec<Places>>, Rejection> {
         let parts = pod.part::<(PodNamespace, PodVolumes)>();
         if !VolumeZone.applies(parts) {
             return Ok(None);

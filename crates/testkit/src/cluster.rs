@@ -34,7 +34,7 @@ impl Cluster {
             cluster.stores.selecting.set(object.clone());
         }
         for object in &scenario.volumes {
-            cluster.stores.volumes.set(object.clone());
+            cluster.stores.volumes_mut().set(object.clone());
         }
         for budget in &scenario.budgets {
             cluster.stores.budgets.set(budget.clone());

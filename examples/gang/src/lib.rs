@@ -171,7 +171,7 @@ mod tests {
             let WaitingDecision::Allow { pod, plugin } = decision else {
                 unreachable!("the plugin rejects nobody else");
             };
-            out.extend([plugin, " allows ", &pod.to_string(), "\n"]);
+            out.extend([plugin.as_str(), " allows ", &pod.to_string(), "\n"]);
         }
         expected.assert_eq(&out);
     }

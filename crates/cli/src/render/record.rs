@@ -57,7 +57,7 @@ struct Rejected<'a> {
 #[derive(Serialize)]
 struct Nominated<'a> {
     node: &'a str,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    /// Printed even where nobody has to go: that the pod fits without evictions says something.
     victims: Vec<String>,
 }
 
@@ -230,6 +230,18 @@ mod tests {
             vec![rejected("n01", Code::Pending, &[])],
             &expect![[r#"
                 {"pod":"default/web-0","result":"unschedulable","message":"0/1 nodes are available: 1 Too many pods.","nomination":{"node":"n01","victims":["a/y","b/x"]},"nodes":[{"name":"n01","filter":{"plugin":"NodeResourcesFit","code":"UnschedulableAndUnresolvable"}}]}
+            "#]],
+        );
+        check(
+            1,
+            Outcome::Unschedulable {
+                message: "0/1 nodes are available: 1 Too many pods.".into(),
+                pre_filter: None,
+                nomination: Some(Nomination { node: "n01".into(), victims: Vec::new() }),
+            },
+            Vec::new(),
+            &expect![[r#"
+                {"pod":"default/web-0","result":"unschedulable","message":"0/1 nodes are available: 1 Too many pods.","nomination":{"node":"n01","victims":[]}}
             "#]],
         );
         let why = Rejection::unresolvable("pod affinity terms conflict");

@@ -207,6 +207,20 @@ fn a_world_that_never_gets_ready_times_out() {
 }
 
 #[test]
+fn a_plugin_says_in_its_own_words_that_it_has_waited_in_vain() {
+    check(
+        "0 node a cpu=2
+         0 disk d
+         0 pod p cpu=1 disk=d stuck=yes
+         31 wait",
+        expect![[r#"
+            0s p #1 -> a
+            30s p #1 error: running PreBind plugin "Disk": d was stuck
+        "#]],
+    );
+}
+
+#[test]
 fn a_world_that_cannot_get_ready_no_longer_makes_the_pod_unschedulable() {
     check(
         "0 node a cpu=2
@@ -430,6 +444,22 @@ fn one_of_two_plugins_is_enough_to_reject_a_pod_that_waits() {
         expect![[r#"
             0s p #1 -> a
             5s p #1 !! 0/1 nodes are available: 1 not today.
+        "#]],
+    );
+}
+
+#[test]
+fn a_pod_that_nobody_we_know_rejects_is_tried_again_after_any_event() {
+    check(
+        "0 node a cpu=2
+         0 pod p cpu=1 permit=wait
+         2 allow p Nobody
+         3 reject p Nobody
+         9 namespace team=x",
+        expect![[r#"
+            0s p #1 -> a
+            3s p #1 !! 0/1 nodes are available: 1 not today.
+            9s p #2 -> a
         "#]],
     );
 }

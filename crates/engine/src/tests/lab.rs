@@ -123,9 +123,9 @@ impl Lab {
                 self.hanging.remove(&(id, pod.clone()));
                 self.answer(id, &pod, manner(how));
             }
-            ["allow", name, plugin] => self.scheduler.allow_waiting_pod(&key(name), named(plugin)),
+            ["allow", name, plugin] => self.scheduler.allow_waiting_pod(&key(name), plugin),
             ["reject", name, plugin] => {
-                self.scheduler.reject_waiting_pod(&key(name), named(plugin), "not today");
+                self.scheduler.reject_waiting_pod(&key(name), plugin, "not today");
             }
             ["wait"] => {}
             other => panic!("{other:?} is no verb"),
@@ -247,11 +247,6 @@ fn manner(word: &str) -> Manner {
         "linger" => Manner::Lingers,
         other => panic!("{other:?} is no manner"),
     }
-}
-
-fn named(plugin: &str) -> &'static str {
-    let registry = registry();
-    registry.get(plugin).expect("the plugin is in the registry").name()
 }
 
 fn key(name: &str) -> PodKey {

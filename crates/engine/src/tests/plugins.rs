@@ -243,7 +243,7 @@ impl Reserve for Disk {
     ) -> Result<Option<Str>, Rejection> {
         let Some(name) = at.pod.labels.get("disk") else { return Ok(None) };
         let volume =
-            at.view.stores.volumes.volumes.get(name.as_str()).filter(|one| one.claim.is_none());
+            at.view.stores.volumes.volumes().get(name.as_str()).filter(|one| one.claim.is_none());
         let Some(volume) = volume else { return Err(Rejection::unschedulable("disk taken")) };
         let claim = Some(ClaimRef { key: at.pod.key.clone(), uid: Str::default() });
         assume.volume(PersistentVolume { claim, ..PersistentVolume::clone(volume) });
@@ -259,6 +259,20 @@ impl Reserve for Disk {
         if let Some(name) = held {
             assume.restore_volume(&name);
         }
+    }
+}
+impl PreBind for Disk {
+    fn writes(&self, _: &Option<Str>, _: &Placement<'_>) -> Vec<Patch> {
+        Vec::new()
+    }
+    fn ready(&self, _: &Option<Str>, at: &Placement<'_>) -> Readiness {
+        if at.pod.labels.contains_key("stuck") { Readiness::Waiting } else { Readiness::Ready }
+    }
+    fn timeout(&self) -> Duration {
+        Duration::from_secs(30)
+    }
+    fn timed_out(&self, disk: &Option<Str>) -> Rejection {
+        Rejection::error(format!("{} was stuck", disk.as_deref().unwrap_or("nothing")))
     }
 }
 impl Requeue for Disk {
@@ -411,7 +425,7 @@ pub(super) fn registry() -> Registry {
         Entry::of::<Like>().score().done(),
         Entry::of::<HoldA>().reserve().done(),
         Entry::of::<HoldB>().reserve().done(),
-        Entry::of::<Disk>().reserve().requeue().done(),
+        Entry::of::<Disk>().pre_bind().requeue().done(),
         Entry::of::<Group>().permit().done(),
         Entry::of::<Second>().permit().done(),
         Entry::of::<Prepare>().pre_bind().done(),

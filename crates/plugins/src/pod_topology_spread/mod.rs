@@ -16,6 +16,7 @@ mod spreading;
 use plimsoll_framework::prelude::*;
 use plimsoll_framework::stores::SelectingStore;
 
+use crate::place_labels::ZONE;
 pub use args::{
     DefaultConstraint, DefaultingType, InclusionPolicy, PodTopologySpreadArgs, Unsatisfiable,
 };
@@ -24,8 +25,6 @@ use spreading::Spreading;
 
 /// The label whose value is different on every node.
 const HOSTNAME_KEY: &str = "kubernetes.io/hostname";
-/// The label that names the zone of a node.
-const ZONE_KEY: &str = "topology.kubernetes.io/zone";
 
 /// Rejects nodes where one more pod would spread its kind less evenly than the pod's constraints
 /// allow, and prefers nodes in domains that hold fewer of them.
@@ -83,7 +82,7 @@ fn system_defaults() -> Vec<SpreadConstraint> {
         honor_node_affinity: true,
         honor_node_taints: false,
     };
-    vec![over(HOSTNAME_KEY, 3), over(ZONE_KEY, 5)]
+    vec![over(HOSTNAME_KEY, 3), over(ZONE, 5)]
 }
 
 /// What is read of the pod, by filter, score and hints alike.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use plimsoll_framework::prelude::*;
 
 use super::migration;
+use crate::pod_claims;
 
 const UNBOUND_IMMEDIATE: &str = "pod has unbound immediate PersistentVolumeClaims";
 
@@ -76,7 +77,7 @@ impl PodClaims {
         let mut sorted = Sorted::default();
         for claim in claims {
             if let (true, Some(volume)) = (claim.bind_completed, &claim.volume) {
-                sorted.bound.push(Bound::to(cluster.volumes.get(volume), cluster));
+                sorted.bound.push(Bound::to(cluster.volumes().get(volume), cluster));
                 continue;
             }
             let class = cluster.classes.get(&claim.class);
@@ -134,7 +135,7 @@ fn usable_claim<'a>(
                 "waiting for ephemeral volume controller to create the persistentvolumeclaim {name:?}"
             )
         } else {
-            format!("persistentvolumeclaim {name:?} not found")
+            pod_claims::not_found("persistentvolumeclaim", name)
         });
     };
     if claim.phase == ClaimPhase::Lost {
@@ -146,9 +147,8 @@ fn usable_claim<'a>(
     if claim.is_terminating() {
         return Err(format!("persistentvolumeclaim {name:?} is being deleted"));
     }
-    if ephemeral && claim.controller.as_ref() != Some(pod.uid) {
-        let pod = pod.key;
-        return Err(format!("PVC {key} was not created for pod {pod} (pod is not owner)"));
+    if ephemeral {
+        pod_claims::check_made_for(claim, pod.key, pod.uid)?;
     }
     Ok(Some(claim))
 }

@@ -4,43 +4,37 @@
 use plimsoll_api::{NodeSelectorTerm, PersistentVolume, VolumeSource};
 use plimsoll_framework::prelude::*;
 
-const ZONE: &str = "topology.kubernetes.io/zone";
-const REGION: &str = "topology.kubernetes.io/region";
-const BETA_ZONE: &str = "failure-domain.beta.kubernetes.io/zone";
-const BETA_REGION: &str = "failure-domain.beta.kubernetes.io/region";
+use crate::csi_migration::{self, InTree};
+use crate::place_labels::{BETA_REGION, BETA_ZONE, DELIMITER, REGION, ZONE};
 
-/// Separates the zones in the label of a volume that lies in several.
-const ZONE_DELIMITER: &str = "__";
-
-/// The in-tree plugin of a volume whose rules a CSI driver changes. As in binder.go,
-/// `isCSIMigrationOnForPlugin`. The plugins for Azure disks and Portworx are migrated, too, but
-/// their volumes keep the labels they ask for.
+/// The in-tree plugin of a volume whose rules a CSI driver may change. As in binder.go,
+/// `isCSIMigrationOnForPlugin`.
 pub(super) fn in_tree_plugin(source: &VolumeSource) -> Option<&'static str> {
-    match source {
-        VolumeSource::AwsElasticBlockStore { .. } => Some("kubernetes.io/aws-ebs"),
-        VolumeSource::GcePersistentDisk { .. } => Some("kubernetes.io/gce-pd"),
-        VolumeSource::Cinder { .. } => Some("kubernetes.io/cinder"),
-        _ => None,
-    }
+    InTree::of(source).filter(|plugin| plugin.is_migrated()).map(InTree::name)
 }
 
 /// The volume as its CSI driver has it; of what changes, only what nodes must have is looked at. An
 /// error is why it cannot be served by the driver. As in csi-translation-lib, `TranslateInTreePVToCSI`.
 pub(super) fn migrated(volume: &PersistentVolume) -> Result<PersistentVolume, String> {
-    let driver_zone = match &volume.source {
-        VolumeSource::AwsElasticBlockStore { volume_id } => {
-            check_aws_volume(volume_id)?;
-            "topology.ebs.csi.aws.com/zone"
-        }
-        VolumeSource::GcePersistentDisk { .. } => {
-            check_gce_zones(&volume.labels)?;
-            "topology.gke.io/zone"
-        }
-        VolumeSource::Cinder { .. } => "topology.cinder.csi.openstack.org/zone",
-        _ => return Ok(volume.clone()),
+    if let Some(handle) = csi_migration::handle(&volume.source, &volume.labels) {
+        handle?;
+    }
+    let Some(driver_zone) = InTree::of(&volume.source).and_then(zone_label) else {
+        return Ok(volume.clone());
     };
     let node_affinity = with_driver_zone(volume, driver_zone);
     Ok(PersistentVolume { node_affinity, ..volume.clone() })
+}
+
+/// The label by which nodes with the driver of a plugin tell their zone. The volumes of the others
+/// keep the labels that they ask for.
+fn zone_label(plugin: InTree) -> Option<&'static str> {
+    match plugin {
+        InTree::AwsElasticBlockStore => Some("topology.ebs.csi.aws.com/zone"),
+        InTree::Cinder => Some("topology.cinder.csi.openstack.org/zone"),
+        InTree::GcePersistentDisk => Some("topology.gke.io/zone"),
+        InTree::AzureDisk | InTree::AzureFile | InTree::Portworx | InTree::Vsphere => None,
+    }
 }
 
 /// The rule for nodes with the driver's label in place of the zone. Where the rule names no zone, the
@@ -110,52 +104,9 @@ fn rename(from: &str, to: &'static str, terms: Option<&mut [NodeSelectorTerm]>) 
 
 /// The zones that a label lists; `None` where it lists none.
 fn zones_in(label: &str) -> Option<Vec<Str>> {
-    let zones = label.split(ZONE_DELIMITER).map(str::trim).filter(|zone| !zone.is_empty());
+    let zones = label.split(DELIMITER).map(str::trim).filter(|zone| !zone.is_empty());
     let zones: Vec<Str> = zones.map(Str::from).collect();
     (!zones.is_empty()).then_some(zones)
-}
-
-/// As in aws_ebs.go, `KubernetesVolumeIDToEBSVolumeID`.
-fn check_aws_volume(id: &str) -> Result<(), String> {
-    let Some(rest) = id.strip_prefix("aws://") else { return Ok(()) };
-    let path = rest.find('/').map_or("", |at| rest[at..].trim_matches('/'));
-    if path.starts_with("vol-") && !path.contains('/') {
-        return Ok(());
-    }
-    Err(format!(
-        "failed to translate Kubernetes ID to EBS Volume ID Invalid format for AWS volume ({id})"
-    ))
-}
-
-/// As in gce_pd.go, `gceGetRegionFromZones`, which is asked about disks in several zones.
-fn check_gce_zones(labels: &Labels) -> Result<(), String> {
-    let label = |key| labels.get(key).filter(|zones| !zones.is_empty());
-    let zones = label(BETA_ZONE).or_else(|| label(ZONE)).map_or("", Str::as_str);
-    let zones: Vec<&str> = zones.split(ZONE_DELIMITER).collect();
-    if zones.len() < 2 {
-        return Ok(());
-    }
-    let mut regions = Vec::new();
-    for zone in zones {
-        let Some((region, _)) = zone.rsplit_once('-').filter(|_| zone.matches('-').count() == 2)
-        else {
-            return Err(format!(
-                "failed to get region from zones: zone in unexpected format, expected: \
-                 {{locale}}-{{region}}-{{zone}}, got: {zone}"
-            ));
-        };
-        regions.push(region);
-    }
-    regions.sort_unstable();
-    regions.dedup();
-    if let [_] = regions[..] {
-        return Ok(());
-    }
-    let shown: Vec<String> = regions.iter().map(|region| format!("{region}:{{}}")).collect();
-    Err(format!(
-        "failed to get region from zones: multiple or no regions gotten from zones, got: map[{}]",
-        shown.join(" ")
-    ))
 }
 
 #[cfg(test)]
@@ -208,28 +159,11 @@ mod tests {
 
     #[test]
     fn a_volume_that_its_driver_could_not_serve_is_told() {
-        let ebs = |id: &str| PersistentVolume {
-            source: VolumeSource::AwsElasticBlockStore { volume_id: id.into() },
-            ..PersistentVolume::default()
-        };
-        assert!(migrated(&ebs("vol-1")).is_ok());
-        assert!(migrated(&ebs("aws://us-east-1a/vol-1")).is_ok());
+        let told = migrated(&disk(&[(ZONE, "a-1-x__b-1-y")], None)).expect_err("it cannot be");
         assert_eq!(
-            migrated(&ebs("aws://us-east-1a/disk")),
-            Err("failed to translate Kubernetes ID to EBS Volume ID Invalid format for AWS \
-                 volume (aws://us-east-1a/disk)"
-                .to_owned())
-        );
-        let told = |zones| migrated(&disk(&[(ZONE, zones)], None)).expect_err("it cannot be");
-        assert_eq!(
-            told("a-1-x__b-1-y"),
+            told,
             "failed to get region from zones: multiple or no regions gotten from zones, got: \
              map[a-1:{} b-1:{}]"
-        );
-        assert_eq!(
-            told("a__b"),
-            "failed to get region from zones: zone in unexpected format, expected: \
-             {locale}-{region}-{zone}, got: a"
         );
     }
 }

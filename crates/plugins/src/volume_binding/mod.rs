@@ -9,6 +9,7 @@ mod score;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_framework::prelude::*;
@@ -88,7 +89,7 @@ impl PreFilter for VolumeBinding {
     fn pre_filter(
         &self,
         (key, uid, volumes): Ref<'_, Self::Pod>,
-        cluster: &VolumeStore,
+        cluster: &Arc<VolumeStore>,
     ) -> Result<Option<PodClaims>, Rejection> {
         let pod = ClaimingPod { key, uid, volumes };
         PodClaims::of(pod, cluster).map(Some)

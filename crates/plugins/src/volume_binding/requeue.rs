@@ -95,7 +95,7 @@ mod tests {
         let mut cluster = Cluster::of(&scenario);
         let seen = Scenario::parse(after).expect("it is right").volumes;
         let [object] = &seen[..] else { panic!("one object is seen, not {seen:?}") };
-        let change = cluster.stores.volumes.set(object.clone()).expect("it differs");
+        let change = cluster.stores.volumes_mut().set(object.clone()).expect("it differs");
         let plugin = VolumeBinding::new(VolumeBindingArgs::default(), &FeatureGates::default());
         let event = change.event();
         if !plugin.events().iter().any(|waited| waited.covers(event)) {

@@ -15,6 +15,8 @@ use super::migration;
 const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
 const BOUND_BY_CONTROLLER: &str = "pv.kubernetes.io/bound-by-controller";
 
+const TIMED_OUT: &str = "context deadline exceeded";
+
 /// What is held for a pod: the claims that are bound for it.
 #[derive(Clone, Debug, Default)]
 pub struct HeldClaims {
@@ -76,14 +78,14 @@ impl Reserve for VolumeBinding {
         _: &mut CycleState,
         assume: &mut Assume<'_>,
     ) {
-        let VolumeStore { volumes, claims, .. } = &at.view.stores.volumes;
+        let known = &at.view.stores.volumes;
         for volume in held.bindings.iter().filter_map(|one| one.reserved.as_ref()) {
-            if volumes.get(&volume.name).is_some_and(|latest| **latest == *volume) {
+            if known.volumes().get(&volume.name).is_some_and(|latest| **latest == *volume) {
                 assume.restore_volume(&volume.name);
             }
         }
         for claim in held.provisions.iter().filter_map(|one| one.selected.as_ref()) {
-            if claims.get(&claim.key).is_some_and(|latest| **latest == *claim) {
+            if known.claims.get(&claim.key).is_some_and(|latest| **latest == *claim) {
                 assume.restore_claim(&claim.key);
             }
         }
@@ -101,13 +103,22 @@ impl PreBind for VolumeBinding {
         match held.ready(at) {
             Ok(true) => Readiness::Ready,
             Ok(false) => Readiness::Waiting,
-            Err(why) => Readiness::Failed(Rejection::error(format!("binding volumes: {why}"))),
+            Err(why) => Readiness::Failed(not_bound(&why)),
         }
     }
 
     fn timeout(&self) -> Duration {
         self.bind_timeout
     }
+
+    fn timed_out(&self, _: &HeldClaims) -> Rejection {
+        not_bound(TIMED_OUT)
+    }
+}
+
+#[cold]
+fn not_bound(why: &str) -> Rejection {
+    Rejection::error(format!("binding volumes: {why}"))
 }
 
 impl HeldClaims {
@@ -202,7 +213,7 @@ impl StaticBinding {
         let name = &self.volume.name;
         let volume = site.volume(name).map_err(failed)?;
         let claim = site.claim(&self.claim.key).map_err(failed)?;
-        if site.cluster.volumes.is_assumed(name) {
+        if site.cluster.volumes().is_assumed(name) {
             return Ok(false);
         }
         let translated = |why| format!("failed to translate pv to csi: {why}");
@@ -266,7 +277,7 @@ struct Site<'a> {
 
 impl<'a> Site<'a> {
     fn volume(self, name: &str) -> Result<&'a Arc<PersistentVolume>, String> {
-        let volume = self.cluster.volumes.observed(name);
+        let volume = self.cluster.volumes().observed(name);
         volume.ok_or_else(|| format!("persistentvolumes {name:?} not found"))
     }
 
@@ -301,6 +312,7 @@ impl<'a> Site<'a> {
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_api::VolumeKind;
     use plimsoll_testkit::{Cluster, Scenario, expect};
 
     use super::super::VolumeBindingArgs;
@@ -377,14 +389,14 @@ mod tests {
 
         fn assume(&mut self, said: Vec<Assumption>) {
             for one in said {
-                self.cluster.stores.volumes.assume(one);
+                self.cluster.stores.volumes_mut().assume(one);
             }
         }
 
         fn see(&mut self, objects: &str) {
             let seen = Scenario::parse(objects).expect("the objects are right");
             for object in seen.volumes {
-                self.cluster.stores.volumes.set(object);
+                self.cluster.stores.volumes_mut().set(object);
             }
         }
 
@@ -445,7 +457,7 @@ mod tests {
         let mut way = Way::of(BOTH);
         let held = way.reserve();
         let new = ObjectKey::new("default", "new");
-        let disk = |way: &Way| way.cluster.stores.volumes.volumes.get("disk").cloned();
+        let disk = |way: &Way| way.cluster.stores.volumes.volumes().get("disk").cloned();
         assert!(disk(&way).is_some_and(|disk| disk.claim.is_some()));
         let claims = &way.cluster.stores.volumes.claims;
         assert!(claims.get(&new).is_some_and(|new| new.selected_node.as_deref() == Some("a")));
@@ -462,9 +474,9 @@ mod tests {
         let second = way.reserve();
         assert_eq!(way.writes(&second), "");
         way.unreserve(second);
-        assert!(way.cluster.stores.volumes.volumes.is_assumed("disk"));
+        assert!(way.cluster.stores.volumes.volumes().is_assumed("disk"));
         way.unreserve(first);
-        assert!(!way.cluster.stores.volumes.volumes.is_assumed("disk"));
+        assert!(!way.cluster.stores.volumes.volumes().is_assumed("disk"));
     }
 
     #[test]
@@ -474,9 +486,9 @@ mod tests {
         way.see(&RESERVED.replace(r#""claimRef""#, r#""was""#));
         let second = way.reserve();
         way.unreserve(first);
-        assert!(way.cluster.stores.volumes.volumes.is_assumed("disk"));
+        assert!(way.cluster.stores.volumes.volumes().is_assumed("disk"));
         way.unreserve(second);
-        assert!(!way.cluster.stores.volumes.volumes.is_assumed("disk"));
+        assert!(!way.cluster.stores.volumes.volumes().is_assumed("disk"));
     }
 
     #[test]
@@ -507,6 +519,14 @@ mod tests {
             way.see(seen);
             assert_eq!(way.ready(&held), ready, "after {seen}");
         }
+    }
+
+    #[test]
+    fn claims_that_are_not_bound_in_time_are_told() {
+        let held = Way::of(BOTH).reserve();
+        let why = plugin().timed_out(&held);
+        let told = format!("{}: {why}", why.code.as_str());
+        assert_eq!(told, "Error: binding volumes: context deadline exceeded");
     }
 
     #[test]
@@ -551,14 +571,14 @@ mod tests {
     fn what_is_gone_is_told() {
         let mut way = Way::of(BOTH);
         let held = way.reserve();
-        let data = ObjectKey::new("default", "data");
-        way.cluster.stores.volumes.claims.remove(&data);
+        let (data, disk) = (ObjectKey::new("default", "data"), ObjectKey::new("", "disk"));
+        way.cluster.stores.volumes_mut().claims.remove(&data);
         assert_eq!(
             way.ready(&held),
             "Error: binding volumes: failed to check binding: persistentvolumeclaims \
              \"default/data\" not found"
         );
-        way.cluster.stores.volumes.volumes.remove("disk");
+        way.cluster.stores.volumes_mut().remove(VolumeKind::PersistentVolume, &disk);
         assert_eq!(
             way.ready(&held),
             "Error: binding volumes: failed to check binding: persistentvolumes \"disk\" not found"

@@ -1,6 +1,7 @@
 //! How much of a node's storage a pod would take.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use plimsoll_api::Quantity;
 use plimsoll_framework::prelude::*;
@@ -42,7 +43,7 @@ impl PreScore for VolumeBinding {
         &self,
         (key, uid, volumes): Ref<'_, Self::Pod>,
         _: Feasible<'_, Self::Node>,
-        cluster: &VolumeStore,
+        cluster: &Arc<VolumeStore>,
     ) -> Option<Option<PodClaims>> {
         self.shape.as_ref()?;
         let pod = ClaimingPod { key, uid, volumes };

@@ -3,6 +3,7 @@
 use plimsoll_testkit::{check, expect, laws};
 
 use super::entry;
+use crate::pod_claims::tests::pod_naming as pod;
 
 /// Nodes and classes that most tests share.
 const CLASSES: &str = r#"
@@ -12,15 +13,6 @@ const CLASSES: &str = r#"
     sc local {"provisioner": "kubernetes.io/no-provisioner", "volumeBindingMode": "WaitForFirstConsumer"}
     sc made {"provisioner": "csi.a", "volumeBindingMode": "WaitForFirstConsumer"}
 "#;
-
-/// A pod that mounts the claims.
-fn pod(name: &str, claims: &[&str]) -> String {
-    let volume = |claim| {
-        format!(r#"{{"name": "v-{claim}", "persistentVolumeClaim": {{"claimName": "{claim}"}}}}"#)
-    };
-    let volumes: Vec<String> = claims.iter().map(volume).collect();
-    format!("\npod {name} {{\"volumes\": [{}]}}\n", volumes.join(", "))
-}
 
 /// A claim for some GiB of a class; `more` fields begin with a comma.
 fn claim(name: &str, class: &str, size: u32, more: &str) -> String {

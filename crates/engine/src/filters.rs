@@ -1,0 +1,335 @@
+//! The filters of a profile on one pod: which nodes are feasible, and why the others are not.
+
+use std::collections::BTreeSet;
+
+use plimsoll_framework::{
+    Candidates, Code, Columns, CycleState, NodeRejection, NominatedPods, PodChange, PodInfo, Point,
+    Prepared, Rejection, Row, Verdict, View,
+};
+
+use crate::cycle::{Cycle, Failure};
+use crate::diagnosis::{self, Cause};
+use crate::profile::{PluginIndex, Profile};
+use crate::sample::{Sample, Turn};
+
+/// The filters of a profile after they looked at one pod.
+pub(crate) struct Filters {
+    /// In the order in which they looked.
+    prepared: Vec<(PluginIndex, Prepared)>,
+    /// In the order in which they judge: name and place in `prepared`.
+    order: Vec<(&'static str, usize)>,
+    /// The only nodes worth judging, and the plugins that say so.
+    candidates: Candidates,
+    narrowed_by: BTreeSet<&'static str>,
+}
+
+/// Why no node has to be judged.
+pub(crate) enum Stopped {
+    /// A plugin rejected the pod for all nodes; with the filters that looked at it, for what-ifs.
+    Rejected(Box<(Failure, Filters)>),
+    /// A plugin could not judge.
+    Error(String),
+}
+
+impl Filters {
+    /// Lets every filter look at the pod. As in runtime/framework.go, RunPreFilterPlugins: a rejection
+    /// that preemption cannot resolve ends it; after another one the rest still look.
+    pub(crate) fn prepare(
+        profile: &Profile,
+        pod: &PodInfo,
+        shared: &mut CycleState,
+        view: &View<'_>,
+    ) -> Result<Self, Stopped> {
+        let mut filters = Filters {
+            prepared: Vec::new(),
+            order: Vec::new(),
+            candidates: Candidates::All,
+            narrowed_by: BTreeSet::new(),
+        };
+        let mut rejected = None;
+        for (index, _) in profile.indices(Point::PreFilter) {
+            let plugin = profile.get(index);
+            let Some(filter) = &plugin.points.filter else { continue };
+            let prepared = filter.prepare(pod, shared, view);
+            let why = prepared.rejection().cloned();
+            filters.narrow(plugin.name, prepared.candidates());
+            filters.prepared.push((index, prepared));
+            if let Some(why) = why {
+                match why.code {
+                    Code::Error => {
+                        let text = format!("running PreFilter plugin {:?}: {why}", plugin.name);
+                        return Err(Stopped::Error(text));
+                    }
+                    Code::UnschedulableAndUnresolvable | Code::Pending => {
+                        let blamed = BTreeSet::from([plugin.name]);
+                        return Err(filters.stopped(profile, view, plugin.name, why, blamed));
+                    }
+                    Code::Unschedulable => rejected = Some((plugin.name, why)),
+                }
+            }
+            if let Some(why) = filters.nowhere() {
+                let blamed = filters.narrowed_by.clone();
+                return Err(filters.stopped(profile, view, plugin.name, why, blamed));
+            }
+        }
+        for (index, _) in profile.indices(Point::Filter) {
+            filters.add_judge(profile, index, pod, shared, view);
+        }
+        if let Some((plugin, why)) = rejected {
+            let mut blamed = filters.narrowed_by.clone();
+            blamed.insert(plugin);
+            return Err(filters.stopped(profile, view, plugin, why, blamed));
+        }
+        Ok(filters)
+    }
+
+    /// The names of those that looked.
+    pub(crate) fn looked(&self, profile: &Profile) -> BTreeSet<&'static str> {
+        self.prepared.iter().map(|&(index, _)| profile.get(index).name).collect()
+    }
+
+    /// The filters in the order in which they judge.
+    pub(crate) fn in_order(&self) -> Vec<Prepared> {
+        self.order.iter().map(|&(_, at)| self.prepared[at].1.clone()).collect()
+    }
+
+    /// The plugins that say that only some nodes are worth judging.
+    pub(crate) fn narrowed_by(&self) -> &BTreeSet<&'static str> {
+        &self.narrowed_by
+    }
+
+    /// Judges the nodes, all of them or until the sample is full.
+    pub(crate) fn judge(
+        &self,
+        pod: &PodInfo,
+        nodes: &Columns,
+        nominated: &NominatedPods,
+        sample: &Sample,
+        cycle: &mut Cycle,
+    ) {
+        if let Some(row) = self.nominated_node(pod, nodes, nominated) {
+            cycle.feasible = vec![row];
+            cycle.n_judged = 1;
+            return;
+        }
+        let candidates = self.candidate_rows(nodes);
+        match sample.order(candidates.len()) {
+            None => self.judge_all(pod, nodes, nominated, candidates, cycle),
+            Some(turn) => {
+                let rows = turn.rows.iter().filter(|row| candidates.binary_search(row).is_ok());
+                let rows: Vec<Row> = rows.copied().collect();
+                self.judge_in_turn(pod, nodes, nominated, &rows, &turn, cycle);
+            }
+        }
+        cycle.feasible.sort_unstable();
+        cycle.n_judged = cycle.feasible.len() + cycle.rejected.len();
+        self.reject_others(nodes, cycle);
+        cycle.rejected.sort_by_key(|node| node.row);
+    }
+
+    /// The pod is rejected for all nodes. As in schedule_one.go, findNodesThatFitPod, plugins that have
+    /// narrowed the candidates may be `blamed`, too.
+    fn stopped(
+        mut self,
+        profile: &Profile,
+        view: &View<'_>,
+        plugin: &'static str,
+        why: Rejection,
+        blamed: BTreeSet<&'static str>,
+    ) -> Stopped {
+        if self.order.is_empty() {
+            let looked = self.prepared.iter().enumerate();
+            self.order = looked.map(|(at, (index, _))| (profile.get(*index).name, at)).collect();
+        }
+        let mut failure = Failure {
+            message: diagnosis::fit_error(view.nodes.len(), &Cause::PreFilter(&why)),
+            rejectors: blamed,
+            ..Failure::default()
+        };
+        if why.code == Code::Pending {
+            failure.pending.insert(plugin);
+        }
+        failure.pre_filter = Some((plugin, why));
+        Stopped::Rejected(Box::new((failure, self)))
+    }
+
+    fn add_judge(
+        &mut self,
+        profile: &Profile,
+        index: PluginIndex,
+        pod: &PodInfo,
+        shared: &mut CycleState,
+        view: &View<'_>,
+    ) {
+        let plugin = profile.get(index);
+        let Some(filter) = &plugin.points.filter else { return };
+        let known = self.prepared.iter().position(|(known, _)| *known == index);
+        let at = known.unwrap_or_else(|| {
+            self.prepared.push((index, filter.prepare(pod, shared, view)));
+            self.prepared.len() - 1
+        });
+        self.order.push((plugin.name, at));
+    }
+
+    fn narrow(&mut self, plugin: &'static str, to: Candidates) {
+        let Candidates::Only(names) = to else { return };
+        self.narrowed_by.insert(plugin);
+        self.candidates = Candidates::Only(match &self.candidates {
+            Candidates::All => names,
+            Candidates::Only(before) => before.intersection(&names).cloned().collect(),
+        });
+    }
+
+    /// The rejection when no candidate is left.
+    fn nowhere(&self) -> Option<Rejection> {
+        match &self.candidates {
+            Candidates::Only(names) if names.is_empty() => {
+                let plugins: Vec<_> = self.narrowed_by.iter().copied().collect();
+                Some(Rejection::unresolvable(match plugins.as_slice() {
+                    [one] => format!("node(s) didn't satisfy plugin {one}"),
+                    all => {
+                        format!(
+                            "node(s) didn't satisfy plugin(s) [{}] simultaneously",
+                            all.join(" ")
+                        )
+                    }
+                }))
+            }
+            _ => None,
+        }
+    }
+
+    fn candidate_rows(&self, nodes: &Columns) -> Vec<Row> {
+        match &self.candidates {
+            Candidates::All => nodes.rows().collect(),
+            Candidates::Only(names) => {
+                nodes.rows().filter(|&row| names.contains(nodes.name_of(row))).collect()
+            }
+        }
+    }
+
+    /// Plugin by plugin, each over the rows that are left.
+    fn judge_all(
+        &self,
+        pod: &PodInfo,
+        nodes: &Columns,
+        nominated: &NominatedPods,
+        rows: Vec<Row>,
+        cycle: &mut Cycle,
+    ) {
+        let mut left = rows;
+        if !nominated.is_empty() {
+            left.retain(|&row| match self.judge_with_nominated(pod, nodes, nominated, row) {
+                None => true,
+                Some(rejection) => {
+                    cycle.rejected.push(rejection);
+                    false
+                }
+            });
+        }
+        for &(plugin, at) in &self.order {
+            let filter = &self.prepared[at].1;
+            if filter.skips() {
+                continue;
+            }
+            let mut passed = Vec::with_capacity(left.len());
+            filter.judge(pod, nodes, &left, &mut |row, verdict| match verdict {
+                Verdict::Pass => passed.push(row),
+                Verdict::Fail(rejection) => {
+                    cycle.rejected.push(NodeRejection { row, plugin, rejection });
+                }
+            });
+            left = passed;
+        }
+        cycle.feasible = left;
+    }
+
+    /// Node by node from the start of the turn on, until enough nodes are feasible and one more is met.
+    fn judge_in_turn(
+        &self,
+        pod: &PodInfo,
+        nodes: &Columns,
+        nominated: &NominatedPods,
+        rows: &[Row],
+        turn: &Turn<'_>,
+        cycle: &mut Cycle,
+    ) {
+        for i in 0..rows.len() {
+            let row = rows[(turn.start + i) % rows.len()];
+            let rejection = self.judge_with_nominated(pod, nodes, nominated, row);
+            match rejection.or_else(|| self.judge_row(pod, nodes, row)) {
+                Some(rejection) => cycle.rejected.push(rejection),
+                None if cycle.feasible.len() == turn.limit => return,
+                None => cycle.feasible.push(row),
+            }
+        }
+    }
+
+    fn judge_row(&self, pod: &PodInfo, nodes: &Columns, row: Row) -> Option<NodeRejection> {
+        self.order.iter().find_map(|&(plugin, at)| {
+            match self.prepared[at].1.judge_one(pod, nodes, row) {
+                Verdict::Pass => None,
+                Verdict::Fail(rejection) => Some(NodeRejection { row, plugin, rejection }),
+            }
+        })
+    }
+
+    /// The node that was cleared for the pod, if it passes: then no other is looked at. As in
+    /// schedule_one.go, evaluateNominatedNode.
+    fn nominated_node(
+        &self,
+        pod: &PodInfo,
+        nodes: &Columns,
+        nominated: &NominatedPods,
+    ) -> Option<Row> {
+        let name = nominated.node_of(&pod.key)?;
+        let row = nodes.rows().find(|&row| nodes.name_of(row) == name)?;
+        let rejection = self.judge_with_nominated(pod, nodes, nominated, row);
+        rejection.or_else(|| self.judge_row(pod, nodes, row)).is_none().then_some(row)
+    }
+
+    /// Why a node is rejected with the nominated pods on it that are ahead of the pod; `None` if it is
+    /// not, or there are none.
+    fn judge_with_nominated(
+        &self,
+        pod: &PodInfo,
+        nodes: &Columns,
+        nominated: &NominatedPods,
+        row: Row,
+    ) -> Option<NodeRejection> {
+        let ahead = nominated.ahead_of(pod, nodes.name_of(row));
+        if ahead.is_empty() {
+            return None;
+        }
+        let (mut scratch, only) = (nodes.scratch(row), Row::from_index(0));
+        let mut filters: Vec<Prepared> = self.in_order();
+        for other in &ahead {
+            scratch.place(only, other);
+            for filter in &mut filters {
+                filter.update(PodChange::Added(other), &scratch, only);
+            }
+        }
+        let judged = self.order.iter().zip(&filters);
+        judged.into_iter().find_map(|(&(plugin, _), filter)| {
+            match filter.judge_one(pod, &scratch, only) {
+                Verdict::Pass => None,
+                Verdict::Fail(rejection) => Some(NodeRejection { row, plugin, rejection }),
+            }
+        })
+    }
+
+    /// Rejects the nodes that were no candidates, as kube-scheduler does.
+    fn reject_others(&self, nodes: &Columns, cycle: &mut Cycle) {
+        let Candidates::Only(names) = &self.candidates else { return };
+        let plugins: Vec<&str> = self.narrowed_by.iter().copied().collect();
+        let Some(&plugin) = self.narrowed_by.first() else { return };
+        let text = format!("node(s) didn't satisfy plugin(s) [{}]", plugins.join(" "));
+        let why = Rejection::unresolvable(text);
+        let others = nodes.rows().filter(|&row| !names.contains(nodes.name_of(row)));
+        cycle.rejected.extend(others.map(|row| NodeRejection {
+            row,
+            plugin,
+            rejection: why.clone(),
+        }));
+    }
+}
