@@ -185,7 +185,8 @@ impl Requeue for VolumeRestrictions {
     fn events(&self) -> Vec<ClusterEvent> {
         vec![
             ClusterEvent::new(Resource::Pod, Action::DELETE),
-            ClusterEvent::new(Resource::Node, Action::ADD),
+            // Unlike in kube-scheduler: the pods of a node that is gone use no claim any more.
+            ClusterEvent::new(Resource::Node, Action::ADD | Action::DELETE),
             ClusterEvent::new(Resource::PersistentVolumeClaim, Action::ADD),
         ]
     }
