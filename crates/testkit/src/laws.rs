@@ -9,7 +9,7 @@
 //! 4. [`Update::Same`] is true: no verdict changes, except on the node of the pod where the plugin
 //!    declares that it reads what a pod changes there.
 //! 5. Cells that `update` does not name stand: after [`Update::Cells`] and [`Update::Same`] every node is
-//!    in the cells in which it was, and the others say what they said. Only a [`CellFilter`] names any.
+//!    in the cells in which it was, and the others say what they said. Only a `CellFilter` names any.
 //! 6. A copy is a copy: updating it does not change what it was copied from.
 //! 7. Normalised scores are 0 to 100.
 //! 8. Nothing panics.
