@@ -2,6 +2,7 @@
 //!
 //! Values only. Everything is parsed, defaulted and sorted once, when it comes in through [`wire`];
 //! no code behind that edge checks a value again.
+#![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 
 pub mod features;
 pub mod images;

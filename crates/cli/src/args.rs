@@ -1,10 +1,12 @@
 //! What was typed.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 use plimsoll_api::PodKey;
+use plimsoll_config::{DurationError, GoDuration};
 
 /// The namespace of a pod that is named without one.
 const DEFAULT_NAMESPACE: &str = "default";
@@ -31,6 +33,12 @@ Examples:
 
   # As JSON Lines: which pods found no node?
   plimsoll simulate -f cluster.json -o json | jq -r 'select(.result != \"scheduled\").pod'
+
+  # Pods that are on nodes end after ten minutes: who is placed then?
+  plimsoll simulate -f cluster.json --completion-after 10m
+
+  # Look for mistakes of the scheduler itself in 1000 random clusters
+  plimsoll simulate --swarm 1000
 
   # Break ties as kube-scheduler does, by chance, but repeatably
   plimsoll simulate -f cluster.json --tie-break random --seed 7";
@@ -99,9 +107,11 @@ pub(crate) struct Cluster {
 ///
 /// Every pending pod goes through the scheduling queue, by priority and then by age, and takes its
 /// room on a node before the next pod is decided. Nothing but the files is read, and nothing is
-/// changed. Time is virtual: a decision takes none.
+/// changed. Time is virtual: a decision takes none. Pods that are being deleted are gone at their
+/// `metadata.deletionTimestamp`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = SIMULATE_EXAMPLES)]
+#[command(mut_arg("files", |files| files.required(false).required_unless_present("swarm")))]
 pub(crate) struct Simulate {
     #[command(flatten)]
     pub(crate) cluster: Cluster,
@@ -113,6 +123,21 @@ pub(crate) struct Simulate {
     /// Where chance comes from: the same input and seed give the same output
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,
+
+    /// How long a pod works on its node until it has completed, such as `90s` or `1h30m`
+    ///
+    /// Pods that are on nodes at the beginning have as long from then on. Without this no pod ends by
+    /// itself.
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) completion_after: Option<Duration>,
+
+    /// Try so many random clusters instead, and audit every decision
+    ///
+    /// Pods and nodes come, change and go, bindings fail, volumes are late: one seed, one simulation,
+    /// beginning with --seed. An auditor looks for pods on nodes that they do not fit, for victims that
+    /// are not of lower priority, and for pods that nobody wakes. Exit status 1 if it finds any.
+    #[arg(long, value_name = "N", conflicts_with_all = ["files", "explain", "completion_after", "tie_break"])]
+    pub(crate) swarm: Option<u64>,
 
     /// Say of every node why it was rejected or how it scored
     ///
@@ -216,6 +241,12 @@ impl From<TieBreak> for plimsoll_engine::TieBreak {
             TieBreak::Random => Self::Random,
         }
     }
+}
+
+/// Reads a span as Kubernetes writes it.
+fn duration(text: &str) -> Result<Duration, String> {
+    let span: GoDuration = text.parse().map_err(|error: DurationError| error.to_string())?;
+    span.to_std().ok_or_else(|| "a span is not negative".to_owned())
 }
 
 /// Reads `NAMESPACE/NAME` or `NAME`.

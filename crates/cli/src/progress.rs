@@ -45,7 +45,7 @@ impl Progress {
         match &self.bar {
             Bar::Shown(bar) => bar.set_position(self.done),
             Bar::NotYet if PATIENCE < self.since.elapsed() => {
-                let template = "{bar:40} {pos}/{len} pods, {eta} left";
+                let template = "{bar:40} {pos}/{len}, {eta} left";
                 let style = ProgressStyle::with_template(template).expect("the template is valid");
                 let bar = ProgressBar::new(self.steps).with_style(style);
                 bar.set_position(self.done);

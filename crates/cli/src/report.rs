@@ -6,6 +6,7 @@ use plimsoll_api::resources::{CPU, EPHEMERAL_STORAGE, MEMORY, PODS};
 use plimsoll_api::{PodKey, Resources, Str};
 use plimsoll_engine::{Decision, NodeVerdict, Outcome, Place, Scheduler};
 use plimsoll_framework::View;
+use plimsoll_sim::ClaimBinding;
 
 use crate::wording::{count, some_of};
 
@@ -17,6 +18,8 @@ const NAMES: usize = 3;
 pub(crate) struct Report {
     /// The last decision about each pod that was tried, in the order of their first attempts.
     pub(crate) placements: Vec<Placement>,
+    /// Pods that were evicted for others, by name.
+    pub(crate) preempted: BTreeMap<PodKey, Preemption>,
     /// Pods that a gate kept out, by name.
     pub(crate) gated: Vec<Gated>,
     /// Pods that were never tried.
@@ -55,6 +58,15 @@ pub(crate) struct Placement {
     pub(crate) decision: Decision,
     /// What the pod had to choose from, if that was asked for.
     pub(crate) choice: Option<Choice>,
+    /// What must be done about its volumes before it is bound.
+    pub(crate) claims: Vec<ClaimBinding>,
+}
+
+/// For whom a pod was evicted, and from where.
+#[derive(Debug)]
+pub(crate) struct Preemption {
+    pub(crate) by: PodKey,
+    pub(crate) node: Str,
 }
 
 /// What a pod had to choose from.
@@ -82,11 +94,17 @@ impl Report {
         Report { passed_over, ..Report::default() }
     }
 
-    /// Takes in a decision.
-    pub(crate) fn add(&mut self, mut decision: Decision) {
+    /// Takes in a decision, and what it means for volumes.
+    pub(crate) fn add(&mut self, mut decision: Decision, claims: &[ClaimBinding]) {
         let choice = Choice::of(&decision);
         decision.nodes = Vec::new();
-        let placement = Placement { decision, choice };
+        if let Outcome::Unschedulable { nomination: Some(nomination), .. } = &decision.outcome {
+            for victim in &nomination.victims {
+                let (by, node) = (decision.pod.clone(), nomination.node.clone());
+                self.preempted.insert(victim.clone(), Preemption { by, node });
+            }
+        }
+        let placement = Placement { decision, choice, claims: claims.to_vec() };
         let pod = &placement.decision.pod;
         if let Some(&at) = self.index.get(pod) {
             self.placements[at] = placement;
@@ -94,6 +112,11 @@ impl Report {
             self.index.insert(pod.clone(), self.placements.len());
             self.placements.push(placement);
         }
+    }
+
+    /// Whether there is a decision about the pod.
+    pub(crate) fn was_tried(&self, pod: &PodKey) -> bool {
+        self.index.contains_key(pod)
     }
 
     /// Takes in what is left when nothing can change any more.

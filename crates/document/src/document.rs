@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::decode;
 use crate::error::DocumentError;
-use crate::json::{self, JsonError};
+use crate::json::{self, Broken, JsonError};
 use crate::path::{FieldPath, Segment};
 use crate::yaml::{self, Mark};
 
@@ -38,16 +38,18 @@ impl Document {
     pub fn parse_all(source_name: &str, text: &str) -> Result<Vec<Self>, DocumentError> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let name: Arc<str> = source_name.into();
+        let mut as_json = None;
         if text.trim_start().starts_with(['{', '[']) {
+            let refuse =
+                |Broken { line, message }| DocumentError::new(source_name, message).on_line(line);
             match json::parse(text) {
                 Ok(values) => return Ok(json_documents(&name, text, values)),
-                Err(JsonError::Broken(line, message)) => {
-                    return Err(DocumentError::new(source_name, message).on_line(line));
-                }
-                Err(JsonError::NotJson) => {}
+                Err(JsonError::Broken(broken)) => return Err(refuse(broken)),
+                Err(JsonError::NotJson(broken)) => as_json = broken.map(refuse),
             }
         }
-        let nodes = yaml::parse(source_name, text)?;
+        // Who wrote JSON with a mistake in it is not helped by what YAML makes of that.
+        let nodes = yaml::parse(source_name, text).map_err(|error| as_json.unwrap_or(error))?;
         let documents = nodes.into_iter().map(|node| Self {
             value: node.value,
             source_name: Arc::clone(&name),
@@ -297,6 +299,7 @@ profiles:
             "a.yaml:2: found a tab where YAML allows only spaces: replace it with spaces",
         );
         check_error("{\"a\": [1,\n", "a.yaml:2: is not valid JSON: EOF while parsing a value");
+        check_error("{a: 1\n}}\n", "a.yaml:2: is not valid YAML: misplaced bracket");
         check_error(
             "a: *b\n",
             "a.yaml:1: a: unknown anchor `b`: an anchor is defined as `&b` before it is used",
@@ -308,6 +311,24 @@ profiles:
         check_error(
             "a: [1, .nan]\n",
             "a.yaml:1: a[1]: the number `.nan` is not supported: a number must be finite",
+        );
+    }
+
+    #[test]
+    fn a_mistake_in_json_is_told_as_one_of_json() {
+        check_error(
+            "{\n\"a\": [\n{\"b\": 1}\n{\"b\": 2}\n]}",
+            "a.yaml:4: is not valid JSON: expected `,` or `]`",
+        );
+        check_error(
+            "{\"a\": \"b,\n\"c\": 2}",
+            "a.yaml:1: is not valid JSON: control character (\\u0000-\\u001F) found while parsing a \
+             string",
+        );
+        check_error("{\"a\": 1}\n{\"b\" 1}", "a.yaml:2: is not valid JSON: expected `:`");
+        check_error(
+            "{\"a\": 1}\n---\nb: c: d\n",
+            "a.yaml:3: is not valid YAML: mapping values are not allowed in this context",
         );
     }
 

@@ -11,10 +11,18 @@ use crate::path::{FieldPath, Segment};
 
 /// Why a text is no sequence of JSON values.
 pub(crate) enum JsonError {
-    /// The text is not JSON; it may be YAML in flow notation.
-    NotJson,
-    /// The text is JSON but broken: the line, counted from 1, and what is wrong.
-    Broken(usize, String),
+    /// The text is not JSON; it may be YAML in flow notation. What is wrong with it as JSON, where
+    /// that is what it looks like.
+    NotJson(Option<Broken>),
+    /// The text is JSON but broken.
+    Broken(Broken),
+}
+
+/// What is wrong with JSON.
+pub(crate) struct Broken {
+    /// The line, counted from 1.
+    pub(crate) line: usize,
+    pub(crate) message: String,
 }
 
 /// All values of a text that holds one JSON value after another, with the offset of each.
@@ -27,7 +35,7 @@ pub(crate) fn parse(text: &str) -> Result<Vec<(Value, usize)>, JsonError> {
             None => return Ok(values),
             Some(Ok(UniqueKeys(Value::Null))) => {}
             Some(Ok(UniqueKeys(value))) => values.push((value, offset)),
-            Some(Err(error)) => return Err(explain(&error)),
+            Some(Err(error)) => return Err(explain(&error, &text[offset..])),
         }
     }
 }
@@ -51,15 +59,26 @@ pub(crate) fn line_of(text: &str, offset: usize, path: &FieldPath) -> usize {
     1 + text[..found].matches('\n').count()
 }
 
-fn explain(error: &serde_json::Error) -> JsonError {
+/// What `error` says of the value that `text` begins with.
+fn explain(error: &serde_json::Error, text: &str) -> JsonError {
+    let whole = error.to_string();
+    let message = whole.rsplit_once(" at line ").map_or(whole.as_str(), |(head, _)| head);
+    // A line feed where none may be counts as the beginning of the next line.
+    let line = error.line().saturating_sub(usize::from(error.column() == 0)).max(1);
+    let broken = Broken { line, message: format!("is not valid JSON: {message}") };
     match error.classify() {
-        Category::Syntax | Category::Io => JsonError::NotJson,
-        Category::Data | Category::Eof => {
-            let text = error.to_string();
-            let message = text.rsplit_once(" at line ").map_or(text.as_str(), |(head, _)| head);
-            JsonError::Broken(error.line(), format!("is not valid JSON: {message}"))
+        Category::Syntax | Category::Io => {
+            JsonError::NotJson(looks_like_json(text).then_some(broken))
         }
+        Category::Data | Category::Eof => JsonError::Broken(broken),
     }
+}
+
+/// Whether somebody meant to write JSON: YAML in flow notation seldom has quotes around its keys.
+fn looks_like_json(text: &str) -> bool {
+    let mut significant = text.chars().filter(|c| !c.is_whitespace());
+    matches!(significant.next(), Some('{' | '['))
+        && matches!(significant.next(), Some('"' | '{' | '['))
 }
 
 /// A JSON value in which no object has a key twice.

@@ -10,7 +10,7 @@ use crate::effect::{Condition, Effect, EffectId, Record, Write};
 use crate::event::WriteError;
 use crate::pick::TieBreak;
 use crate::profile::Profile;
-use crate::queue::{Place, QueuedPodInfo, Surroundings, Verdict};
+use crate::queue::{Audience, Place, QueuedPodInfo, Surroundings, Verdict};
 use crate::sample::Sample;
 use crate::scheduler::{Detail, Scheduler};
 
@@ -208,7 +208,7 @@ impl Scheduler {
         cycle.unreserve(&mut self.cache);
         let left = self.unbound(now, &key, cycle.attempt, why, effects);
         if let Some(pod) = left {
-            self.freed(now, &pod, Some(&key));
+            self.freed(now, &pod, Audience::AllBut(&key));
         }
     }
 

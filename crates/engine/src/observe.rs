@@ -7,7 +7,7 @@ use plimsoll_framework::{Action, Change, ClusterEvent, PodInfo, Resource, Time};
 
 use crate::binding::BindingCycle;
 use crate::event::{Event, Seen};
-use crate::queue::Surroundings;
+use crate::queue::{Audience, Surroundings};
 use crate::scheduler::Scheduler;
 
 /// The reason when a pod that waits at Permit is being deleted. As in waiting_pods_map.go.
@@ -51,7 +51,7 @@ impl Scheduler {
                     Seen::Gone((kind, key)) => volumes.remove(kind, &key),
                 };
                 if let Some(change) = change {
-                    self.changed(now, change.event(), Object::Volume(&change), None);
+                    self.changed(now, change.event(), Object::Volume(&change), Audience::All);
                 }
             }
             Event::Budget(seen) => {
@@ -81,9 +81,11 @@ impl Scheduler {
             if pod.is_terminating() && self.waiting.has(&pod.key) {
                 self.reject_waiting_pod(&pod.key, "", REMOVED);
             }
+            let left = self.left_by(&pod.key, pod.nominated_node.as_ref());
             self.renominate(&pod);
             let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
             self.queue.set(now, pod, with);
+            self.leaves_nomination(now, left);
         }
         // Otherwise it is bound, and this was written before: it must not be scheduled again.
     }
@@ -91,6 +93,26 @@ impl Scheduler {
     /// A pod as it was last seen.
     fn known(&self, key: &PodKey) -> Option<&PodInfo> {
         self.queue.get(key).map(|info| &info.pod).or_else(|| self.cache.pod(key))
+    }
+
+    /// A pending pod that had a node cleared for it, as if it were there, if it is to be at `now` or
+    /// nowhere.
+    fn left_by(&self, key: &PodKey, now: Option<&Str>) -> Option<PodInfo> {
+        let queued = self.queue.get(key).map(|info| &info.pod);
+        // Once the binding is answered it is not queued any more, but may not be seen there yet.
+        let assumed = || self.cache.pod(key).filter(|_| self.cache.is_assumed(key));
+        let pod = queued.or_else(assumed)?;
+        let node = pod.nominated_node.as_ref().filter(|node| Some(*node) != now)?;
+        Some(PodInfo::new(Pod { node_name: Some(node.clone()), ..Pod::clone(pod) }))
+    }
+
+    /// The room that was cleared for a pod is no longer kept for it. As in eventhandlers.go,
+    /// updatePodInSchedulingQueue: it was kept only from pods of its priority and lower ones. Unlike
+    /// there, also when the pod has gone to another node.
+    fn leaves_nomination(&mut self, now: Time, pod: Option<PodInfo>) {
+        if let Some(pod) = pod {
+            self.freed(now, &pod, Audience::UpTo(pod.priority));
+        }
     }
 
     /// Takes note of the node that a pending pod says was cleared for it. As in nominator.go,
@@ -113,6 +135,7 @@ impl Scheduler {
     /// A pod was seen on its node: placed by us and now confirmed, or placed by someone else.
     fn pod_is_on_its_node(&mut self, now: Time, pod: &PodInfo) {
         let (key, Some(node)) = (&pod.key, &pod.node_name) else { return };
+        let left = self.left_by(key, Some(node));
         self.nominated.remove(key);
         // Where the binding is written its answer is awaited all the same: PostBind depends on it.
         if !self.bindings.get(key).is_some_and(BindingCycle::is_binding) {
@@ -125,7 +148,7 @@ impl Scheduler {
         if let Some(elsewhere) = before.as_ref().filter(|b| assumed && b.node_name != pod.node_name)
         {
             // Someone else has bound it: the room that was kept for it is free.
-            self.freed(now, elsewhere, None);
+            self.freed(now, elsewhere, Audience::All);
         }
         let before = before.filter(|_| !assumed);
         let action = match &before {
@@ -135,26 +158,29 @@ impl Scheduler {
         if !action.is_empty() {
             let row = self.cache.row(node);
             let object = Object::Assigned { before: before.as_ref(), after: Some(pod), row };
-            self.changed(now, ClusterEvent::new(Resource::Pod, action), object, None);
+            self.changed(now, ClusterEvent::new(Resource::Pod, action), object, Audience::All);
         }
+        self.leaves_nomination(now, left);
     }
 
     fn pod_gone(&mut self, now: Time, key: &PodKey) {
+        let left = self.left_by(key, None);
         self.cancel_binding(key);
         self.nominated.remove(key);
         self.evictions.remove(key);
         let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
         self.queue.remove(key, with);
         if let Some(before) = self.cache.remove_pod(key) {
-            self.freed(now, &before, None);
+            self.freed(now, &before, Audience::All);
         }
+        self.leaves_nomination(now, left);
     }
 
     /// A pod is no longer on its node, so others may fit.
-    pub(crate) fn freed(&mut self, now: Time, pod: &PodInfo, except: Option<&PodKey>) {
+    pub(crate) fn freed(&mut self, now: Time, pod: &PodInfo, audience: Audience<'_>) {
         let row = pod.node_name.as_ref().and_then(|node| self.cache.row(node));
         let object = Object::Assigned { before: Some(pod), after: None, row };
-        self.changed(now, ClusterEvent::new(Resource::Pod, Action::DELETE), object, except);
+        self.changed(now, ClusterEvent::new(Resource::Pod, Action::DELETE), object, audience);
     }
 
     /// Ends a binding cycle of a pod that needs none any more.
@@ -181,21 +207,26 @@ impl Scheduler {
         if !action.is_empty() {
             let after = self.cache.row(&name);
             let object = Object::Node { before: change.before.as_deref(), after };
-            self.changed(now, ClusterEvent::new(Resource::Node, action), object, None);
+            self.changed(now, ClusterEvent::new(Resource::Node, action), object, Audience::All);
         }
     }
 
     fn node_gone(&mut self, now: Time, name: &Str) {
         if let Some(before) = self.cache.remove_node(name) {
             let object = Object::Node { before: Some(&before), after: None };
-            self.changed(now, ClusterEvent::new(Resource::Node, Action::DELETE), object, None);
+            self.changed(
+                now,
+                ClusterEvent::new(Resource::Node, Action::DELETE),
+                object,
+                Audience::All,
+            );
         }
     }
 
     fn other_changed(&mut self, now: Time, resource: Resource, changed: bool) {
         if changed {
             let event = ClusterEvent::new(resource, Action::UPDATE_OTHER);
-            self.changed(now, event, Object::Other, None);
+            self.changed(now, event, Object::Other, Audience::All);
         }
     }
 
@@ -204,10 +235,10 @@ impl Scheduler {
         now: Time,
         event: ClusterEvent,
         object: Object<'_>,
-        except: Option<&PodKey>,
+        audience: Audience<'_>,
     ) {
         let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
         let change = Change { event, object, view: self.cache.view() };
-        self.queue.on_change(now, &change, except, with);
+        self.queue.on_change(now, &change, audience, with);
     }
 }

@@ -1,10 +1,28 @@
 //! A virtual cluster in virtual time around the engine: what `plimsoll simulate` runs.
 //!
-//! The world answers every write at once and tells the scheduler what became of it. Time passes only
-//! when nothing is left to do at the present moment.
+//! The world answers every write at once and tells the scheduler what became of it, unless it was
+//! given [faults]. Time passes only when nothing is left to do at the present moment.
 
+mod agenda;
+mod auditor;
+mod cluster;
+pub mod faults;
+mod happening;
+mod lifecycle;
+mod liveness;
 mod run;
+pub mod swarm;
+mod volumes;
+mod workload;
 mod world;
 
+pub use auditor::{Auditor, Violation};
+pub use cluster::Cluster;
+pub use faults::{Faults, Manner, Verb};
+pub use happening::Happening;
+pub use lifecycle::Lifecycle;
+pub use liveness::sleepers;
 pub use run::{Simulation, simulate};
-pub use world::{Cluster, World};
+pub use volumes::{ClaimBinding, Storage};
+pub use workload::Workload;
+pub use world::World;

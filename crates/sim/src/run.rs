@@ -1,9 +1,16 @@
 //! The loop around the engine in virtual time.
 
-use plimsoll_engine::{Decision, Event, Next, Scheduler};
+use std::collections::BTreeMap;
+
+use plimsoll_api::PodKey;
+use plimsoll_engine::{Decision, Effect, Event, Next, Scheduler, Write};
 use plimsoll_framework::Time;
 
-use crate::world::{Cluster, World};
+use crate::auditor::{Auditor, Violation};
+use crate::cluster::Cluster;
+use crate::liveness;
+use crate::volumes::ClaimBinding;
+use crate::world::World;
 
 /// A simulation under way.
 #[derive(Debug)]
@@ -11,39 +18,154 @@ pub struct Simulation {
     scheduler: Scheduler,
     world: World,
     now: Time,
+    auditor: Option<Auditor>,
+    /// What the scheduler has written, if that is kept.
+    written: Option<Vec<(Time, Effect)>>,
+    /// What pods needed of volumes in their last attempts.
+    claims: BTreeMap<PodKey, Vec<ClaimBinding>>,
 }
 
 impl Simulation {
     /// The scheduler has seen `cluster` and not yet begun to work.
     pub fn new(scheduler: Scheduler, cluster: Cluster) -> Self {
-        let mut simulation = Simulation { scheduler, world: World::default(), now: Time::ZERO };
-        simulation.tell(cluster.into_events());
+        Self::within(World::default(), scheduler, cluster)
+    }
+
+    /// The same in a world of its own ways.
+    pub fn within(world: World, scheduler: Scheduler, cluster: Cluster) -> Self {
+        Self::begin(world, scheduler, cluster, None)
+    }
+
+    /// The same, and an auditor looks on from the beginning. The scheduler must keep
+    /// [decisions](plimsoll_engine::Options::detail).
+    pub fn audited(world: World, scheduler: Scheduler, cluster: Cluster) -> Self {
+        Self::begin(world, scheduler, cluster, Some(Auditor::default()))
+    }
+
+    fn begin(
+        world: World,
+        scheduler: Scheduler,
+        cluster: Cluster,
+        auditor: Option<Auditor>,
+    ) -> Self {
+        let now = cluster.begins();
+        let written = auditor.is_some().then(Vec::new);
+        let claims = BTreeMap::new();
+        let mut simulation = Simulation { scheduler, world, now, auditor, written, claims };
+        simulation.tell_all(cluster);
         simulation
+    }
+
+    fn tell_all(&mut self, cluster: Cluster) {
+        for event in cluster.into_events() {
+            self.happens(event);
+        }
+    }
+
+    /// Something happens now, whatever the scheduler does.
+    pub fn happens(&mut self, event: Event) {
+        self.world.happens(self.now, &event);
+        self.tell(event);
     }
 
     /// Lets the scheduler work until it has decided something. `None` once nothing can change any
     /// more: every pod that is left waits for something that will not happen in this cluster.
     pub fn advance(&mut self) -> Option<Vec<Decision>> {
-        let mut effects = Vec::new();
         loop {
+            let mut effects = Vec::new();
             let next = self.scheduler.step(self.now, &mut effects);
+            let decisions = self.scheduler.take_decisions();
+            self.audit(&decisions, &effects);
+            self.note_claims(&decisions, &effects);
             // The world answers, so what the scheduler said of the time to come holds no longer.
             let answered = !effects.is_empty();
-            for effect in effects.drain(..) {
-                let events = self.world.perform(effect);
-                self.tell(events);
+            for effect in effects {
+                let events = self.world.perform(self.now, effect);
+                self.tell_of(events);
             }
-            let decisions = self.scheduler.take_decisions();
             if !decisions.is_empty() {
                 return Some(decisions);
             }
-            match next {
-                _ if answered => {}
-                Next::Again => {}
-                _ if self.scheduler.is_settled() => return None,
-                Next::At(time) => self.now = time,
-                Next::Idle => return None,
+            if !answered && next != Next::Again {
+                // The rest of the cluster moves when the scheduler rests: a decision takes no time.
+                if !self.let_happen() {
+                    self.rest();
+                    self.now = self.wake(next)?;
+                    self.let_happen();
+                }
             }
+        }
+    }
+
+    /// Lets all happen that is due now; whether anything was.
+    fn let_happen(&mut self) -> bool {
+        let mut any = false;
+        while let Some(events) = self.world.take_due(self.now) {
+            any = true;
+            self.tell_of(events);
+        }
+        any
+    }
+
+    /// When there is something to do again. A scheduler that has settled waits only for the world.
+    fn wake(&self, next: Next) -> Option<Time> {
+        let own = match next {
+            Next::At(time) if !self.scheduler.is_settled() => Some(time),
+            Next::At(_) | Next::Idle | Next::Again => None,
+        };
+        own.into_iter().chain(self.world.next()).min()
+    }
+
+    fn tell_of(&mut self, events: Vec<Event>) {
+        for event in events {
+            self.tell(event);
+        }
+    }
+
+    fn tell(&mut self, event: Event) {
+        if let Some(auditor) = &mut self.auditor {
+            auditor.observe(&event);
+        }
+        self.scheduler.observe(self.now, event);
+    }
+
+    fn audit(&mut self, decisions: &[Decision], effects: &[Effect]) {
+        if let Some(auditor) = &mut self.auditor {
+            for decision in decisions {
+                auditor.decided(self.now, decision);
+            }
+            for effect in effects {
+                auditor.wrote(self.now, effect);
+            }
+        }
+        if let Some(written) = &mut self.written {
+            written.extend(effects.iter().map(|effect| (self.now, effect.clone())));
+        }
+    }
+
+    fn note_claims(&mut self, decisions: &[Decision], effects: &[Effect]) {
+        for decision in decisions {
+            self.claims.remove(&decision.pod);
+        }
+        for effect in effects {
+            if let Write::Patch(patch) = &effect.write
+                && let Some(binding) = ClaimBinding::of(patch)
+            {
+                self.claims.entry(effect.pod.clone()).or_default().push(binding);
+            }
+        }
+    }
+
+    /// Nothing is left to do at the present moment.
+    fn rest(&mut self) {
+        let Some(auditor) = &mut self.auditor else { return };
+        auditor.rests(self.now);
+        // A pod that is on its way to its node wakes others only when it is seen there.
+        if !self.scheduler.is_settled() || auditor.awaits() {
+            return;
+        }
+        for (pod, node) in liveness::sleepers(&self.scheduler) {
+            auditor.sleeps(self.now, &pod, &node);
         }
     }
 
@@ -52,11 +174,34 @@ impl Simulation {
         &self.scheduler
     }
 
-    fn tell(&mut self, events: Vec<Event>) {
-        for event in events {
-            self.world.observe(&event);
-            self.scheduler.observe(self.now, event);
-        }
+    /// What a pod needed of volumes in its last attempt, before it could be bound.
+    pub fn claims_of(&self, pod: &PodKey) -> &[ClaimBinding] {
+        self.claims.get(pod).map_or(&[], Vec::as_slice)
+    }
+
+    /// The rest of the cluster as it stands.
+    pub fn world(&self) -> &World {
+        &self.world
+    }
+
+    /// The rest of the cluster, to change its ways or to plan what happens in it.
+    pub fn world_mut(&mut self) -> &mut World {
+        &mut self.world
+    }
+
+    /// The present moment.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// What the scheduler has written since the last call, in an audited simulation.
+    pub fn take_written(&mut self) -> Vec<(Time, Effect)> {
+        self.written.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// What the auditor has found.
+    pub fn violations(&self) -> &[Violation] {
+        self.auditor.as_ref().map_or(&[], Auditor::violations)
     }
 }
 

@@ -1,55 +1,312 @@
-//! The rest of the cluster, as the scheduler meets it.
+//! The rest of the cluster: it does what the scheduler asks for and says what became of it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use plimsoll_api::{
-    Labels, Namespace, Node, Pod, PodDisruptionBudget, PodKey, Selecting, Str, VolumeObject,
-};
-use plimsoll_engine::{Effect, Event, Seen, Write, WriteError};
+use plimsoll_api::{Labels, Pod, PodKey, Str, VolumeObject};
+use plimsoll_engine::{Effect, EffectId, Event, Eviction, Seen, Write, WriteError};
+use plimsoll_framework::Time;
 
-/// The objects of a cluster, each kind in the order in which they were given.
-#[derive(Clone, Debug, Default)]
-pub struct Cluster {
-    /// Nodes.
-    pub nodes: Vec<Node>,
-    /// Pods, on nodes and pending.
-    pub pods: Vec<Pod>,
-    /// Namespaces. One that has pods but is not listed has only the label of its own name, which the
-    /// API server gives to every namespace.
-    pub namespaces: Vec<Namespace>,
-    /// Services, ReplicationControllers, ReplicaSets and StatefulSets.
-    pub selecting: Vec<Selecting>,
-    /// Volumes, the claims on them, and what provides them.
-    pub volumes: Vec<VolumeObject>,
-    /// PodDisruptionBudgets.
-    pub budgets: Vec<PodDisruptionBudget>,
+use crate::agenda::Agenda;
+use crate::cluster::time_of;
+use crate::faults::{Faults, Manner, Verb};
+use crate::happening::Happening;
+use crate::lifecycle::{self, Lifecycle};
+use crate::volumes::{Order, Storage, Volumes};
+
+/// The rest of the cluster: the API server, the nodes and the controllers.
+#[derive(Debug, Default)]
+pub struct World {
+    pods: BTreeMap<PodKey, Pod>,
+    nodes: BTreeMap<Str, Labels>,
+    volumes: Volumes,
+    /// Whether the controllers of volumes will look at them.
+    volumes_noted: bool,
+    agenda: Agenda<Due>,
+    /// How pods end.
+    pub lifecycle: Lifecycle,
+    /// How long the controllers of volumes take.
+    pub storage: Storage,
+    /// What goes wrong.
+    pub faults: Faults,
 }
 
-/// The label with its own name that every namespace has.
-const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
+/// What is due at some time.
+#[derive(Debug)]
+enum Due {
+    /// Something happens in the cluster, whatever the scheduler does.
+    Happens(Happening),
+    /// A write of the scheduler arrives, which was made for the pod of this identity.
+    Arrives(Effect, Str),
+    /// What became of a pod is seen.
+    IsSeen(PodKey),
+    /// The pod of this identity has completed.
+    Completes(PodKey, Str),
+    /// The pod of this identity has terminated.
+    Ends(PodKey, Str),
+    /// The controllers look at the volumes.
+    VolumesAreBound,
+    /// A volume is provisioned.
+    IsProvisioned(Order),
+    /// A volume turns out to be impossible to provision.
+    IsNotProvisioned(Order),
+    /// The pod of this identity is taken away if its node is still not there.
+    IsOrphaned(PodKey, Str),
+}
 
-impl Cluster {
-    /// What the scheduler sees when it starts: everything that is there, then the pending pods in the
-    /// order in which they were made, and in the order given where that is equal.
-    pub fn into_events(self) -> Vec<Event> {
-        let mut events = Vec::new();
-        let listed: BTreeSet<Str> = self.namespaces.iter().map(|one| one.name.clone()).collect();
-        let used: BTreeSet<Str> = self.pods.iter().map(|pod| pod.key.namespace.clone()).collect();
-        let implied = used.difference(&listed).map(|name| Namespace {
-            name: name.clone(),
-            labels: Labels::from_iter([(NAMESPACE_NAME, name.as_str())]),
-        });
-        let namespaces: Vec<Namespace> = implied.chain(self.namespaces).collect();
-        events.extend(namespaces.into_iter().map(|one| Event::Namespace(Seen::Is(one))));
-        events.extend(self.selecting.into_iter().map(|one| Event::Selecting(Seen::Is(one))));
-        events.extend(self.volumes.into_iter().map(|one| Event::Volume(Box::new(Seen::Is(one)))));
-        events.extend(self.budgets.into_iter().map(|one| Event::Budget(Seen::Is(one))));
-        events.extend(self.nodes.into_iter().map(|one| Event::Node(Box::new(Seen::Is(one)))));
-        let (placed, mut pending): (Vec<Pod>, Vec<Pod>) =
-            self.pods.into_iter().partition(|pod| pod.node_name.is_some());
-        pending.sort_by_key(|pod| pod.created);
-        events.extend(placed.into_iter().chain(pending).map(seen));
-        events
+impl World {
+    /// An empty cluster with these ways.
+    pub fn new(lifecycle: Lifecycle, faults: Faults) -> Self {
+        World { lifecycle, faults, ..World::default() }
+    }
+
+    /// Something will happen at `at`, whatever the scheduler does.
+    pub fn plan(&mut self, at: Time, what: Happening) {
+        self.agenda.note(at, Due::Happens(what));
+    }
+
+    /// Something happens in the cluster: it is so from now on, and has its consequences.
+    pub(crate) fn happens(&mut self, now: Time, event: &Event) {
+        match event {
+            Event::Pod(seen) => match seen.as_ref() {
+                Seen::Is(pod) => self.pod_is(now, pod),
+                Seen::Gone(key) => {
+                    self.pods.remove(key);
+                }
+            },
+            Event::Node(seen) => match seen.as_ref() {
+                Seen::Is(node) => {
+                    self.nodes.insert(node.name.clone(), node.labels.clone());
+                }
+                Seen::Gone(name) => self.node_gone(now, name),
+            },
+            Event::Volume(seen) => {
+                self.volumes.happens(seen);
+                if !self.volumes_noted {
+                    self.volumes_noted = true;
+                    self.agenda.note(now + self.storage.binding_after, Due::VolumesAreBound);
+                }
+            }
+            Event::Namespace(_) | Event::Selecting(_) | Event::Budget(_) | Event::Done(..) => {}
+        }
+    }
+
+    fn pod_is(&mut self, now: Time, pod: &Pod) {
+        let before = self.pods.insert(pod.key.clone(), pod.clone());
+        let before = before.filter(|before| before.uid == pod.uid);
+        let was_terminating = before.as_ref().is_some_and(Pod::is_terminating);
+        if let Some(deletion) = pod.deletion.filter(|_| !was_terminating) {
+            self.terminates(now, pod, time_of(deletion));
+        }
+        let was_placed = before.is_some_and(|before| before.node_name.is_some());
+        if let Some(span) = self.lifecycle.completion_after
+            && pod.node_name.is_some()
+            && !was_placed
+        {
+            self.agenda.note(now + span, Due::Completes(pod.key.clone(), pod.uid.clone()));
+        }
+    }
+
+    /// A pod that was told to go is gone by `deletion`, or at once where that is over.
+    fn terminates(&mut self, now: Time, pod: &Pod, deletion: Time) {
+        let at = match self.faults.manner(now, Verb::Terminate) {
+            Manner::Late(span) => deletion.max(now) + span,
+            Manner::Works => deletion.max(now),
+            Manner::Unseen(_) | Manner::Refused | Manner::Unanswered | Manner::Lost => return,
+        };
+        self.agenda.note(at, Due::Ends(pod.key.clone(), pod.uid.clone()));
+    }
+
+    fn node_gone(&mut self, now: Time, name: &Str) {
+        self.nodes.remove(name);
+        let orphans = self.pods.values().filter(|pod| pod.node_name.as_ref() == Some(name));
+        for pod in orphans {
+            let due = Due::IsOrphaned(pod.key.clone(), pod.uid.clone());
+            self.agenda.note(now + lifecycle::ORPHANS_AFTER, due);
+        }
+    }
+
+    /// The scheduler has written something; what it sees of that now.
+    pub(crate) fn perform(&mut self, now: Time, effect: Effect) -> Vec<Event> {
+        let verb = match &effect.write {
+            Write::Bind(_) => Verb::Bind,
+            Write::Patch(_) => Verb::Patch,
+            Write::Evict(_) => Verb::Evict,
+            // Nobody who reads conditions and events takes part in a simulation.
+            Write::Condition(_) | Write::Record(_) => return Vec::new(),
+            Write::Nominate(_) => return self.apply(now, effect).1,
+        };
+        let id = effect.id;
+        match self.faults.manner(now, verb) {
+            Manner::Works => self.answered(now, effect),
+            Manner::Late(span) => {
+                let uid = self.uid(&effect.pod);
+                self.agenda.note(now + span, Due::Arrives(effect, uid));
+                Vec::new()
+            }
+            Manner::Unseen(span) => {
+                let (answer, events) = self.apply(now, effect);
+                for pod in events.iter().filter_map(pod_of) {
+                    self.agenda.note(now + span, Due::IsSeen(pod.clone()));
+                }
+                vec![Event::Done(id, answer)]
+            }
+            Manner::Refused => vec![Event::Done(id, Err(WriteError("refused".to_owned())))],
+            Manner::Unanswered => self.apply(now, effect).1,
+            Manner::Lost => Vec::new(),
+        }
+    }
+
+    fn uid(&self, pod: &PodKey) -> Str {
+        self.pods.get(pod).map(|pod| pod.uid.clone()).unwrap_or_default()
+    }
+
+    /// Does what was written: the answer, and then what became of it.
+    fn answered(&mut self, now: Time, effect: Effect) -> Vec<Event> {
+        let id: EffectId = effect.id;
+        let (answer, events) = self.apply(now, effect);
+        std::iter::once(Event::Done(id, answer)).chain(events).collect()
+    }
+
+    /// Does what was written.
+    fn apply(&mut self, now: Time, effect: Effect) -> (Result<(), WriteError>, Vec<Event>) {
+        let done = match effect.write {
+            Write::Bind(binding) => {
+                self.bound(&effect.pod, &binding.node).map(|pod| vec![seen(pod)])
+            }
+            Write::Evict(eviction) => Ok(self.evicted(now, &eviction).into_iter().collect()),
+            Write::Nominate(node) => {
+                let pod = self.pods.get(&effect.pod).cloned();
+                Ok(pod.map(|pod| seen(Pod { nominated_node: node, ..pod })).into_iter().collect())
+            }
+            Write::Patch(patch) => match self.volumes.patched(&patch) {
+                Some(done) => done.map(|object| vec![changed(object)]),
+                None => Ok(Vec::new()),
+            },
+            Write::Condition(_) | Write::Record(_) => Ok(Vec::new()),
+        };
+        match done {
+            Ok(events) => {
+                for event in &events {
+                    self.happens(now, event);
+                }
+                (Ok(()), events)
+            }
+            Err(error) => (Err(error), Vec::new()),
+        }
+    }
+
+    fn bound(&mut self, key: &PodKey, node: &Str) -> Result<Pod, WriteError> {
+        let Some(pod) = self.pods.get(key) else {
+            return Err(WriteError(format!("pods {:?} not found", key.name)));
+        };
+        if let Some(on) = &pod.node_name {
+            let text = format!("pod {} is already assigned to node {on:?}", pod.key.name);
+            return Err(WriteError(text));
+        }
+        if pod.is_terminating() {
+            let text = format!("pod {} is being deleted, cannot be assigned to a host", key.name);
+            return Err(WriteError(text));
+        }
+        Ok(Pod { node_name: Some(node.clone()), ..pod.clone() })
+    }
+
+    fn evicted(&self, now: Time, eviction: &Eviction) -> Option<Event> {
+        let pod = self.pods.get(&eviction.victim)?;
+        if self.lifecycle.grace.is_zero() {
+            return Some(gone(&pod.key));
+        }
+        let deletion = pod.deletion.or_else(|| lifecycle::timestamp(now + self.lifecycle.grace));
+        Some(seen(Pod { deletion, preempted: true, ..pod.clone() }))
+    }
+
+    /// When something is due next.
+    pub(crate) fn next(&self) -> Option<Time> {
+        self.agenda.next()
+    }
+
+    /// Lets the next thing happen that is due at `now`; what the scheduler sees of it.
+    pub(crate) fn take_due(&mut self, now: Time) -> Option<Vec<Event>> {
+        let events: Vec<Event> = match self.agenda.take_due(now)? {
+            Due::Happens(what) => {
+                let pod = what.pod().and_then(|pod| self.pods.get(pod));
+                let pod = pod.cloned();
+                what.event(now, pod.as_ref()).into_iter().collect()
+            }
+            Due::Arrives(effect, uid) => return Some(self.arrives(now, effect, &uid)),
+            Due::IsSeen(key) => {
+                let pod = self.pods.get(&key).cloned();
+                return Some(vec![pod.map_or_else(|| gone(&key), seen)]);
+            }
+            Due::Completes(pod, uid) => {
+                self.same(&pod, &uid).map(lifecycle::completed).into_iter().collect()
+            }
+            Due::Ends(pod, uid) => {
+                self.same(&pod, &uid).map(|pod| gone(&pod.key)).into_iter().collect()
+            }
+            Due::VolumesAreBound => {
+                self.volumes_noted = false;
+                let changes = self.volumes.bind();
+                self.order_volumes(now);
+                changes.into_iter().map(changed).collect()
+            }
+            Due::IsProvisioned(order) => {
+                let node = order.node.as_ref().and_then(|node| self.nodes.get(node));
+                self.volumes.provision(&order, node).map(changed).into_iter().collect()
+            }
+            Due::IsNotProvisioned(order) => {
+                self.volumes.refuse(&order).map(changed).into_iter().collect()
+            }
+            Due::IsOrphaned(pod, uid) => {
+                let lost = |pod: &&Pod| {
+                    pod.node_name.as_ref().is_some_and(|on| !self.nodes.contains_key(on))
+                };
+                self.same(&pod, &uid).filter(lost).map(|pod| gone(&pod.key)).into_iter().collect()
+            }
+        };
+        for event in &events {
+            self.happens(now, event);
+        }
+        Some(events)
+    }
+
+    fn order_volumes(&mut self, now: Time) {
+        for order in self.volumes.orders() {
+            let span = self.storage.provisioning_after;
+            let (span, due) = match self.faults.manner(now, Verb::Provision) {
+                Manner::Works => (span, Due::IsProvisioned(order)),
+                Manner::Late(more) | Manner::Unseen(more) => {
+                    (span + more, Due::IsProvisioned(order))
+                }
+                Manner::Refused => (span, Due::IsNotProvisioned(order)),
+                Manner::Unanswered | Manner::Lost => continue,
+            };
+            self.agenda.note(now + span, due);
+        }
+    }
+
+    /// A write arrives late. As with the preconditions of the API server, it does nothing to a pod that
+    /// was made again under the same name.
+    fn arrives(&mut self, now: Time, effect: Effect, uid: &Str) -> Vec<Event> {
+        match self.pods.get(&effect.pod) {
+            Some(pod) if pod.uid != *uid => {
+                let text = format!(
+                    "the UID in the precondition ({uid}) does not match the UID in record ({})",
+                    pod.uid
+                );
+                vec![Event::Done(effect.id, Err(WriteError(text)))]
+            }
+            _ => self.answered(now, effect),
+        }
+    }
+
+    /// The pod of this identity, if it is still there.
+    fn same(&self, key: &PodKey, uid: &Str) -> Option<&Pod> {
+        self.pods.get(key).filter(|pod| pod.uid == *uid)
+    }
+
+    /// The pods that are there.
+    pub fn pods(&self) -> impl Iterator<Item = &Pod> {
+        self.pods.values()
     }
 }
 
@@ -57,73 +314,20 @@ fn seen(pod: Pod) -> Event {
     Event::Pod(Box::new(Seen::Is(pod)))
 }
 
-/// The rest of the cluster: it does what the scheduler asks for and says what became of it.
-#[derive(Debug, Default)]
-pub struct World {
-    pods: BTreeMap<PodKey, Pod>,
-    nodes: BTreeSet<Str>,
+pub(crate) fn gone(key: &PodKey) -> Event {
+    Event::Pod(Box::new(Seen::Gone(key.clone())))
 }
 
-impl World {
-    /// Takes note of what happened in the cluster.
-    pub fn observe(&mut self, event: &Event) {
-        match event {
-            Event::Pod(seen) => match seen.as_ref() {
-                Seen::Is(pod) => {
-                    self.pods.insert(pod.key.clone(), pod.clone());
-                }
-                Seen::Gone(key) => {
-                    self.pods.remove(key);
-                }
-            },
-            Event::Node(seen) => match seen.as_ref() {
-                Seen::Is(node) => {
-                    self.nodes.insert(node.name.clone());
-                }
-                Seen::Gone(name) => {
-                    self.nodes.remove(name);
-                }
-            },
-            Event::Namespace(_)
-            | Event::Selecting(_)
-            | Event::Volume(_)
-            | Event::Budget(_)
-            | Event::Done(..) => {}
-        }
+fn pod_of(event: &Event) -> Option<&PodKey> {
+    match event {
+        Event::Pod(seen) => match seen.as_ref() {
+            Seen::Is(pod) => Some(&pod.key),
+            Seen::Gone(key) => Some(key),
+        },
+        _ => None,
     }
+}
 
-    /// Does what the scheduler asks for; what it sees of that.
-    pub fn perform(&mut self, effect: Effect) -> Vec<Event> {
-        match effect.write {
-            Write::Bind(binding) => match self.bind(&effect.pod, &binding.node) {
-                Ok(pod) => vec![Event::Done(effect.id, Ok(())), seen(pod)],
-                Err(error) => vec![Event::Done(effect.id, Err(error))],
-            },
-            Write::Patch(_) => vec![Event::Done(effect.id, Ok(()))],
-            Write::Evict(eviction) => {
-                let gone = self.pods.remove(&eviction.victim);
-                let gone = gone.map(|pod| Event::Pod(Box::new(Seen::Gone(pod.key))));
-                std::iter::once(Event::Done(effect.id, Ok(()))).chain(gone).collect()
-            }
-            Write::Nominate(node) => {
-                let Some(pod) = self.pods.get_mut(&effect.pod) else { return Vec::new() };
-                pod.nominated_node = node;
-                vec![seen(pod.clone())]
-            }
-            // Nobody who reads conditions and events takes part in a simulation.
-            Write::Condition(_) | Write::Record(_) => Vec::new(),
-        }
-    }
-
-    fn bind(&mut self, key: &PodKey, node: &Str) -> Result<Pod, WriteError> {
-        let Some(pod) = self.pods.get_mut(key) else {
-            return Err(WriteError(format!("pods {:?} not found", key.name)));
-        };
-        if let Some(on) = &pod.node_name {
-            let text = format!("pod {} is already assigned to node {on:?}", pod.key.name);
-            return Err(WriteError(text));
-        }
-        pod.node_name = Some(node.clone());
-        Ok(pod.clone())
-    }
+fn changed(object: VolumeObject) -> Event {
+    Event::Volume(Box::new(Seen::Is(object)))
 }

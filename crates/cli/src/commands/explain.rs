@@ -35,7 +35,7 @@ pub(crate) fn run(args: &Explain) -> Result<()> {
     match args.output.format {
         Format::Json => {
             let mut out = BufWriter::new(io::stdout().lock());
-            record::write_line(&mut out, &decision)?;
+            record::write_line(&mut out, &decision, &[])?;
             out.flush()?;
         }
         Format::Table => {

@@ -5,6 +5,7 @@ mod config;
 mod explain;
 mod plugins;
 mod simulate;
+mod swarm;
 
 use std::path::Path;
 

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::args::{Format, Plugins};
 use crate::options;
-use crate::render::style::{DOUBTFUL, Screen};
+use crate::render::style::{DOUBTFUL, Screen, give_way};
 
 /// Lists the plugins that configurations may name.
 pub(crate) fn run(args: &Plugins) -> Result<()> {
@@ -67,7 +67,7 @@ fn table(out: &mut impl Write, rows: &[Row], screen: Screen) -> io::Result<()> {
     let mut table = screen.table(&["PLUGIN", ">WEIGHT", "POINTS", "READS"]);
     if let Some(points) = table.column_mut(2) {
         // Some plugins stand at so many points that they must give way, too.
-        points.remove_constraint();
+        give_way(points, "POINTS");
     }
     for row in rows.iter().filter(|row| row.available) {
         let weight = row.weight.map_or_else(String::new, |weight| weight.to_string());

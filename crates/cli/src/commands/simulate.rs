@@ -4,9 +4,9 @@ use std::io::{self, BufWriter, Write};
 
 use anyhow::Result;
 use plimsoll_engine::{Detail, Options, Place, Scheduler};
-use plimsoll_sim::{Cluster, Simulation};
+use plimsoll_sim::{Cluster, Faults, Lifecycle, Simulation, World};
 
-use super::Scene;
+use super::{Scene, swarm};
 use crate::args::{Format, Simulate};
 use crate::options::Setup;
 use crate::progress::Progress;
@@ -17,6 +17,9 @@ use crate::{caveats, notices};
 
 /// Places every pending pod and prints each decision.
 pub(crate) fn run(args: &Simulate) -> Result<()> {
+    if let Some(n) = args.swarm {
+        return swarm::run(args, n);
+    }
     let Scene { setup, cluster } = Scene::read(&args.cluster)?;
     let passed_over = passed_over(&cluster, &setup);
     let options = Options {
@@ -25,7 +28,9 @@ pub(crate) fn run(args: &Simulate) -> Result<()> {
         ..setup.options()
     };
     let scheduler = Scheduler::new(setup.profiles, options, args.seed)?;
-    let mut simulation = Simulation::new(scheduler, cluster);
+    let lifecycle = Lifecycle { completion_after: args.completion_after, ..Lifecycle::default() };
+    let world = World::new(lifecycle, Faults::default());
+    let mut simulation = Simulation::within(world, scheduler, cluster);
     match args.output.format {
         Format::Json => stream(&mut simulation, &passed_over)?,
         Format::Table => summarise(&mut simulation, passed_over)?,
@@ -56,7 +61,7 @@ fn stream(simulation: &mut Simulation, passed_over: &PassedOver) -> Result<()> {
         if is_seen { Progress::hidden() } else { Progress::shown(n_ready(simulation)) };
     while let Some(decisions) = simulation.advance() {
         for decision in &decisions {
-            record::write_line(&mut out, decision)?;
+            record::write_line(&mut out, decision, simulation.claims_of(&decision.pod))?;
             if decision.attempt == 1 {
                 progress.step();
             }
@@ -75,7 +80,8 @@ fn summarise(simulation: &mut Simulation, passed_over: PassedOver) -> Result<()>
             if decision.attempt == 1 {
                 progress.step();
             }
-            report.add(decision);
+            let claims = simulation.claims_of(&decision.pod);
+            report.add(decision, claims);
         }
     }
     drop(progress);

@@ -114,10 +114,13 @@ fn errors_in(document: &Document, first: WireError) -> Vec<WireError> {
 /// An error in a document, told as one of the object that it is about.
 fn fault(document: &Document, line: Option<usize>, error: WireError) -> Fault {
     let (object, field) = split(&error.field);
+    let object = name_of(document, &object);
+    // What does not say what it is is told by its place.
+    let field = if object.is_some() { field } else { error.field.as_str() };
     Fault {
         source_name: document.source().to_owned(),
         line,
-        object: name_of(document, &object),
+        object,
         field: Some(field.to_owned()).filter(|field| !field.is_empty()),
         message: error.message,
     }

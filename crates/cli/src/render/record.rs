@@ -5,11 +5,17 @@ use std::io::{self, Write};
 
 use plimsoll_engine::{Decision, NodeDecision, NodeVerdict, Outcome};
 use plimsoll_framework::{Code, Nomination, Reason};
+use plimsoll_sim::ClaimBinding;
 use serde::Serialize;
 
 /// Writes a decision as one line of JSON.
-pub(crate) fn write_line(out: &mut impl Write, decision: &Decision) -> io::Result<()> {
-    serde_json::to_writer(&mut *out, &Record::of(decision))?;
+pub(crate) fn write_line(
+    out: &mut impl Write,
+    decision: &Decision,
+    claims: &[ClaimBinding],
+) -> io::Result<()> {
+    let volumes = claims.iter().map(Volume::of).collect();
+    serde_json::to_writer(&mut *out, &Record { volumes, ..Record::of(decision) })?;
     out.write_all(b"\n")
 }
 
@@ -33,6 +39,9 @@ struct Record<'a> {
     attempt: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     nomination: Option<Nominated<'a>>,
+    /// What must be done about its claims before the pod is bound.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    volumes: Vec<Volume<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     nodes: Vec<Node<'a>>,
 }
@@ -48,8 +57,22 @@ struct Rejected<'a> {
 #[derive(Serialize)]
 struct Nominated<'a> {
     node: &'a str,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    /// Printed even where nobody has to go: that the pod fits without evictions says something.
     victims: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Volume<'a> {
+    claim: String,
+    /// The volume that the claim is bound to; left out where one is provisioned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    volume: Option<&'a str>,
+}
+
+impl<'a> Volume<'a> {
+    fn of(binding: &'a ClaimBinding) -> Self {
+        Volume { claim: binding.claim.to_string(), volume: binding.volume.as_deref() }
+    }
 }
 
 #[derive(Serialize)]
@@ -74,6 +97,7 @@ impl<'a> Record<'a> {
             pre_filter: None,
             attempt: (1 < decision.attempt).then_some(decision.attempt),
             nomination: None,
+            volumes: Vec::new(),
             nodes: decision.nodes.iter().filter_map(Node::of).collect(),
         };
         match &decision.outcome {
@@ -150,7 +174,7 @@ mod tests {
         let pod = PodKey::new("default", "web-0");
         let mut line = Vec::new();
         let decision = Decision { pod, attempt, outcome, nodes };
-        write_line(&mut line, &decision).expect("a vector takes everything");
+        write_line(&mut line, &decision, &[]).expect("a vector takes everything");
         expected.assert_eq(&String::from_utf8(line).expect("JSON is text"));
     }
 
@@ -206,6 +230,18 @@ mod tests {
             vec![rejected("n01", Code::Pending, &[])],
             &expect![[r#"
                 {"pod":"default/web-0","result":"unschedulable","message":"0/1 nodes are available: 1 Too many pods.","nomination":{"node":"n01","victims":["a/y","b/x"]},"nodes":[{"name":"n01","filter":{"plugin":"NodeResourcesFit","code":"UnschedulableAndUnresolvable"}}]}
+            "#]],
+        );
+        check(
+            1,
+            Outcome::Unschedulable {
+                message: "0/1 nodes are available: 1 Too many pods.".into(),
+                pre_filter: None,
+                nomination: Some(Nomination { node: "n01".into(), victims: Vec::new() }),
+            },
+            Vec::new(),
+            &expect![[r#"
+                {"pod":"default/web-0","result":"unschedulable","message":"0/1 nodes are available: 1 Too many pods.","nomination":{"node":"n01","victims":[]}}
             "#]],
         );
         let why = Rejection::unresolvable("pod affinity terms conflict");

@@ -6,7 +6,7 @@ use std::io::{self, IsTerminal};
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use comfy_table::{
-    Cell, CellAlignment, Color, ColumnConstraint, ContentArrangement, Table, presets,
+    Cell, CellAlignment, Color, Column, ColumnConstraint, ContentArrangement, Table, Width, presets,
 };
 use plimsoll_api::resources::{CPU, EPHEMERAL_STORAGE, HUGE_PAGES_PREFIX, MEMORY};
 
@@ -21,6 +21,11 @@ pub(crate) const HEADING: Style = Style::new().bold();
 
 /// How many cells a full bar has.
 const BAR_CELLS: usize = 10;
+/// How far a column that gives way does so at most, in cells. In fewer, words break letter by letter;
+/// the terminal can then break the lines as well.
+const LEAST_WIDTH: u16 = 20;
+/// The room between columns, in cells.
+const PADDING: u16 = 2;
 
 /// What the answer is printed on.
 #[derive(Clone, Copy, Debug)]
@@ -54,9 +59,11 @@ impl Screen {
         }
         table.set_header(headings.iter().map(|heading| heading.trim_start_matches('>')));
         for (index, (column, heading)) in table.column_iter_mut().zip(headings).enumerate() {
-            column.set_padding((0, 2));
+            column.set_padding((0, PADDING));
             if index + 1 < headings.len() {
                 column.set_constraint(ColumnConstraint::ContentWidth);
+            } else {
+                give_way(column, heading);
             }
             if heading.starts_with('>') {
                 column.set_cell_alignment(CellAlignment::Right);
@@ -64,6 +71,17 @@ impl Screen {
         }
         table
     }
+}
+
+/// Lets a column be narrower than what stands in it, within reason.
+pub(crate) fn give_way(column: &mut Column, heading: &str) {
+    let least = match heading.strip_prefix('>') {
+        // To the right of its room a short column would be seen to be wider than it has to be.
+        Some(heading) => u16::try_from(heading.len()).unwrap_or(LEAST_WIDTH) + PADDING,
+        None => LEAST_WIDTH,
+    };
+    let least = Width::Fixed(least.min(LEAST_WIDTH));
+    column.set_constraint(ColumnConstraint::LowerBoundary(least));
 }
 
 /// A cell that stands for something good.
@@ -149,6 +167,15 @@ mod tests {
         ] {
             assert_eq!(amount(resource, of), expected, "{of} of {resource}");
         }
+    }
+
+    #[test]
+    fn a_narrow_screen_does_not_break_words_letter_by_letter() {
+        let screen = Screen { is_terminal: true, has_colours: false };
+        let mut table = screen.table(&["RESOURCE", ">ALLOCATABLE"]);
+        table.add_row(["memory", "449.6Gi"]).set_width(10);
+        let lines = table.to_string().lines().count();
+        assert_eq!(lines, 2, "{table}");
     }
 
     #[test]

@@ -21,11 +21,13 @@ pub(crate) fn outcomes(out: &mut impl Write, report: &Report) -> io::Result<()> 
     for placement in &report.placements {
         let pod = &placement.decision.pod;
         match &placement.decision.outcome {
+            Outcome::Scheduled { .. } if report.preempted.contains_key(pod) => {}
             Outcome::Scheduled { .. } => scheduled += 1,
             Outcome::Unschedulable { message, .. } => unschedulable.push((message.as_str(), pod)),
             Outcome::Error { message } => errors.push((message.as_str(), pod)),
         }
     }
+    let preempted: Vec<&PodKey> = report.preempted.keys().collect();
     let gated = report.gated.iter().map(|gated| (gated.why.as_str(), &gated.pod)).collect();
     let all = report.placements.len() + report.gated.len();
     let passed_over: Vec<_> = report.passed_over.describe().collect();
@@ -37,6 +39,10 @@ pub(crate) fn outcomes(out: &mut impl Write, report: &Report) -> io::Result<()> 
     }
     group(out, &format!("{BAD}Unschedulable{BAD:#}"), unschedulable)?;
     group(out, &format!("{BAD}Not judged{BAD:#}"), errors)?;
+    if !preempted.is_empty() {
+        let pods = count(preempted.len(), "pod");
+        writeln!(out, "{BAD}Preempted{BAD:#} {pods} ({})", some_of(&preempted, NAMES))?;
+    }
     group(out, &format!("{DOUBTFUL}Gated{DOUBTFUL:#}"), gated)?;
     for line in passed_over {
         writeln!(out, "{line}")?;

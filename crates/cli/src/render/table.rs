@@ -3,11 +3,13 @@
 use std::io::{self, Write};
 
 use comfy_table::{Cell, Row};
+use plimsoll_api::PodKey;
 use plimsoll_engine::Outcome;
 use plimsoll_framework::Nomination;
+use plimsoll_sim::ClaimBinding;
 
 use super::style::{Screen, bad, doubtful, good};
-use crate::report::{Choice, Gated, Placement, Report};
+use crate::report::{Choice, Gated, Placement, Preemption, Report};
 use crate::wording::{count, some_of};
 
 /// How many pods fit on a screen that somebody looks at.
@@ -16,6 +18,8 @@ const MAX_ROWS: usize = 50;
 const NONE: &str = "<none>";
 /// How many victims are named.
 const VICTIMS: usize = 3;
+/// How many claims are named.
+const CLAIMS: usize = 3;
 
 /// A row for each pod: its node, or why it has none.
 pub(crate) fn placements(out: &mut impl Write, report: &Report, screen: Screen) -> io::Result<()> {
@@ -23,15 +27,22 @@ pub(crate) fn placements(out: &mut impl Write, report: &Report, screen: Screen) 
         attempts: report.placements.iter().any(|placement| 1 < placement.decision.attempt),
         choice: report.placements.iter().any(|placement| placement.choice.is_some()),
     };
-    let rows = report.placements.iter().map(|placement| columns.placed(placement));
-    let rows = rows.chain(report.gated.iter().map(|gated| columns.gated(gated)));
-    let total = report.placements.len() + report.gated.len();
+    // Those that were on nodes from the beginning, and have no decision of their own.
+    let others = report.preempted.iter().filter(|(pod, _)| !report.was_tried(pod));
+    let rows: Vec<Row> = report
+        .placements
+        .iter()
+        .map(|placement| columns.placed(placement, report.preempted.get(&placement.decision.pod)))
+        .chain(others.map(|(pod, preemption)| columns.preempted(pod, preemption)))
+        .chain(report.gated.iter().map(|gated| columns.gated(gated)))
+        .collect();
+    let total = rows.len();
     if total == 0 {
         return writeln!(out, "No pod waits for a node.\n");
     }
     let shown = if screen.is_terminal { total.min(MAX_ROWS) } else { total };
     let mut table = screen.table(&columns.headings());
-    for mut row in rows.take(shown) {
+    for mut row in rows.into_iter().take(shown) {
         row.max_height(1);
         table.add_row(row);
     }
@@ -62,10 +73,25 @@ impl Columns {
         headings
     }
 
-    fn placed(self, placement: &Placement) -> Row {
+    fn placed(self, placement: &Placement, preemption: Option<&Preemption>) -> Row {
         let decision = &placement.decision;
-        let (node, remark) = match &decision.outcome {
-            Outcome::Scheduled { node, best } => (good(node), tie(best.len())),
+        let (node, remark) = match (&decision.outcome, preemption) {
+            (Outcome::Scheduled { .. }, Some(preemption)) => (bad(NONE), preempted(preemption)),
+            (outcome, _) => Self::outcome(outcome, &placement.claims),
+        };
+        let attempts = decision.attempt.to_string();
+        self.row(decision.pod.to_string(), node, &attempts, placement.choice, remark)
+    }
+
+    /// The node, and what is remarkable.
+    fn outcome(outcome: &Outcome, claims: &[ClaimBinding]) -> (Cell, String) {
+        match outcome {
+            Outcome::Scheduled { node, best } => {
+                let remarks = [tie(best.len()), volumes(claims)];
+                let remarks: Vec<String> =
+                    remarks.into_iter().filter(|remark| !remark.is_empty()).collect();
+                (good(node), remarks.join("; "))
+            }
             Outcome::Unschedulable { message, nomination: None, .. } => {
                 (bad(NONE), message.clone())
             }
@@ -73,9 +99,11 @@ impl Columns {
                 (doubtful(NONE), nominated(nomination))
             }
             Outcome::Error { message } => (bad(NONE), format!("error: {message}")),
-        };
-        let attempts = decision.attempt.to_string();
-        self.row(decision.pod.to_string(), node, &attempts, placement.choice, remark)
+        }
+    }
+
+    fn preempted(self, pod: &PodKey, preemption: &Preemption) -> Row {
+        self.row(pod.to_string(), bad(NONE), "", None, preempted(preemption))
     }
 
     fn gated(self, gated: &Gated) -> Row {
@@ -110,6 +138,18 @@ fn tie(best: usize) -> String {
         0 | 1 => String::new(),
         n => format!("tied with {}", count(n - 1, "other")),
     }
+}
+
+fn preempted(preemption: &Preemption) -> String {
+    format!("preempted by {} on {}", preemption.by, preemption.node)
+}
+
+fn volumes(claims: &[ClaimBinding]) -> String {
+    let claims = claims.iter().map(|binding| match &binding.volume {
+        Some(volume) => format!("{} bound to {volume}", binding.claim.name),
+        None => format!("{} provisioned", binding.claim.name),
+    });
+    some_of(&claims.collect::<Vec<_>>(), CLAIMS)
 }
 
 fn nominated(nomination: &Nomination) -> String {

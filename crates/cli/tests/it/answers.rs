@@ -168,3 +168,158 @@ fn a_gated_pod_is_explained_by_its_gate() {
         "#]],
     );
 }
+
+const FULL: &str = "\
+apiVersion: v1
+kind: Node
+metadata: {name: n1}
+status: {allocatable: {cpu: 2, memory: 4Gi, pods: 10}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: low, creationTimestamp: '2026-01-01T00:00:00Z'}
+spec: {nodeName: n1, priority: 1, containers: [{name: c, resources: {requests: {cpu: 2}}}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: new}
+spec: {priority: PRIORITY, containers: [{name: c, resources: {requests: {cpu: 2}}}]}
+";
+
+#[test]
+fn the_table_marks_pods_that_were_preempted() {
+    check(
+        &[("a.yaml", &FULL.replace("PRIORITY", "5"))],
+        "simulate -f a.yaml",
+        &expect![[r#"
+        POD          NODE    ATTEMPTS  NOTE
+        default/new  n1             2
+        default/low  <none>            preempted by default/new on n1
+
+        Scheduled 1 of 1 pod
+        Preempted 1 pod (default/low)
+
+        REQUESTED  BEFORE        AFTER                    ALLOCATABLE
+        cpu             2  100%      2  100%  ██████████            2
+        memory          0    0%      0    0%  ░░░░░░░░░░          4Gi
+        pods            1   10%      1   10%  █░░░░░░░░░           10
+        exit status 0
+    "#]],
+    );
+}
+
+#[test]
+fn room_is_free_when_pods_complete_or_are_deleted() {
+    let equal = FULL.replace("PRIORITY", "1");
+    check(
+        &[("a.yaml", &equal)],
+        "simulate -f a.yaml --completion-after 1h30m",
+        &expect![[r#"
+            POD          NODE  ATTEMPTS  NOTE
+            default/new  n1           2
+
+            Scheduled 1 of 1 pod
+
+            REQUESTED  BEFORE        AFTER                  ALLOCATABLE
+            cpu             2  100%      0  0%  ░░░░░░░░░░            2
+            memory          0    0%      0  0%  ░░░░░░░░░░          4Gi
+            pods            1   10%      0  0%  ░░░░░░░░░░           10
+            exit status 0
+        "#]],
+    );
+    let going = equal.replace(
+        "name: low,",
+        "name: low, deletionTimestamp: '2026-01-01T00:00:30Z', deletionGracePeriodSeconds: 30,",
+    );
+    check(
+        &[("a.yaml", &going)],
+        "simulate -f a.yaml -o json",
+        &expect![[r#"
+        {"pod":"default/new","result":"unschedulable","message":"0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod."}
+        {"pod":"default/new","result":"scheduled","node":"n1","best":["n1"],"attempt":2}
+        exit status 0
+    "#]],
+    );
+}
+
+const VOLUMES: &str = "\
+apiVersion: v1
+kind: Node
+metadata: {name: n1, labels: {disk: ssd}}
+status: {allocatable: {cpu: 2, memory: 4Gi, pods: 10}}
+---
+apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata: {name: late}
+provisioner: example.com/disks
+volumeBindingMode: WaitForFirstConsumer
+---
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: small}
+spec:
+  {storageClassName: late, capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce],
+   hostPath: {path: /small}}
+status: {phase: Available}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data, uid: '1'}
+spec:
+  {storageClassName: late, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: more, uid: '2'}
+spec:
+  {storageClassName: late, accessModes: [ReadWriteOnce], resources: {requests: {storage: 5Gi}}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: p}
+spec:
+  containers: [{name: c}]
+  volumes:
+  - {name: data, persistentVolumeClaim: {claimName: data}}
+  - {name: more, persistentVolumeClaim: {claimName: more}}
+";
+
+#[test]
+fn volumes_are_bound_and_provisioned_and_both_are_told() {
+    check(
+        &[("a.yaml", VOLUMES)],
+        "simulate -f a.yaml",
+        &expect![[r#"
+            POD        NODE  NOTE
+            default/p  n1    data bound to small, more provisioned
+
+            Scheduled 1 of 1 pod
+
+            REQUESTED  BEFORE      AFTER                   ALLOCATABLE
+            cpu             0  0%      0   0%  ░░░░░░░░░░            2
+            memory          0  0%      0   0%  ░░░░░░░░░░          4Gi
+            pods            0  0%      1  10%  █░░░░░░░░░           10
+            exit status 0
+        "#]],
+    );
+    check(
+        &[("a.yaml", VOLUMES)],
+        "simulate -f a.yaml -o json",
+        &expect![[r#"
+            {"pod":"default/p","result":"scheduled","node":"n1","best":["n1"],"volumes":[{"claim":"default/data","volume":"small"},{"claim":"default/more"}]}
+            exit status 0
+        "#]],
+    );
+}
+
+#[test]
+fn a_swarm_tells_what_it_has_tried() {
+    check(
+        &[],
+        "simulate --swarm 3 --seed 7",
+        &expect![[r#"
+            3 simulations from seed 7: 38 attempts, 14 placed, 0 preemptions
+            exit status 0
+        "#]],
+    );
+}

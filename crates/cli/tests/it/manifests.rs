@@ -158,6 +158,19 @@ fn a_file_without_objects_is_warned_of() {
 }
 
 #[test]
+fn an_item_that_does_not_say_what_it_is_is_told_by_its_place() {
+    let items = list(&[node("n1"), Value::Null, serde_json::json!({"kind": ""})]);
+    check_refused(
+        &[("a.json", &items.to_string())],
+        "simulate -f a.json",
+        &expect![[r#"
+            error: a.json:1: items[1]: an object is expected, with apiVersion and kind
+            error: a.json:1: items[2].kind: Required value: name the kind of the object, such as Pod
+        "#]],
+    );
+}
+
+#[test]
 fn a_file_that_is_not_yaml_says_where() {
     check_refused(
         &[("a.yaml", "kind: Pod\nmetadata: {name: [}\n")],
@@ -170,7 +183,7 @@ fn a_file_that_is_not_yaml_says_where() {
         &[("a.json", "{\"kind\": \"Pod\"\n\"metadata\": {}}\n")],
         "simulate -f a.json",
         &expect![[r#"
-            error: a.json:2: is not valid YAML: while parsing a flow mapping, did not find expected ',' or '}'
+            error: a.json:2: is not valid JSON: expected `,` or `}`
         "#]],
     );
     check_refused(

@@ -29,6 +29,27 @@ const FLUSH_INTERVAL: Duration = Duration::from_secs(30);
 /// Why a pod is kept out whose victims are being evicted.
 const EVICTING: &str = "waiting for the preemption for this pod to be finished";
 
+/// Which pods a change can help at all.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Audience<'a> {
+    /// Any.
+    All,
+    /// Any but the one that caused it.
+    AllBut(&'a PodKey),
+    /// Those of this priority and lower ones.
+    UpTo(i32),
+}
+
+impl Audience<'_> {
+    fn has(self, info: &QueuedPodInfo) -> bool {
+        match self {
+            Audience::All => true,
+            Audience::AllBut(key) => info.pod.key != *key,
+            Audience::UpTo(priority) => info.pod.priority <= priority,
+        }
+    }
+}
+
 /// The scheduling queue.
 #[derive(Debug)]
 pub(crate) struct Queue {
@@ -146,22 +167,22 @@ impl Queue {
         self.requeue(now, info, strategy, with);
     }
 
-    /// Something happened: pods for which it may help are tried again. `except` is the pod that caused
-    /// it.
+    /// Something happened: pods of the audience for which it may help are tried again.
     pub(crate) fn on_change(
         &mut self,
         now: Time,
         change: &Change<'_>,
-        except: Option<&PodKey>,
+        audience: Audience<'_>,
         with: Surroundings<'_>,
     ) {
         self.in_flight.record(None, change);
         let hears = |plugin| with.profiles.hears(plugin, change.event);
         for key in self.shelves.waiting_for(hears) {
-            if except == Some(&key) {
+            let info = &self.pods[&key];
+            if !audience.has(info) {
                 continue;
             }
-            let strategy = with.worth(&self.pods[&key], change);
+            let strategy = with.worth(info, change);
             if strategy != Strategy::Skip
                 && let Some(info) = self.take(&key, with)
             {

@@ -5,61 +5,91 @@ use plimsoll_framework::prelude::*;
 use plimsoll_framework::stores::NamespaceStore;
 
 use super::InterPodAffinity;
-use super::terms::all_speak_of;
+use super::terms::{all_speak_of, speaks_of};
 
+/// Unlike in plugin.go, isSchedulableAfterPodChange and isSchedulableAfterNodeChange, no change is passed
+/// over that may help: there a pod sleeps on if a node comes that the terms of others do not keep it
+/// off, if a node goes, if one of several anti-affinity terms no longer matters, if the pod may now be
+/// the first of its kind, or if the labels of a namespace decide.
 impl Requeue for InterPodAffinity {
     fn events(&self) -> Vec<ClusterEvent> {
         let pod = Action::ADD | Action::UPDATE_POD_LABEL | Action::DELETE;
-        let node = Action::ADD | Action::UPDATE_NODE_LABEL;
-        vec![ClusterEvent::new(Resource::Pod, pod), ClusterEvent::new(Resource::Node, node)]
+        let node = Action::ADD | Action::UPDATE_NODE_LABEL | Action::DELETE;
+        vec![
+            ClusterEvent::new(Resource::Pod, pod),
+            ClusterEvent::new(Resource::Node, node),
+            ClusterEvent::new(Resource::Namespace, Action::UPDATE_OTHER),
+        ]
     }
 
     fn hint(&self, pod: &PodInfo, change: &Change<'_>) -> Hint {
+        let namespaces = &change.view.stores.namespaces;
         let helps = match change.object {
-            Object::Node { after: None, .. } => false,
             Object::Node { before, after: Some(row) } => {
-                let before = before.map(|node| &node.labels);
-                helps_as_node(&pod.affinity, before, &change.view.nodes.node(row).labels)
+                let after = &change.view.nodes.node(row).labels;
+                match before {
+                    Some(before) => helps_as_node(pod, change.view, &before.labels, after),
+                    None => helps_as_new_node(&pod.affinity, after),
+                }
             }
-            Object::Assigned { before, after, .. } => helps_as_pod(pod, before, after),
-            // Only its labels are listened to: terms of others may speak of it no longer.
-            Object::Itself { .. } | Object::Volume(_) | Object::Other => true,
+            Object::Assigned { before, after, .. } => helps_as_pod(pod, before, after, namespaces),
+            // The pods that went with a node may have been what kept the pod off a whole domain. Of the
+            // pod itself only its labels are listened to: terms may speak of it no longer.
+            Object::Node { after: None, .. }
+            | Object::Itself { .. }
+            | Object::Volume(_)
+            | Object::Other => true,
         };
         if helps { Hint::Queue } else { Hint::Skip }
     }
 }
 
-/// As in plugin.go, isSchedulableAfterPodChange. There, too, a pod must meet *all* anti-affinity terms
-/// for its end to matter, and terms are asked without the labels of namespaces.
-fn helps_as_pod(pod: &Pod, before: Option<&PodInfo>, after: Option<&PodInfo>) -> bool {
-    let wanted = |other: &Pod| speak_of(&pod.affinity.required, other);
-    let shunned = |other: &Pod| speak_of(&pod.affinity.required_anti, other);
-    match (before, after) {
-        (Some(before), Some(after)) => {
-            (!wanted(before) && wanted(after)) || (shunned(before) && !shunned(after))
-        }
-        (None, Some(after)) => wanted(after),
-        (Some(before), None) => shunned(before) || speak_of(&before.affinity.required_anti, pod),
-        (None, None) => false,
-    }
+fn helps_as_pod(
+    pod: &Pod,
+    before: Option<&PodInfo>,
+    after: Option<&PodInfo>,
+    namespaces: &NamespaceStore,
+) -> bool {
+    let own = &pod.affinity;
+    let wanted = |other: &Pod| all_speak_of(&own.required, other, namespaces);
+    let was_wanted = before.is_some_and(|other| wanted(other));
+    let is_wanted = after.is_some_and(|other| wanted(other));
+    // Where nothing that is wanted is left, a pod of the kind it wants may be the first.
+    let is_first = was_wanted && !is_wanted && wanted(pod);
+    let shunned_no_more = own.required_anti.iter().any(|term| {
+        let meant = |other: &PodInfo| speaks_of(term, other, namespaces);
+        before.is_some_and(meant) && !after.is_some_and(meant)
+    });
+    let shuns_no_more = after.is_none()
+        && before.is_some_and(|other| {
+            other.affinity.required_anti.iter().any(|term| speaks_of(term, pod, namespaces))
+        });
+    (!was_wanted && is_wanted) || is_first || shunned_no_more || shuns_no_more
 }
 
-fn speak_of(terms: &[AffinityTerm], pod: &Pod) -> bool {
-    all_speak_of(terms, pod, &NamespaceStore::default())
+/// A new node is free of whatever is shunned in the domains of others. Affinity needs its domain.
+fn helps_as_new_node(own: &PodAffinity, labels: &Labels) -> bool {
+    let has_domain = |term: &AffinityTerm| labels.contains_key(&term.topology_key);
+    own.required.is_empty() || !own.required_anti.is_empty() || own.required.iter().any(has_domain)
 }
 
-/// As in plugin.go, isSchedulableAfterNodeChange: a node that has come to another domain may help any
-/// term; one that has come to a domain only affinity, one that has left its domain only anti-affinity.
-/// A new node without the label is no use to affinity, but free of anti-affinity.
-fn helps_as_node(affinity: &PodAffinity, before: Option<&Labels>, after: &Labels) -> bool {
-    let came = |term: &AffinityTerm| {
+/// A node that has come to a domain may help affinity; one that has left its domain may help
+/// anti-affinity, and a pod that may be the first of its kind.
+fn helps_as_node(pod: &Pod, view: View<'_>, before: &Labels, after: &Labels) -> bool {
+    let (own, namespaces) = (&pod.affinity, &view.stores.namespaces);
+    let moved = |term: &AffinityTerm| {
         let key = &term.topology_key;
-        let domain = after.get(key);
-        domain.is_some() && before.is_none_or(|before| before.get(key) != domain)
+        before.get(key) != after.get(key)
     };
-    let left = |term: &AffinityTerm| {
-        let key = &term.topology_key;
-        before.is_none_or(|before| before.contains_key(key) && before.get(key) != after.get(key))
+    let came = |term: &AffinityTerm| moved(term) && after.contains_key(&term.topology_key);
+    let left = |term: &AffinityTerm| moved(term) && before.contains_key(&term.topology_key);
+    let is_first = || all_speak_of(&own.required, pod, namespaces) && own.required.iter().any(left);
+    let of_others = || {
+        let mut others = view.nodes.rows().flat_map(|row| {
+            let others = view.nodes.pods_on(row).with_required_anti_affinity();
+            others.iter().flat_map(|other| &other.affinity.required_anti)
+        });
+        others.any(|term| left(term) && speaks_of(term, pod, namespaces))
     };
-    affinity.required.iter().any(came) || affinity.required_anti.iter().any(left)
+    own.required.iter().any(came) || own.required_anti.iter().any(left) || is_first() || of_others()
 }

@@ -7,11 +7,11 @@ use plimsoll_framework::prelude::*;
 use super::{PodParts, PodTopologySpread};
 
 /// As in plugin.go, EventsToRegister, isSchedulableAfterPodChange and isSchedulableAfterNodeChange.
-/// Services and controllers are not waited for, even where the constraints are default ones.
+/// Services and controllers are not waited for, even where the constraints are default ones. Unlike
+/// there, a pod on a node that begins to terminate is heard of: it counts no longer.
 impl Requeue for PodTopologySpread {
     fn events(&self) -> Vec<ClusterEvent> {
-        let pod =
-            Action::ADD | Action::UPDATE_POD_LABEL | Action::UPDATE_POD_TOLERATION | Action::DELETE;
+        let pod = Action::ADD | Action::UPDATE | Action::DELETE;
         let node =
             Action::ADD | Action::DELETE | Action::UPDATE_NODE_LABEL | Action::UPDATE_NODE_TAINT;
         vec![ClusterEvent::new(Resource::Pod, pod), ClusterEvent::new(Resource::Node, node)]
@@ -26,7 +26,10 @@ impl Requeue for PodTopologySpread {
         let helps = match change.object {
             Object::Assigned { before, after, .. } => match (before, after) {
                 (Some(before), Some(after)) => {
-                    near(before) && near(after) && is_relabelled(constraints, before, after)
+                    let goes = !before.is_terminating() && after.is_terminating();
+                    near(after)
+                        && (is_relabelled(constraints, before, after)
+                            || (goes && is_counted(constraints, after)))
                 }
                 (Some(one), None) | (None, Some(one)) => near(one) && is_counted(constraints, one),
                 (None, None) => false,

@@ -76,17 +76,30 @@ fn a_pod_that_shunned_the_other_helps_when_it_goes() {
 }
 
 #[test]
-fn of_several_anti_affinity_terms_all_must_have_spoken_of_a_pod_that_goes() {
+fn of_several_anti_affinity_terms_one_that_no_longer_matters_is_enough() {
     let pod = "app=p shuns:zone:app=db shuns:zone:tier=back";
     assert_eq!(after_pod(pod, "app=db tier=back", ""), Hint::Queue);
-    assert_eq!(after_pod(pod, "app=db", ""), Hint::Skip);
+    assert_eq!(after_pod(pod, "app=db", ""), Hint::Queue);
+    assert_eq!(after_pod(pod, "app=db tier=back", "tier=back"), Hint::Queue);
+    assert_eq!(after_pod(pod, "app=web", ""), Hint::Skip);
 }
 
 #[test]
-fn terms_that_select_namespaces_by_labels_wait_for_no_pod() {
+fn a_pod_that_wants_its_own_kind_may_be_the_first_when_the_last_of_them_goes() {
+    let pod = "app=db wants:zone:app=db";
+    assert_eq!(after_pod(pod, "app=db", ""), Hint::Queue);
+    assert_eq!(after_pod(pod, "app=db", "app=web"), Hint::Queue);
+    assert_eq!(after_pod("app=web wants:zone:app=db", "app=db", ""), Hint::Skip);
+    assert_eq!(after_node(pod, Some("zone=z1"), "rack=r1"), Hint::Queue);
+}
+
+#[test]
+fn terms_that_select_namespaces_by_labels_are_asked_with_those() {
     assert_eq!(after_pod("wants:zone:app=db@*", "", "app=db"), Hint::Queue);
     let selected = "wants:zone:app=db@kubernetes.io/metadata.name=default";
-    assert_eq!(after_pod(selected, "", "app=db"), Hint::Skip);
+    assert_eq!(after_pod(selected, "", "app=db"), Hint::Queue);
+    let other = "wants:zone:app=db@kubernetes.io/metadata.name=ns";
+    assert_eq!(after_pod(other, "", "app=db"), Hint::Skip);
 }
 
 #[test]
@@ -118,7 +131,28 @@ fn a_node_helps_anti_affinity_if_it_is_new_or_leaves_a_domain() {
     ] {
         assert_eq!(after_node(pod, before, after), expected, "from {before:?} to {after:?}");
     }
-    assert_eq!(after_node("app=p", None, "zone=z1"), Hint::Skip);
+}
+
+#[test]
+fn a_node_helps_against_the_terms_of_others_if_it_is_new_or_leaves_their_domain() {
+    assert_eq!(after_node("app=p", None, "zone=z1"), Hint::Queue);
+    let after = |labels: &str, other: &str| {
+        let scenario =
+            |labels: &str| parsed(&format!("node a {labels}\npod p app=p\npod other {other} on a"));
+        let (before, now) = (scenario("zone=z1"), scenario(labels));
+        let before = Some(&before.nodes[0]);
+        hint(&now, &now.pending[0], Object::Node { before, after: Some(Row::from_index(0)) })
+    };
+    assert_eq!(after("zone=z2", "shuns:zone:app=p"), Hint::Queue);
+    assert_eq!(after("zone=z1 rack=r1", "shuns:zone:app=p"), Hint::Skip);
+    assert_eq!(after("zone=z2", "shuns:zone:app=q"), Hint::Skip);
+}
+
+#[test]
+fn a_node_that_goes_may_have_held_what_kept_the_pod_out_of_its_domain() {
+    let scenario = parsed("node a zone=z1\npod p app=p");
+    let object = Object::Node { before: Some(&scenario.nodes[0]), after: None };
+    assert_eq!(hint(&scenario, &scenario.pending[0], object), Hint::Queue);
 }
 
 #[test]
@@ -129,8 +163,15 @@ fn a_pod_whose_own_labels_changed_is_tried_again() {
 }
 
 #[test]
-fn the_plugin_hears_of_the_same_events_as_in_kube_scheduler() {
+fn the_plugin_hears_of_more_events_than_in_kube_scheduler() {
     let events = points().requeue.expect("the plugin has hints").events().to_vec();
     let events: Vec<String> = events.iter().map(ToString::to_string).collect();
-    assert_eq!(events, ["Pod/ADD | DELETE | UPDATE_POD_LABEL", "Node/ADD | UPDATE_NODE_LABEL"]);
+    assert_eq!(
+        events,
+        [
+            "Pod/ADD | DELETE | UPDATE_POD_LABEL",
+            "Node/ADD | DELETE | UPDATE_NODE_LABEL",
+            "Namespace/UPDATE_OTHER",
+        ]
+    );
 }

@@ -1,0 +1,88 @@
+//! `plimsoll simulate --swarm`: random clusters, and an auditor who looks on.
+
+use std::io::Write;
+use std::panic;
+
+use anyhow::{Result, bail};
+use plimsoll_framework::FeatureGates;
+use plimsoll_plugins::in_tree;
+use plimsoll_sim::swarm::{Course, try_seed};
+use serde_json::json;
+
+use crate::args::{Format, Simulate};
+use crate::options::Setup;
+use crate::progress::Progress;
+use crate::wording::count;
+
+/// How many violations of one seed are told; the first is mostly the cause of the others.
+const VIOLATIONS: usize = 5;
+
+/// Tries `n` seeds, tells of each that shows a violation, and fails if one does.
+pub(crate) fn run(args: &Simulate, n: u64) -> Result<()> {
+    let registry = in_tree();
+    let setup = Setup::load(args.cluster.config.as_deref(), &registry)?;
+    let profiles = || {
+        let profiles = setup.configuration.profiles(&registry, &FeatureGates::default());
+        profiles.expect("they were made before")
+    };
+    let mut out = anstream::stdout();
+    let mut whole = Course::default();
+    let mut failed = 0;
+    let mut progress = Progress::shown(usize::try_from(n).unwrap_or(usize::MAX));
+    // A panic is told as a violation, in its turn and with its seed.
+    panic::set_hook(Box::new(|_| {}));
+    for seed in (0..n).map(|i| args.seed.wrapping_add(i)) {
+        let course = try_seed(seed, &profiles)?;
+        progress.step();
+        failed += u64::from(!course.violations.is_empty());
+        match args.output.format {
+            Format::Json => writeln!(out, "{}", record(seed, &course))?,
+            Format::Table => tell(&mut out, args, seed, &course)?,
+        }
+        whole.add(&course);
+    }
+    drop(progress);
+    let simulations = count(usize::try_from(n).unwrap_or(usize::MAX), "simulation");
+    if args.output.format == Format::Table {
+        writeln!(
+            out,
+            "{simulations} from seed {}: {}, {} placed, {}",
+            args.seed,
+            count(whole.attempts, "attempt"),
+            whole.scheduled,
+            count(whole.preemptions, "preemption"),
+        )?;
+    }
+    if 0 < failed {
+        bail!("{failed} of {simulations} did what must not be");
+    }
+    Ok(())
+}
+
+fn record(seed: u64, course: &Course) -> serde_json::Value {
+    let violations: Vec<String> = course.violations.iter().map(ToString::to_string).collect();
+    json!({
+        "seed": seed,
+        "attempts": course.attempts,
+        "scheduled": course.scheduled,
+        "preemptions": course.preemptions,
+        "violations": violations,
+    })
+}
+
+/// What was found, and the command that finds it again.
+fn tell(out: &mut impl Write, args: &Simulate, seed: u64, course: &Course) -> Result<()> {
+    if course.violations.is_empty() {
+        return Ok(());
+    }
+    let config = args.cluster.config.as_ref();
+    let config = config.map(|file| format!(" --config {}", file.display())).unwrap_or_default();
+    writeln!(out, "plimsoll simulate --swarm 1 --seed {seed}{config}")?;
+    for violation in course.violations.iter().take(VIOLATIONS) {
+        writeln!(out, "  {violation}")?;
+    }
+    if VIOLATIONS < course.violations.len() {
+        writeln!(out, "  and {} more", course.violations.len() - VIOLATIONS)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,143 @@
+//! Whether a pod may be on a node: resources, ports, taints, and what it asks of the node itself.
+
+use std::collections::BTreeSet;
+
+use plimsoll_api::resources::{CPU, EPHEMERAL_STORAGE, MEMORY};
+use plimsoll_api::{Effect, HostPort, Node, Pod, PodKey, Resources, Str};
+
+use super::Known;
+
+const CORDON: &str = "node.kubernetes.io/unschedulable";
+/// The address that stands for all.
+const ALL: &str = "0.0.0.0";
+
+impl Known {
+    /// Whether a pod may be placed on a node as the cluster stands, without the pods in `without`; if
+    /// not, why.
+    pub(crate) fn feasible(
+        &self,
+        pod: &Pod,
+        node: &str,
+        without: &BTreeSet<PodKey>,
+    ) -> Result<(), String> {
+        let node = self.nodes.get(node).ok_or("there is no such node")?;
+        let others = |other: &&Pod| other.key != pod.key && !without.contains(&other.key);
+        let there: Vec<&Pod> = self.pods_on(&node.name).filter(others).collect();
+        fits(pod, node, &there)?;
+        ports(pod, &there)?;
+        tolerated(pod, node)?;
+        if !pod.node_selection.matches(&node.name, &node.labels) {
+            return Err("the pod asks for other nodes".to_owned());
+        }
+        if let Some(feature) = missing_feature(pod, node) {
+            return Err(format!("the node lacks the feature {feature}"));
+        }
+        self.near_and_far(pod, node, without)?;
+        self.evenly_spread(pod, node, without)
+    }
+
+    /// What there is too much of on a node: what its pods ask for beyond what it has, too many of
+    /// them, or a port that two use.
+    pub(crate) fn overfull(&self, node: &str) -> Option<String> {
+        let node = self.nodes.get(node)?;
+        let pods: Vec<&Pod> = self.pods_on(&node.name).collect();
+        let taken = sum(&pods);
+        let all = names(&taken);
+        let over = all.into_iter().find(|name| node.allocatable.get(name) < taken.get(name));
+        if let Some(name) = over {
+            let (asked, has) = (taken.get(&name), node.allocatable.get(&name));
+            return Some(format!("pods ask for {asked} of {name}, and there is {has}"));
+        }
+        if node.allocatable.pods < count(&pods) {
+            return Some(format!(
+                "there are {} pods, and room for {}",
+                pods.len(),
+                node.allocatable.pods
+            ));
+        }
+        let shared = pods.iter().enumerate().find_map(|(i, pod)| {
+            let other = pods[..i].iter().find(|other| share_port(pod, other))?;
+            Some((pod, other))
+        });
+        shared.map(|(one, other)| format!("{} and {} use the same port", one.key, other.key))
+    }
+}
+
+fn sum(pods: &[&Pod]) -> Resources {
+    let mut sum = Resources::default();
+    for pod in pods {
+        sum.add(&pod.requests);
+    }
+    sum
+}
+
+fn count(pods: &[&Pod]) -> i64 {
+    i64::try_from(pods.len()).unwrap_or(i64::MAX)
+}
+
+/// The names of the resources of which there is something, but for the number of pods.
+fn names(resources: &Resources) -> Vec<Str> {
+    let fixed = [CPU, MEMORY, EPHEMERAL_STORAGE].map(Str::from);
+    let all = fixed.into_iter().chain(resources.scalar.keys().cloned());
+    all.filter(|name| 0 < resources.get(name)).collect()
+}
+
+/// Of what a pod does not ask for there may be too little.
+fn fits(pod: &Pod, node: &Node, there: &[&Pod]) -> Result<(), String> {
+    if node.allocatable.pods <= count(there) {
+        return Err(format!("there are {} pods already", there.len()));
+    }
+    let (taken, asked) = (sum(there), &pod.asks.fit);
+    for name in names(asked) {
+        let left = node.allocatable.get(&name) - taken.get(&name);
+        if left < asked.get(&name) {
+            return Err(format!("it asks for {} of {name}, and {left} is left", asked.get(&name)));
+        }
+    }
+    Ok(())
+}
+
+fn ports(pod: &Pod, there: &[&Pod]) -> Result<(), String> {
+    match there.iter().find(|other| share_port(pod, other)) {
+        Some(other) => Err(format!("{} uses the same port", other.key)),
+        None => Ok(()),
+    }
+}
+
+fn share_port(one: &Pod, other: &Pod) -> bool {
+    let clash = |a: &HostPort, b: &HostPort| {
+        let address = a.ip == b.ip || [&a.ip, &b.ip].into_iter().any(|ip| ip == ALL);
+        (a.port, &a.protocol) == (b.port, &b.protocol) && address
+    };
+    one.host_ports.iter().any(|a| other.host_ports.iter().any(|b| clash(a, b)))
+}
+
+/// Whether a pod tolerates what a node keeps pods off with.
+fn tolerated(pod: &Pod, node: &Node) -> Result<(), String> {
+    let is_tolerated = |key: &str, value: &str, effect: Effect| {
+        pod.tolerations.iter().any(|one| {
+            one.key.as_ref().is_none_or(|wanted| wanted == key)
+                && one.value.as_ref().is_none_or(|wanted| wanted == value)
+                && one.effect.is_none_or(|wanted| wanted == effect)
+        })
+    };
+    if node.unschedulable && !is_tolerated(CORDON, "", Effect::NoSchedule) {
+        return Err("the node is cordoned".to_owned());
+    }
+    for taint in &node.taints {
+        let keeps_off = taint.effect != Effect::PreferNoSchedule;
+        if keeps_off && !is_tolerated(&taint.key, &taint.value, taint.effect) {
+            return Err(format!("it does not tolerate {}={}", taint.key, taint.value));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a pod tolerates all taints of a node that keep pods off.
+pub(super) fn tolerates(pod: &Pod, node: &Node) -> bool {
+    tolerated(pod, &Node { unschedulable: false, ..node.clone() }).is_ok()
+}
+
+fn missing_feature<'a>(pod: &'a Pod, node: &Node) -> Option<&'a Str> {
+    pod.required_features.iter().find(|wanted| !node.declared_features.contains(wanted))
+}

@@ -1,0 +1,265 @@
+//! An auditor who looks at everything that the scheduler decides and writes, and reckons again.
+//!
+//! It shares no code with the engine and the plugins: it knows only what the scheduler was told, as
+//! values of the api crate, and is slow and plain on purpose.
+
+mod feasible;
+mod pods;
+mod spread;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use plimsoll_api::{Labels, Node, Pod, PodKey, PodPhase, PreemptionPolicy, Str};
+use plimsoll_engine::{Decision, Effect, Event, Outcome, Seen, Write};
+use plimsoll_framework::{Nomination, Time};
+
+/// Something that must not be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// When it was found.
+    pub at: Time,
+    /// What is wrong.
+    pub what: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "at {}: {}", self.at, self.what)
+    }
+}
+
+/// What the scheduler knows, and what it has made of it.
+#[derive(Debug, Default)]
+pub struct Auditor {
+    known: Known,
+    /// Nodes on which something else than the scheduler has left too little room.
+    spoiled: BTreeSet<Str>,
+    violations: Vec<Violation>,
+    /// Pods that wait for a change, with what the scheduler said of them last.
+    waiting: BTreeMap<PodKey, String>,
+}
+
+/// The cluster as the scheduler was told that it is.
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    pub(crate) nodes: BTreeMap<Str, Node>,
+    pub(crate) pods: BTreeMap<PodKey, Pod>,
+    pub(crate) namespaces: BTreeMap<Str, Labels>,
+    /// The pods for which a node was chosen and that were not yet seen there, as they then were, each
+    /// with that node's name: so they count until they are seen there, whatever becomes of them.
+    pub(crate) chosen: BTreeMap<PodKey, (Pod, Str)>,
+}
+
+impl Known {
+    /// The node that a pod is on, or is to be on.
+    pub(crate) fn place<'a>(&'a self, pod: &'a Pod) -> Option<&'a Str> {
+        pod.node_name.as_ref().or_else(|| self.chosen.get(&pod.key).map(|(_, node)| node))
+    }
+
+    /// The pods on nodes, each with its node's name.
+    pub(crate) fn placed(&self) -> impl Iterator<Item = (&Pod, &Str)> {
+        let seen = self.pods.values().filter_map(|pod| Some((pod, pod.node_name.as_ref()?)));
+        seen.chain(self.chosen.values().map(|(pod, node)| (pod, node)))
+    }
+
+    /// The pods on a node.
+    pub(crate) fn pods_on<'a>(&'a self, node: &'a str) -> impl Iterator<Item = &'a Pod> {
+        self.placed().filter(move |(_, on)| *on == node).map(|(pod, _)| pod)
+    }
+}
+
+impl Auditor {
+    /// The scheduler was told this.
+    pub(crate) fn observe(&mut self, event: &Event) {
+        match event {
+            Event::Pod(seen) => match seen.as_ref() {
+                Seen::Is(pod) if pod.phase == PodPhase::Ended => self.forget(&pod.key),
+                Seen::Is(pod) => self.pod_is(pod),
+                Seen::Gone(key) => self.forget(key),
+            },
+            Event::Node(seen) => match seen.as_ref() {
+                Seen::Is(node) => {
+                    self.known.nodes.insert(node.name.clone(), node.clone());
+                    self.spoil(&node.name);
+                }
+                Seen::Gone(name) => {
+                    self.known.nodes.remove(name);
+                }
+            },
+            Event::Namespace(Seen::Is(namespace)) => {
+                let labels = namespace.labels.clone();
+                self.known.namespaces.insert(namespace.name.clone(), labels);
+            }
+            Event::Namespace(Seen::Gone(name)) => {
+                self.known.namespaces.remove(name);
+            }
+            Event::Selecting(_) | Event::Volume(_) | Event::Budget(_) | Event::Done(..) => {}
+        }
+    }
+
+    fn forget(&mut self, pod: &PodKey) {
+        self.known.pods.remove(pod);
+        self.known.chosen.remove(pod);
+    }
+
+    fn pod_is(&mut self, pod: &Pod) {
+        let before = self.known.pods.insert(pod.key.clone(), pod.clone());
+        let Some(node) = &pod.node_name else { return };
+        let chosen = self.known.chosen.remove(&pod.key).map(|(_, node)| node);
+        let was_there = before.and_then(|pod| pod.node_name).or(chosen);
+        if was_there.as_ref() != Some(node) {
+            self.spoil(node);
+        }
+    }
+
+    /// Something else than the scheduler has changed a node or what is on it: if that is too much, the
+    /// scheduler is not to blame for it.
+    fn spoil(&mut self, node: &Str) {
+        if self.known.overfull(node).is_some() {
+            self.spoiled.insert(node.clone());
+        }
+    }
+
+    /// The scheduler has decided this.
+    pub(crate) fn decided(&mut self, now: Time, decision: &Decision) {
+        let key = &decision.pod;
+        match &decision.outcome {
+            Outcome::Scheduled { node, .. } => {
+                if let Err(why) = self.chosen(key, node) {
+                    self.violated(now, format!("{key} was placed on {node}, but {why}"));
+                }
+                if let Some(pod) = self.known.pods.get(key).cloned() {
+                    self.known.chosen.insert(key.clone(), (pod, node.clone()));
+                }
+            }
+            Outcome::Unschedulable { nomination, message, .. } => {
+                self.known.chosen.remove(key);
+                self.waiting.insert(key.clone(), message.clone());
+                if let Some(nomination) = nomination
+                    && let Err(why) = self.nominated(key, nomination)
+                {
+                    let node = &nomination.node;
+                    self.violated(now, format!("{key} was nominated to {node}, but {why}"));
+                }
+            }
+            Outcome::Error { .. } => {
+                self.known.chosen.remove(key);
+            }
+        }
+    }
+
+    /// Whether a pod may be placed on a node.
+    fn chosen(&self, key: &PodKey, node: &Str) -> Result<(), String> {
+        let pod = self.known.pods.get(key).ok_or("there is no such pod")?;
+        if let Some(on) = self.known.place(pod) {
+            return Err(format!("it is on {on} already"));
+        }
+        if pod.is_terminating() {
+            return Err("it is being deleted".to_owned());
+        }
+        if !pod.scheduling_gates.is_empty() {
+            return Err("a gate keeps it out".to_owned());
+        }
+        self.known.feasible(pod, node, &BTreeSet::new())
+    }
+
+    /// Whether a node is worth clearing for a pod.
+    fn nominated(&self, key: &PodKey, nomination: &Nomination) -> Result<(), String> {
+        let pod = self.known.pods.get(key).ok_or("there is no such pod")?;
+        let victims: BTreeSet<PodKey> = nomination.victims.iter().cloned().collect();
+        for victim in &victims {
+            self.victim(pod, victim)?;
+            let on = self.known.pods.get(victim).and_then(|victim| self.known.place(victim));
+            if on != Some(&nomination.node) {
+                return Err(format!("its victim {victim} is not there"));
+            }
+        }
+        // Where pods are going already, kube-scheduler takes them off counts in which they are not: that
+        // may clear a node in vain, but places no pod wrongly.
+        let mut there = self.known.pods_on(&nomination.node);
+        if there.any(|other| other.is_terminating() && other.priority < pod.priority) {
+            return Ok(());
+        }
+        self.known.feasible(pod, &nomination.node, &victims)
+    }
+
+    /// Whether a pod may be evicted for another.
+    fn victim(&self, pod: &Pod, victim: &PodKey) -> Result<(), String> {
+        if pod.preemption_policy == PreemptionPolicy::Never {
+            return Err("it must not evict any".to_owned());
+        }
+        let Some(victim) = self.known.pods.get(victim) else {
+            return Err(format!("its victim {victim} is not there"));
+        };
+        if pod.priority <= victim.priority {
+            let (its, other) = (pod.priority, victim.priority);
+            return Err(format!(
+                "priority {other} of its victim {} is not below {its}",
+                victim.key
+            ));
+        }
+        Ok(())
+    }
+
+    /// The scheduler has written this.
+    pub(crate) fn wrote(&mut self, now: Time, effect: &Effect) {
+        let key = &effect.pod;
+        match &effect.write {
+            Write::Bind(binding)
+                if self.known.chosen.get(key).map(|(_, node)| node) != Some(&binding.node) =>
+            {
+                let node = &binding.node;
+                self.violated(now, format!("{key} is bound to {node}, which was not chosen"));
+            }
+            Write::Evict(eviction) => {
+                let pod = self.known.pods.get(key).ok_or_else(|| "it is gone".to_owned());
+                if let Err(why) = pod.and_then(|pod| self.victim(pod, &eviction.victim)) {
+                    let victim = &eviction.victim;
+                    self.violated(now, format!("{victim} is evicted for {key}, but {why}"));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether some pod is on its way to its node.
+    pub(crate) fn awaits(&self) -> bool {
+        !self.known.chosen.is_empty()
+    }
+
+    /// A pod waits for a change, and `node` would take it as it is: told once for each attempt.
+    pub(crate) fn sleeps(&mut self, now: Time, pod: &PodKey, node: &str) {
+        if let Some(message) = self.waiting.remove(pod) {
+            let what = format!("{pod} sleeps, but {node} would take it; it was told {message:?}");
+            self.violated(now, what);
+        }
+    }
+
+    /// The scheduler has nothing more to do at the present moment: how do the nodes stand?
+    pub(crate) fn rests(&mut self, now: Time) {
+        let nodes: Vec<Str> = self.known.nodes.keys().cloned().collect();
+        for node in nodes {
+            match self.known.overfull(&node) {
+                None => {
+                    self.spoiled.remove(&node);
+                }
+                // Told once, and not again until it is mended.
+                Some(why) if self.spoiled.insert(node.clone()) => {
+                    self.violated(now, format!("on node {node}, {why}"));
+                }
+                Some(_) => {}
+            }
+        }
+    }
+
+    /// Something else is wrong.
+    pub(crate) fn violated(&mut self, at: Time, what: String) {
+        self.violations.push(Violation { at, what });
+    }
+
+    /// What was found so far.
+    pub fn violations(&self) -> &[Violation] {
+        &self.violations
+    }
+}

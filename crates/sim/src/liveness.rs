@@ -1,0 +1,22 @@
+//! The liveness law: no pod sleeps that a fresh attempt would place.
+
+use plimsoll_api::PodKey;
+use plimsoll_engine::{Outcome, Place, Scheduler};
+
+/// The pods that wait for a change although a fresh attempt would place them now, with the node each
+/// would get.
+///
+/// Asked when the scheduler has nothing more to do at the present moment. Whoever woke a pod too
+/// seldom is to blame: a queueing hint, or the queue.
+pub fn sleepers(scheduler: &Scheduler) -> Vec<(PodKey, String)> {
+    let asleep = scheduler.pending().filter(|info| info.place == Place::Unschedulable);
+    asleep
+        .filter_map(|info| {
+            let decision = scheduler.explain(&info.pod.key)?;
+            match decision.outcome {
+                Outcome::Scheduled { node, .. } => Some((decision.pod, node.to_string())),
+                Outcome::Unschedulable { .. } | Outcome::Error { .. } => None,
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,113 @@
+//! Simulations of random clusters, each with an auditor: one seed, one simulation.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use plimsoll_engine::{Detail, Effect, Options, Outcome, Profile, ProfileError, Scheduler};
+use plimsoll_framework::Time;
+
+use crate::auditor::Violation;
+use crate::faults::Faults;
+use crate::run::Simulation;
+use crate::workload::Workload;
+use crate::world::World;
+
+/// What became of one simulation.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Course {
+    /// How often a pod was tried.
+    pub attempts: usize,
+    /// How often one found a node.
+    pub scheduled: usize,
+    /// How often others were evicted for one.
+    pub preemptions: usize,
+    /// What must not be.
+    pub violations: Vec<Violation>,
+}
+
+impl Course {
+    /// Adds what became of another simulation.
+    pub fn add(&mut self, other: &Course) {
+        self.attempts += other.attempts;
+        self.scheduled += other.scheduled;
+        self.preemptions += other.preemptions;
+        self.violations.extend_from_slice(&other.violations);
+    }
+}
+
+/// More decisions than any workload needs: a simulation that comes so far never ends.
+const MAX_DECISIONS: usize = 20_000;
+/// More than anything takes in a simulation: no pod is tried only because it has waited so long, which
+/// would hide that nobody woke it.
+const FOREVER: std::time::Duration = std::time::Duration::from_hours(1_000_000);
+
+/// Runs the simulation of a seed twice, with the profiles that `profiles` makes, and audits it. A panic
+/// is a violation, and so is that the second run writes anything else than the first.
+///
+/// The error is that the profiles do not make a scheduler.
+pub fn try_seed(seed: u64, profiles: &dyn Fn() -> Vec<Profile>) -> Result<Course, ProfileError> {
+    let options =
+        Options { detail: Detail::Outcome, max_in_unschedulable: FOREVER, ..Options::default() };
+    let mut runs = Vec::new();
+    for _ in 0..2 {
+        let scheduler = Scheduler::new(profiles(), options, seed)?;
+        // Nothing of what a panic leaves behind is looked at again.
+        let run = catch_unwind(AssertUnwindSafe(|| run(seed, scheduler)));
+        match run {
+            Ok(run) => runs.push(run),
+            Err(panic) => return Ok(panicked(&*panic)),
+        }
+    }
+    let (mut course, written) = runs.swap_remove(0);
+    let second = runs.swap_remove(0).1;
+    if let Some((at, effect)) = differs(&written, &second) {
+        let what = format!("a second run does otherwise: {effect:?}");
+        course.violations.push(Violation { at, what });
+    }
+    Ok(course)
+}
+
+fn run(seed: u64, scheduler: Scheduler) -> (Course, Vec<(Time, Effect)>) {
+    let workload = Workload::of(seed);
+    let faults = Faults::by_chance(seed, workload.fault_percent, workload.calm);
+    let mut world = World::new(workload.lifecycle, faults);
+    for (at, what) in workload.happenings {
+        world.plan(at, what);
+    }
+    let mut simulation = Simulation::audited(world, scheduler, workload.cluster);
+    let mut course = Course::default();
+    while let Some(decisions) = simulation.advance() {
+        for decision in decisions {
+            course.attempts += 1;
+            match decision.outcome {
+                Outcome::Scheduled { .. } => course.scheduled += 1,
+                Outcome::Unschedulable { nomination: Some(_), .. } => course.preemptions += 1,
+                Outcome::Unschedulable { .. } | Outcome::Error { .. } => {}
+            }
+        }
+        if MAX_DECISIONS < course.attempts {
+            let what = format!("there is no end after {MAX_DECISIONS} decisions");
+            course.violations.push(Violation { at: simulation.now(), what });
+            break;
+        }
+    }
+    course.violations.extend(simulation.violations().iter().cloned());
+    (course, simulation.take_written())
+}
+
+fn panicked(panic: &(dyn std::any::Any + Send)) -> Course {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+    let violation = Violation { at: Time::ZERO, what: format!("a panic: {text}") };
+    Course { violations: vec![violation], ..Course::default() }
+}
+
+/// The first thing that only one of two runs has written.
+fn differs<'a>(
+    one: &'a [(Time, Effect)],
+    other: &'a [(Time, Effect)],
+) -> Option<(Time, &'a Effect)> {
+    let differing = one.iter().zip(other).find(|(one, other)| one != other).map(|(one, _)| one);
+    let longer = if one.len() < other.len() { other } else { one };
+    let more = longer.get(one.len().min(other.len()));
+    differing.or(more).map(|(at, effect)| (*at, effect))
+}

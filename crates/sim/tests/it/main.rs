@@ -1,0 +1,4 @@
+//! The simulator, in virtual time.
+
+mod profiles;
+mod swarm;
