@@ -448,4 +448,16 @@ mod tests {
         "#;
         laws(&entry(), [scenario]);
     }
+
+    #[test]
+    fn a_node_that_goes_may_have_held_the_pod_that_used_the_claim() {
+        let goes = ClusterEvent::new(Resource::Node, Action::DELETE);
+        let hears =
+            |one: &ClusterEvent| one.resource == goes.resource && one.action.contains(goes.action);
+        assert!(VolumeRestrictions.events().iter().any(hears));
+        let node = Node { name: "a".into(), ..Node::default() };
+        let object = Object::Node { before: Some(&node), after: None };
+        let waiting = pod_with([claimed("one")]);
+        assert_eq!(hint_after_pod(&VolumeRestrictions, &waiting, object), Hint::Queue);
+    }
 }

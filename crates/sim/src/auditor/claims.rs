@@ -2,17 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use plimsoll_api::{AccessModes, ObjectKey, PersistentVolumeClaim, Pod, PodKey};
+use plimsoll_api::{AccessModes, ObjectKey, PersistentVolumeClaim, Pod, PodKey, PodVolume};
 
 use super::Known;
 
 impl Known {
-    /// The claims of a pod, by name.
-    fn claims_of<'a>(&'a self, pod: &'a Pod) -> impl Iterator<Item = ObjectKey> + 'a {
-        let names = pod.volumes.iter().filter_map(|volume| volume.claim());
-        names.map(|name| ObjectKey::new(pod.key.namespace.clone(), name.clone()))
-    }
-
     /// No other pod may use a claim that only one pod may use, and the volumes of claims that are bound
     /// must reach the node.
     pub(super) fn has_volumes(
@@ -21,12 +15,13 @@ impl Known {
         node: &str,
         without: &BTreeSet<PodKey>,
     ) -> Result<(), String> {
-        for key in self.claims_of(pod) {
+        for key in claims_of(pod) {
             let claim = self.claims.get(&key).ok_or_else(|| format!("there is no claim {key}"))?;
             let others = |other: &&Pod| other.key != pod.key && !without.contains(&other.key);
-            // Of a claim that several use already, kube-scheduler takes it that evicting one is enough.
-            let is_spoiled = !without.is_empty() && 1 < self.users(claim).count();
-            if let Some(other) = self.users(claim).find(others).filter(|_| !is_spoiled) {
+            // Evicting any pod with a claim of that name is enough for kube-scheduler, be it another claim
+            // or used by others too: that may clear a node in vain, but places no pod wrongly.
+            let is_what_if = !without.is_empty();
+            if let Some(other) = self.users(claim).find(others).filter(|_| !is_what_if) {
                 return Err(format!("{} uses {key}, which only one pod may use", other.key));
             }
             self.reaches(claim, node)?;
@@ -38,7 +33,7 @@ impl Known {
     /// uses nothing, even before it is taken away.
     fn users<'a>(&'a self, claim: &'a PersistentVolumeClaim) -> impl Iterator<Item = &'a Pod> {
         let alone = claim.access_modes.contains(AccessModes::READ_WRITE_ONCE_POD);
-        let uses = |pod: &&Pod| self.claims_of(pod).any(|key| key == claim.key);
+        let uses = |pod: &&Pod| claims_of(pod).any(|key| key == claim.key);
         let there = self.placed().filter(|(_, node)| self.nodes.contains_key(*node));
         there.map(|(pod, _)| pod).filter(move |_| alone).filter(uses)
     }
@@ -55,7 +50,7 @@ impl Known {
 
     /// Whether all is done for a pod that is to be bound now.
     pub(super) fn is_mountable(&self, pod: &Pod, node: &str) -> Result<(), String> {
-        for key in self.claims_of(pod) {
+        for key in claims_of(pod) {
             let claim = self.claims.get(&key).ok_or_else(|| format!("there is no claim {key}"))?;
             if claim.volume.is_none() || !claim.bind_completed {
                 return Err(format!("its claim {key} is not bound"));
@@ -65,4 +60,10 @@ impl Known {
         }
         Ok(())
     }
+}
+
+/// The claims of a pod, by name.
+fn claims_of(pod: &Pod) -> impl Iterator<Item = ObjectKey> {
+    let names = pod.volumes.iter().filter_map(PodVolume::claim);
+    names.map(|name| ObjectKey::new(pod.key.namespace.clone(), name.clone()))
 }

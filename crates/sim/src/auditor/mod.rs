@@ -7,6 +7,8 @@ mod claims;
 mod feasible;
 mod pods;
 mod spread;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
