@@ -9,21 +9,20 @@ use std::path::Path;
 
 use crate::run::run;
 
-/// Runs every command of a page.
+/// Runs every command of a page. A file that the page names and does not show is that of the page
+/// about configurations.
 #[track_caller]
 fn check(page: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(page);
-    let text = std::fs::read_to_string(&path).expect("the page is there");
-    let mut files: BTreeMap<String, String> = BTreeMap::new();
-    let (mut n_commands, mut named) = (0, None);
-    let mut parts = text.split("```");
-    while let Some(prose) = parts.next() {
-        named = last_file(prose).or(named);
-        let Some(block) = parts.next() else { break };
-        let (language, content) = block.split_once('\n').expect("a block has lines");
+    let mut files = BTreeMap::new();
+    each_block("configuration.md", |name, language, content| {
         if language == "yaml" {
-            let name = named.clone().expect("a file is named before it is shown");
-            files.insert(name, content.to_owned());
+            files.insert(name.to_owned(), content.to_owned());
+        }
+    });
+    let mut n_commands = 0;
+    each_block(page, |name, language, content| {
+        if language == "yaml" {
+            files.insert(name.to_owned(), content.to_owned());
         } else if let Some((command, expected)) = command(content) {
             let files: Vec<(&str, &str)> =
                 files.iter().map(|(name, content)| (name.as_str(), content.as_str())).collect();
@@ -37,8 +36,22 @@ fn check(page: &str) {
             assert_eq!(shown, expected, "{page}: plimsoll {command}");
             n_commands += 1;
         }
-    }
+    });
     assert!(n_commands > 0, "{page} shows commands");
+}
+
+/// Hands on every block of a page: the file last named before it, its language, and what it holds.
+fn each_block(page: &str, mut each: impl FnMut(&str, &str, &str)) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(page);
+    let text = std::fs::read_to_string(&path).expect("the page is there");
+    let mut named = String::new();
+    let mut parts = text.split("```");
+    while let Some(prose) = parts.next() {
+        named = last_file(prose).unwrap_or(named);
+        let Some(block) = parts.next() else { break };
+        let (language, content) = block.split_once('\n').expect("a block has lines");
+        each(&named, language, content);
+    }
 }
 
 fn command(content: &str) -> Option<(&str, &str)> {
