@@ -39,6 +39,42 @@ metadata: {name: leaving, deletionTimestamp: '2026-01-01T00:00:00Z'}
 spec: {containers: [{name: c}]}
 ";
 
+/// A node without room, a pod on it, and one that is more important.
+const FULL: &str = "\
+apiVersion: v1
+kind: Node
+metadata: {name: n1}
+status: {allocatable: {cpu: '2', memory: 8Gi, pods: '10'}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: low}
+spec: {nodeName: n1, containers: [{name: c, resources: {requests: {cpu: 1500m}}}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: high}
+spec: {priority: 10, containers: [{name: c, resources: {requests: {cpu: '1'}}}]}
+";
+
+#[test]
+fn explain_tells_that_those_in_the_way_are_leaving_already() {
+    let leaving = FULL.replace("name: low", "name: low, deletionTimestamp: '2026-01-01T00:00:00Z'");
+    check(
+        &[("a.yaml", &leaving)],
+        "explain -f a.yaml --pod high",
+        &expect![[r#"
+        default/high fits no node yet; on n1 it would once the pods are gone that are being deleted.
+
+        REJECTED  BY                REASON            NODES
+               1  NodeResourcesFit  Insufficient cpu  n1
+
+        FailedScheduling: 0/1 nodes are available: 1 Insufficient cpu.
+        exit status 0
+    "#]],
+    );
+}
+
 #[test]
 fn simulate_tells_where_pods_went_and_what_is_left() {
     check(
