@@ -128,7 +128,7 @@ impl Scheduler {
         verdicts.extend(self.waiting.expire(now));
         self.permit_over(now, verdicts, effects);
         for (id, answer) in std::mem::take(&mut self.answers) {
-            if !self.evicted(id, &answer) {
+            if !self.evicted(now, id, &answer) {
                 self.answered(now, id, &answer, effects);
             }
         }

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_api::{PodKey, Str};
-use plimsoll_framework::{Nomination, PodInfo, WaitingDecision};
+use plimsoll_framework::{Nomination, PodInfo, Time, WaitingDecision};
 
 use crate::cycle::Failure;
 use crate::effect::{Effect, EffectId, Eviction, Write};
@@ -79,7 +79,12 @@ impl Scheduler {
     }
 
     /// An eviction was answered; whether it was one.
-    pub(crate) fn evicted(&mut self, id: EffectId, answer: &Result<(), WriteError>) -> bool {
+    pub(crate) fn evicted(
+        &mut self,
+        now: Time,
+        id: EffectId,
+        answer: &Result<(), WriteError>,
+    ) -> bool {
         let owner = self.evictions.iter().find(|(_, awaited)| awaited.contains(&id));
         let Some(pod) = owner.map(|(pod, _)| pod.clone()) else { return false };
         let awaited = self.evictions.get_mut(&pod).expect("it was just found");
@@ -87,7 +92,7 @@ impl Scheduler {
         if answer.is_err() || awaited.is_empty() {
             self.evictions.remove(&pod);
             let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
-            self.queue.release(&pod, answer.is_err(), with);
+            self.queue.release(now, &pod, answer.is_err(), with);
         }
         true
     }

@@ -60,7 +60,11 @@ fn command(content: &str) -> Option<(&str, &str)> {
 
 /// The last name of a YAML file in backticks.
 fn last_file(prose: &str) -> Option<String> {
-    let names = prose.split('`').skip(1).step_by(2).filter(|word| word.ends_with(".yaml"));
+    let names = prose
+        .split('`')
+        .skip(1)
+        .step_by(2)
+        .filter(|word| Path::new(word).extension().is_some_and(|ending| ending == "yaml"));
     names.last().map(str::to_owned)
 }
 

@@ -277,17 +277,27 @@ impl Queue {
         self.held.insert(pod, plugin);
     }
 
-    /// The victims of a pod have been told to go, or `failed` to be: the pod may be tried again. After a
-    /// failure it is tried at once, since nobody else might wake it.
-    pub(crate) fn release(&mut self, pod: &PodKey, failed: bool, with: Surroundings<'_>) {
+    /// The victims of a pod have been told to go, or `failed` to be. A pod that was woken meanwhile may
+    /// be tried again, once its backoff is over; after a failure it is tried at once, since nobody else
+    /// might wake it.
+    pub(crate) fn release(
+        &mut self,
+        now: Time,
+        pod: &PodKey,
+        failed: bool,
+        with: Surroundings<'_>,
+    ) {
         let Some(plugin) = self.held.remove(pod) else { return };
         let Some(info) = self.pods.get(pod) else { return };
         let kept_out = matches!(info.place, Place::Gated { plugin: by, .. } if by == plugin);
         let waits = matches!(info.place, Place::Unschedulable | Place::Backoff { .. });
-        if (kept_out || (failed && waits))
-            && let Some(info) = self.take(pod, with)
-        {
-            self.enter(info, with);
+        let strategy = match failed {
+            true if kept_out || waits => Strategy::Immediately,
+            false if kept_out => Strategy::AfterBackoff,
+            _ => return,
+        };
+        if let Some(info) = self.take(pod, with) {
+            self.requeue(now, info, strategy, with);
         }
     }
 

@@ -44,6 +44,26 @@ fn the_pod_is_kept_out_until_its_victims_have_been_told_to_go() {
 }
 
 #[test]
+fn a_pod_whose_victims_are_gone_waits_for_its_backoff_like_any_other() {
+    check(
+        "0 pod low cpu=2 on=a
+         0 pod high cpu=2 prio=5 oust=yes
+         0 pod other cpu=1
+         1 node a cpu=2",
+        expect![[r#"
+            0s high #1 !! no nodes available to schedule pods
+            0s other #1 !! no nodes available to schedule pods
+            1s high #2 !! 0/1 nodes are available: 1 Insufficient cpu.
+            1s evict low for high
+            1s nominate high to a
+            1s other #2 !! 0/1 nodes are available: 1 Insufficient cpu.
+            1s high #3 -> a
+            1s bind high to a
+        "#]],
+    );
+}
+
+#[test]
 fn an_eviction_that_fails_puts_the_pod_back() {
     check(
         "0 node a cpu=2
