@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use crate::columns::{Columns, Row};
 use crate::cycle_state::CycleState;
-use crate::filter::{Candidates, CellFilter, Filter, PodChange, PreFilter, Update, Verdict};
+use crate::filter::{
+    Candidates, Cell, CellFilter, Cells, Filter, PodChange, PreFilter, Update, Verdict,
+};
 use crate::parts::{ClusterPart, Feasible, NodePart, PodPart};
 use crate::pod_info::PodInfo;
 use crate::score::{PreScore, Score, Scored};
@@ -29,6 +31,12 @@ pub(crate) trait Judge: Send + Sync {
     );
     fn update(&mut self, change: PodChange<'_>, nodes: &Columns, row: Row) -> Update;
     fn candidates(&self) -> Candidates;
+    fn cells(&self, _nodes: &Columns, _row: Row) -> Option<Cells> {
+        None
+    }
+    fn judge_cell(&self, _cell: Cell) -> Option<Verdict> {
+        None
+    }
     fn clone_box(&self) -> Box<dyn Judge>;
 }
 
@@ -96,6 +104,16 @@ impl Prepared {
         verdict
     }
 
+    /// Where the node in `row` is, if nodes are told apart by their cells ([`CellFilter`]).
+    pub fn cells(&self, nodes: &Columns, row: Row) -> Option<Cells> {
+        self.judging()?.cells(nodes, row)
+    }
+
+    /// Judges one of [these cells](Self::cells).
+    pub fn judge_cell(&self, cell: Cell) -> Option<Verdict> {
+        self.judging()?.judge_cell(cell)
+    }
+
     /// Keeps what was prepared exact after a pod came to, or left, `row`. [`Update::Rebuild`] says
     /// that the filter does not follow such changes: in a what-if, as in kube-scheduler, it is then
     /// taken not to depend on them.
@@ -104,6 +122,13 @@ impl Prepared {
             Answer::Pass => Update::Same,
             Answer::Reject(_) => Update::Rebuild,
             Answer::Judge(judge) => judge.update(change, nodes, row),
+        }
+    }
+
+    fn judging(&self) -> Option<&dyn Judge> {
+        match &self.0 {
+            Answer::Judge(judge) => Some(judge.as_ref()),
+            Answer::Pass | Answer::Reject(_) => None,
         }
     }
 }
@@ -260,6 +285,12 @@ impl<P: CellFilter> Judge for CellJudge<P> {
     }
     fn candidates(&self) -> Candidates {
         Candidates::All
+    }
+    fn cells(&self, nodes: &Columns, row: Row) -> Option<Cells> {
+        Some(self.plugin.cells(&self.state, P::Node::at(nodes, row)))
+    }
+    fn judge_cell(&self, cell: Cell) -> Option<Verdict> {
+        Some(self.plugin.filter(&self.state, cell))
     }
     fn clone_box(&self) -> Box<dyn Judge> {
         Box::new(CellJudge { plugin: self.plugin.clone(), state: self.state.clone() })

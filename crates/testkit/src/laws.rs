@@ -8,11 +8,13 @@
 //!    said by a filter that was prepared afterwards.
 //! 4. [`Update::Same`] is true: no verdict changes, except on the node of the pod where the plugin
 //!    declares that it reads what a pod changes there.
-//! 5. A copy is a copy: updating it does not change what it was copied from.
-//! 6. Normalised scores are 0 to 100.
-//! 7. Nothing panics.
+//! 5. Cells that `update` does not name stand: after [`Update::Cells`] and [`Update::Same`] every node is
+//!    in the cells in which it was, and the others say what they said. Only a `CellFilter` names any.
+//! 6. A copy is a copy: updating it does not change what it was copied from.
+//! 7. Normalised scores are 0 to 100.
+//! 8. Nothing panics.
 //!
-//! [`Update::Rebuild`] promises nothing, so laws 2 to 4 do not look at what is said after it. Nor do they
+//! [`Update::Rebuild`] promises nothing, so laws 2 to 5 do not look at what is said after it. Nor do they
 //! look at a filter that skips the pod: as in kube-scheduler, it is not told of changes.
 
 use std::fmt::Write;
@@ -21,8 +23,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use plimsoll_api::{Node, Pod};
 use plimsoll_framework::points::{FilterPoint, ScorePoint};
 use plimsoll_framework::{
-    Columns, CycleState, Entry, MAX_NODE_SCORE, PodChange, PodInfo, Points, Prepared, Row, Update,
-    Verdict,
+    Cell, Columns, CycleState, Entry, MAX_NODE_SCORE, PodChange, PodInfo, Points, Prepared, Row,
+    Update, Verdict,
 };
 
 use crate::check::{Verdicts, in_words, read, report_on};
@@ -196,6 +198,7 @@ impl Followed<'_> {
             let updated = Verdicts::of(&after, judged, cluster, &rows);
             same("`update` is as good as looking again", cluster, &rows, &updated, &fresh)
                 .and_then(|()| self.same_is_true(&update, cluster, change, &stood, &fresh))
+                .and_then(|()| other_cells_stand(&update, cluster, &before, &after))
         };
         let described = change.describe(cluster, judged);
 
@@ -234,6 +237,51 @@ impl Followed<'_> {
 
     fn prepare(&self, pod: &PodInfo, cluster: &Cluster) -> Prepared {
         self.filter.prepare(pod, &mut CycleState::default(), &cluster.view())
+    }
+}
+
+/// Whether the cells that `update` does not name stand.
+fn other_cells_stand(
+    update: &Update,
+    cluster: &Cluster,
+    before: &Prepared,
+    after: &Prepared,
+) -> Kept {
+    let (cells, terms) = match update {
+        Update::Same => (&[][..], &[][..]),
+        Update::Cells(cells, terms) => (cells.as_slice(), terms.as_slice()),
+        Update::All | Update::Rebuild => return Ok(()),
+    };
+    if cluster.nodes.rows().any(|row| after.cells(&cluster.nodes, row).is_none()) {
+        return match update {
+            Update::Cells(..) => {
+                Err("only a `CellFilter` names cells, but this filter judges nodes\n".to_owned())
+            }
+            _ => Ok(()),
+        };
+    }
+    let named = |cell: &Cell| cells.contains(cell) || terms.contains(&cell.term);
+    let told = |prepared: &Prepared, row| {
+        let cells = prepared.cells(&cluster.nodes, row).unwrap_or_default();
+        let said = cells.into_iter().map(|cell| {
+            let verdict = if named(&cell) { None } else { prepared.judge_cell(cell) };
+            let said = verdict.as_ref().map_or_else(|| "anything".to_owned(), in_words);
+            format!(" {said} in domain {} of term {}", cell.domain, cell.term)
+        });
+        said.collect::<Vec<_>>().join(",")
+    };
+    let mut apart = String::new();
+    for row in cluster.nodes.rows() {
+        let (found, expected) = (told(after, row), told(before, row));
+        if found != expected {
+            let node = cluster.nodes.name_of(row);
+            writeln!(apart, "{node}{found}, expected{expected}").expect("a string takes any text");
+        }
+    }
+    if apart.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("cells that `update` does not name stand, but\n{apart}"))
     }
 }
 

@@ -476,6 +476,25 @@ mod tests {
     }
 
     #[test]
+    fn a_pod_that_comes_changes_what_every_constraint_says_of_its_node() {
+        laws(
+            &entry(),
+            [r#"
+            node a zone=x host=a
+            node b zone=x host=b
+            node c zone=y host=c
+            pod other app=web
+            pod judged app=web {"topologySpreadConstraints": [
+                {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule",
+                 "labelSelector": {"matchLabels": {"app": "web"}}},
+                {"maxSkew": 1, "topologyKey": "host", "whenUnsatisfiable": "DoNotSchedule",
+                 "labelSelector": {"matchLabels": {"app": "web"}}}
+            ]}
+            "#],
+        );
+    }
+
+    #[test]
     fn an_update_names_every_cell_whose_verdict_changes() {
         let pending = r#"
             pod p app=web {"topologySpreadConstraints": [
