@@ -5,7 +5,9 @@ use plimsoll_framework::prelude::*;
 
 use super::VolumeBinding;
 
-/// As in volume_binding.go, `EventsToRegister` and the `isSchedulableAfter...` beside it.
+/// As in volume_binding.go, `EventsToRegister` and the `isSchedulableAfter...` beside it. There, a pod
+/// sleeps on when another gives up a volume that was only assumed to be its own: of that no volume
+/// tells.
 impl Requeue for VolumeBinding {
     fn events(&self) -> Vec<ClusterEvent> {
         const COMES_OR_CHANGES: Action = Action::ADD.union(Action::UPDATE);
@@ -14,6 +16,7 @@ impl Requeue for VolumeBinding {
             ClusterEvent::new(Resource::PersistentVolumeClaim, COMES_OR_CHANGES),
             ClusterEvent::new(Resource::PersistentVolume, COMES_OR_CHANGES),
             ClusterEvent::new(Resource::Node, Action::ADD | Action::UPDATE_NODE_LABEL),
+            ClusterEvent::new(Resource::Pod, Action::DELETE),
             ClusterEvent::new(Resource::CsiNode, COMES_OR_CHANGES),
             ClusterEvent::new(Resource::CsiDriver, Action::UPDATE),
             ClusterEvent::new(Resource::CsiStorageCapacity, COMES_OR_CHANGES),
@@ -23,10 +26,23 @@ impl Requeue for VolumeBinding {
     fn hint(&self, pod: &PodInfo, change: &Change<'_>) -> Hint {
         let helps = match change.object {
             Object::Volume(change) => may_help(pod, change),
+            Object::Assigned { before: Some(gone), .. } => {
+                gives_up(gone, &change.view.stores.volumes)
+            }
+            Object::Assigned { before: None, .. } => false,
             _ => true,
         };
         if helps { Hint::Queue } else { Hint::Skip }
     }
+}
+
+/// Whether a pod that is gone from its node had claims that were not bound yet.
+fn gives_up(gone: &PodInfo, cluster: &VolumeStore) -> bool {
+    let mut names = gone.volumes.iter().filter_map(PodVolume::claim);
+    names.any(|name| {
+        let key = ObjectKey::new(gone.key.namespace.clone(), name.clone());
+        cluster.claims.get(&key).is_some_and(|claim| !claim.is_fully_bound())
+    })
 }
 
 fn may_help(pod: &PodInfo, change: &VolumeChange) -> bool {
@@ -152,5 +168,27 @@ mod tests {
         assert!(!wakes("csidriver csi.a", &counting("csi.a")));
         assert!(!wakes(&counting("csi.b"), "csidriver csi.b"));
         assert!(!wakes("", "csidriver csi.a"));
+    }
+
+    #[test]
+    fn a_pod_that_goes_before_its_claims_are_bound_gives_up_what_it_held() {
+        let wakes = |claim: &str| {
+            let gone =
+                r#"{"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "v"}}]}"#;
+            let scenario = format!("{POD}\nnode a\npod gone on a {gone}\npvc v {claim}");
+            let scenario = Scenario::parse(&scenario).expect("it is right");
+            let cluster = Cluster::of(&scenario);
+            let plugin = VolumeBinding::new(VolumeBindingArgs::default(), &FeatureGates::default());
+            let event = ClusterEvent::new(Resource::Pod, Action::DELETE);
+            assert!(plugin.events().iter().any(|waited| waited.covers(event)));
+            let object =
+                Object::Assigned { before: scenario.placed.first(), after: None, row: None };
+            let change = Change { event, object, view: cluster.view() };
+            plugin.hint(&scenario.pending[0], &change) == Hint::Queue
+        };
+        assert!(wakes("{}"));
+        let bound =
+            r#"{"volumeName": "disk", "annotations": {"pv.kubernetes.io/bind-completed": "yes"}}"#;
+        assert!(!wakes(bound));
     }
 }

@@ -20,11 +20,12 @@ fn nothing_that_must_not_be_is_found_in_a_swarm() {
         }
     }
     assert!(wrong.is_empty(), "{wrong}");
-    assert!(whole.scheduled * 5 > whole.attempts, "hardly anything is placed: {whole:?}");
+    let few = whole.attempts / 10;
+    assert!(few < whole.scheduled, "hardly anything is placed: {whole:?}");
 }
 
 fn seeds() -> Range<u64> {
-    let Ok(text) = std::env::var("SWARM") else { return 0..200 };
+    let Ok(text) = std::env::var("SWARM") else { return 0..500 };
     let (from, to) = text.split_once("..").expect("SWARM=FROM..TO");
     from.parse().expect("a seed")..to.parse().expect("a seed")
 }
