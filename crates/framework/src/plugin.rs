@@ -13,7 +13,7 @@ pub trait Plugin: Send + Sync + Sized + 'static {
     const NAME: &'static str;
     /// `pluginConfig[].args`, parsed and defaulted before [`Plugin::new`] is called. To validate,
     /// let serde do it: `#[serde(try_from = "Raw")]`. Without args, write `()`-like
-    /// [`NoArgs`](crate::NoArgs).
+    /// [`NoArgs`].
     type Args: DeserializeOwned + Default;
     /// Makes the plugin of one profile.
     fn new(args: Self::Args, gates: &FeatureGates) -> Self;
