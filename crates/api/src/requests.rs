@@ -2,7 +2,7 @@
 //!
 //! Upstream reckons it three times with small differences, and so does this module: once for a pod
 //! to be placed ([`incoming_request`]), once for a pod on a node ([`requests_on_node`]), and once
-//! for scores ([`Asks::of`]). All three rest on [`pod_requests`], which is `PodRequests` in
+//! for scores ([`Asks`]). All three rest on [`pod_requests`], which is `PodRequests` in
 //! `helpers.go` of component-helpers 0.36.
 //!
 //! Limits play no part. Where a limit is set and a request is not, the API server has copied the

@@ -104,6 +104,7 @@ impl Report {
                 self.preempted.insert(victim.clone(), Preemption { by, node });
             }
         }
+        name_the_cause(&mut decision.outcome);
         let placement = Placement { decision, choice, claims: claims.to_vec() };
         let pod = &placement.decision.pod;
         if let Some(&at) = self.index.get(pod) {
@@ -129,6 +130,17 @@ impl Report {
         });
         self.gated.extend(gated);
         self.gated.retain(|gated| !self.index.contains_key(&gated.pod));
+    }
+}
+
+/// Puts why a plugin rejected the pod for all nodes before a message that does not say so: kube-scheduler
+/// drops it where no node could be searched for victims.
+fn name_the_cause(outcome: &mut Outcome) {
+    if let Outcome::Unschedulable { message, pre_filter: Some((_, why)), .. } = outcome {
+        let cause = why.to_string();
+        if !message.contains(&cause) {
+            *message = format!("{cause}; {message}");
+        }
     }
 }
 

@@ -64,7 +64,8 @@ fn explain(error: &serde_json::Error, text: &str) -> JsonError {
     let whole = error.to_string();
     let message = whole.rsplit_once(" at line ").map_or(whole.as_str(), |(head, _)| head);
     // A line feed where none may be counts as the beginning of the next line.
-    let line = error.line().saturating_sub(usize::from(error.column() == 0)).max(1);
+    let is_line_feed = error.column() == 0 && !error.is_eof();
+    let line = error.line() - usize::from(is_line_feed);
     let broken = Broken { line, message: format!("is not valid JSON: {message}") };
     match error.classify() {
         Category::Syntax | Category::Io => {

@@ -185,7 +185,8 @@ impl Requeue for VolumeRestrictions {
     fn events(&self) -> Vec<ClusterEvent> {
         vec![
             ClusterEvent::new(Resource::Pod, Action::DELETE),
-            ClusterEvent::new(Resource::Node, Action::ADD),
+            // Unlike in kube-scheduler: the pods of a node that is gone use no claim any more.
+            ClusterEvent::new(Resource::Node, Action::ADD | Action::DELETE),
             ClusterEvent::new(Resource::PersistentVolumeClaim, Action::ADD),
         ]
     }
@@ -446,5 +447,17 @@ mod tests {
             pod r {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "lost"}}]}
         "#;
         laws(&entry(), [scenario]);
+    }
+
+    #[test]
+    fn a_node_that_goes_may_have_held_the_pod_that_used_the_claim() {
+        let goes = ClusterEvent::new(Resource::Node, Action::DELETE);
+        let hears =
+            |one: &ClusterEvent| one.resource == goes.resource && one.action.contains(goes.action);
+        assert!(VolumeRestrictions.events().iter().any(hears));
+        let node = Node { name: "a".into(), ..Node::default() };
+        let object = Object::Node { before: Some(&node), after: None };
+        let waiting = pod_with([claimed("one")]);
+        assert_eq!(hint_after_pod(&VolumeRestrictions, &waiting, object), Hint::Queue);
     }
 }

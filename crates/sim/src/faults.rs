@@ -98,7 +98,8 @@ impl Chance {
                 Manner::Unanswered,
                 Manner::Lost,
             ],
-            Verb::Provision => &[Manner::Late(span), Manner::Refused, Manner::Lost],
+            // A volume that is never provisioned is asked for again and again.
+            Verb::Provision => &[Manner::Late(span), Manner::Refused],
             // An eviction that nobody answers keeps its pod out for good, in kube-scheduler as here.
             Verb::Evict => &[Manner::Late(span), Manner::Refused],
             Verb::Patch => &[Manner::Late(span), Manner::Refused, Manner::Unanswered, Manner::Lost],

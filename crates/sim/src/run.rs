@@ -71,6 +71,11 @@ impl Simulation {
     /// Lets the scheduler work until it has decided something. `None` once nothing can change any
     /// more: every pod that is left waits for something that will not happen in this cluster.
     pub fn advance(&mut self) -> Option<Vec<Decision>> {
+        self.advance_until(None)
+    }
+
+    /// The same, but time does not pass beyond `until`.
+    pub fn advance_until(&mut self, until: Option<Time>) -> Option<Vec<Decision>> {
         loop {
             let mut effects = Vec::new();
             let next = self.scheduler.step(self.now, &mut effects);
@@ -90,7 +95,11 @@ impl Simulation {
                 // The rest of the cluster moves when the scheduler rests: a decision takes no time.
                 if !self.let_happen() {
                     self.rest();
-                    self.now = self.wake(next)?;
+                    let wake = self.wake(next)?;
+                    if until.is_some_and(|until| until < wake) {
+                        return None;
+                    }
+                    self.now = wake;
                     self.let_happen();
                 }
             }

@@ -71,12 +71,18 @@ fn verdict(decision: &Decision) -> String {
         Outcome::Unschedulable { pre_filter: Some((plugin, why)), .. } => {
             format!("{BAD}{pod} fits no node{BAD:#}: {plugin} rejects it for all: {why}.")
         }
-        Outcome::Unschedulable { nomination: Some(nomination), .. } => format!(
-            "{DOUBTFUL}{pod} fits no node yet{DOUBTFUL:#}; on {} it would after the eviction of \
-             {}.",
-            nomination.node,
-            some_of(&nomination.victims, NAMES),
-        ),
+        Outcome::Unschedulable { nomination: Some(nomination), .. } => {
+            let node = &nomination.node;
+            let how = match nomination.victims.as_slice() {
+                // Those in its way need not be told to go.
+                [] => format!("on {node} it would once the pods are gone that are being deleted"),
+                victims => {
+                    let victims = some_of(victims, NAMES);
+                    format!("on {node} it would after the eviction of {victims}")
+                }
+            };
+            format!("{DOUBTFUL}{pod} fits no node yet{DOUBTFUL:#}; {how}.")
+        }
         Outcome::Unschedulable { message, .. } if nodes == 0 => {
             format!("{BAD}{pod} is not scheduled{BAD:#}: {message}")
         }

@@ -153,6 +153,9 @@ fn volumes(claims: &[ClaimBinding]) -> String {
 }
 
 fn nominated(nomination: &Nomination) -> String {
-    let victims = some_of(&nomination.victims, VICTIMS);
-    format!("nominated to {}, evicting {victims}", nomination.node)
+    let node = &nomination.node;
+    match nomination.victims.as_slice() {
+        [] => format!("nominated to {node}"),
+        victims => format!("nominated to {node}, evicting {}", some_of(victims, VICTIMS)),
+    }
 }

@@ -40,6 +40,67 @@ spec: {containers: [{name: c}]}
 ";
 
 #[test]
+fn explain_tells_that_those_in_the_way_are_leaving_already() {
+    let leaving = "\
+apiVersion: v1
+kind: Node
+metadata: {name: n1}
+status: {allocatable: {cpu: '2', memory: 8Gi, pods: '10'}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: low, deletionTimestamp: '2026-01-01T00:00:00Z'}
+spec: {nodeName: n1, containers: [{name: c, resources: {requests: {cpu: 1500m}}}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: high}
+spec: {priority: 10, containers: [{name: c, resources: {requests: {cpu: '1'}}}]}
+";
+    check(
+        &[("a.yaml", leaving)],
+        "explain -f a.yaml --pod high",
+        &expect![[r#"
+        default/high fits no node yet; on n1 it would once the pods are gone that are being deleted.
+
+        REJECTED  BY                REASON            NODES
+               1  NodeResourcesFit  Insufficient cpu  n1
+
+        FailedScheduling: 0/1 nodes are available: 1 Insufficient cpu.
+        exit status 0
+    "#]],
+    );
+}
+
+#[test]
+fn simulate_tells_which_claim_is_missing() {
+    let pod = "\
+apiVersion: v1
+kind: Node
+metadata: {name: n1}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: p}
+spec: {containers: [{name: c}], volumes: [{name: v, persistentVolumeClaim: {claimName: data}}]}
+";
+    check(
+        &[("a.yaml", pod)],
+        "simulate -f a.yaml",
+        &expect![[r#"
+        POD        NODE    NOTE
+        default/p  <none>  persistentvolumeclaim "data" not found; postfilter error: not found
+
+        Scheduled 0 of 1 pod
+        Unschedulable 1 pod
+          default/p: persistentvolumeclaim "data" not found; postfilter error: not found
+
+        exit status 0
+    "#]],
+    );
+}
+
+#[test]
 fn simulate_tells_where_pods_went_and_what_is_left() {
     check(
         &[("a.yaml", OUTCOMES)],

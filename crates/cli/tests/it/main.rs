@@ -5,5 +5,6 @@ mod answers;
 mod command_line;
 mod configurations;
 mod decisions;
+mod docs;
 mod manifests;
 mod run;

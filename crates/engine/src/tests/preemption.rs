@@ -107,9 +107,10 @@ fn a_higher_pod_takes_over_what_was_cleared_for_a_lower_one() {
             2s nominate high to nothing
             2s evict low for highest
             2s nominate highest to a
+            2s high #2 !! 0/1 nodes are available: 1 Insufficient cpu. nobody to oust
             20s highest #2 -> a
             20s bind highest to a
-            20s high #2 !! 0/1 nodes are available: 1 Insufficient cpu. nobody to oust
+            20s high #3 !! 0/1 nodes are available: 1 Insufficient cpu. nobody to oust
         "#]],
     );
 }

@@ -32,6 +32,7 @@ impl Known {
         if let Some(feature) = missing_feature(pod, node) {
             return Err(format!("the node lacks the feature {feature}"));
         }
+        self.has_volumes(pod, &node.name, without)?;
         self.near_and_far(pod, node, without)?;
         self.evenly_spread(pod, node, without)
     }

@@ -3,14 +3,20 @@
 //! It shares no code with the engine and the plugins: it knows only what the scheduler was told, as
 //! values of the api crate, and is slow and plain on purpose.
 
+mod claims;
 mod feasible;
 mod pods;
 mod spread;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use plimsoll_api::{Labels, Node, Pod, PodKey, PodPhase, PreemptionPolicy, Str};
+use plimsoll_api::{
+    Labels, Node, ObjectKey, PersistentVolume, PersistentVolumeClaim, Pod, PodKey, PodPhase,
+    PreemptionPolicy, Str, VolumeKind, VolumeObject,
+};
 use plimsoll_engine::{Decision, Effect, Event, Outcome, Seen, Write};
 use plimsoll_framework::{Nomination, Time};
 
@@ -46,6 +52,8 @@ pub(crate) struct Known {
     pub(crate) nodes: BTreeMap<Str, Node>,
     pub(crate) pods: BTreeMap<PodKey, Pod>,
     pub(crate) namespaces: BTreeMap<Str, Labels>,
+    pub(crate) volumes: BTreeMap<Str, PersistentVolume>,
+    pub(crate) claims: BTreeMap<ObjectKey, PersistentVolumeClaim>,
     /// The pods for which a node was chosen and that were not yet seen there, as they then were, each
     /// with that node's name: so they count until they are seen there, whatever becomes of them.
     pub(crate) chosen: BTreeMap<PodKey, (Pod, Str)>,
@@ -94,7 +102,26 @@ impl Auditor {
             Event::Namespace(Seen::Gone(name)) => {
                 self.known.namespaces.remove(name);
             }
-            Event::Selecting(_) | Event::Volume(_) | Event::Budget(_) | Event::Done(..) => {}
+            Event::Volume(seen) => self.volume(seen),
+            Event::Selecting(_) | Event::Budget(_) | Event::Done(..) => {}
+        }
+    }
+
+    fn volume(&mut self, seen: &Seen<VolumeObject, (VolumeKind, ObjectKey)>) {
+        match seen {
+            Seen::Is(VolumeObject::PersistentVolume(volume)) => {
+                self.known.volumes.insert(volume.name.clone(), volume.clone());
+            }
+            Seen::Is(VolumeObject::PersistentVolumeClaim(claim)) => {
+                self.known.claims.insert(claim.key.clone(), claim.clone());
+            }
+            Seen::Gone((VolumeKind::PersistentVolume, key)) => {
+                self.known.volumes.remove(&key.name);
+            }
+            Seen::Gone((VolumeKind::PersistentVolumeClaim, key)) => {
+                self.known.claims.remove(key);
+            }
+            Seen::Is(_) | Seen::Gone(_) => {}
         }
     }
 
@@ -211,6 +238,13 @@ impl Auditor {
             {
                 let node = &binding.node;
                 self.violated(now, format!("{key} is bound to {node}, which was not chosen"));
+            }
+            Write::Bind(binding) => {
+                let pod = self.known.pods.get(key);
+                let node = &binding.node;
+                if let Some(Err(why)) = pod.map(|pod| self.known.is_mountable(pod, node)) {
+                    self.violated(now, format!("{key} is bound to {node}, but {why}"));
+                }
             }
             Write::Evict(eviction) => {
                 let pod = self.known.pods.get(key).ok_or_else(|| "it is gone".to_owned());

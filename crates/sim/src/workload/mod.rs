@@ -2,6 +2,7 @@
 
 mod nodes;
 mod pods;
+mod volumes;
 
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use rand_pcg::Pcg64;
 use crate::cluster::Cluster;
 use crate::happening::Happening;
 use crate::lifecycle::Lifecycle;
+use crate::volumes::Storage;
 
 /// A random cluster, and what happens in it.
 #[derive(Clone, Debug)]
@@ -24,6 +26,8 @@ pub struct Workload {
     pub happenings: Vec<(Time, Happening)>,
     /// How pods end.
     pub lifecycle: Lifecycle,
+    /// How long the controllers of volumes take.
+    pub storage: Storage,
     /// How many of a hundred things that the scheduler asks for go wrong.
     pub fault_percent: u32,
     /// When nothing happens any more but what follows from what has happened.
@@ -67,6 +71,7 @@ impl Maker {
         let nodes: Vec<Node> = (0..self.n_nodes).map(|number| self.node(number)).collect();
         let mut cluster = Cluster { nodes, ..Cluster::default() };
         cluster.namespaces = NAMESPACES.map(|(name, team)| namespace(name, team)).to_vec();
+        cluster.volumes = self.volumes();
         let mut happenings = Vec::new();
         for number in 0..self.n_pods {
             let pod = self.pod(number);
@@ -82,10 +87,13 @@ impl Maker {
         let grace = Duration::from_secs([0, 1, 30][self.rng.random_range(0..3)]);
         let completion_after =
             self.once_in(3).then(|| Duration::from_secs(self.rng.random_range(5..=60)));
+        let [binding_after, provisioning_after] =
+            [1, 60].map(|limit| Duration::from_secs(self.rng.random_range(0..=limit)));
         Workload {
             cluster,
             happenings,
             lifecycle: Lifecycle { grace, completion_after },
+            storage: Storage { binding_after, provisioning_after },
             fault_percent: [0, 10, 40][self.rng.random_range(0..3)],
             calm: at(SPAN),
         }

@@ -33,6 +33,7 @@ pub(super) struct Traits {
     gates: Percent,
     priority: Percent,
     features: Percent,
+    volumes: Percent,
 }
 
 impl Traits {
@@ -49,6 +50,7 @@ impl Traits {
             gates: percent(),
             priority: percent(),
             features: percent(),
+            volumes: percent(),
         }
     }
 }
@@ -99,6 +101,7 @@ impl Maker {
                 .then(|| USER_NAMESPACES_HOST_NETWORK.into())
                 .into_iter()
                 .collect(),
+            volumes: self.some(traits.volumes, Maker::mount),
             key,
             ..Pod::default()
         }

@@ -1,4 +1,6 @@
 //! The simulator, in virtual time.
 
+mod mishaps;
 mod profiles;
+mod script;
 mod swarm;

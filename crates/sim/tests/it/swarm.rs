@@ -1,5 +1,6 @@
 //! Random simulations with an auditor. `SWARM=A..B` tries other seeds.
 
+use std::fmt::Write as _;
 use std::ops::Range;
 
 use plimsoll_sim::swarm::{Course, try_seed};
@@ -14,7 +15,8 @@ fn nothing_that_must_not_be_is_found_in_a_swarm() {
         let course = try_seed(seed, &default_profiles).expect("there is one profile");
         whole.add(&course);
         for violation in course.violations.iter().take(3) {
-            wrong.push_str(&format!("plimsoll simulate --swarm 1 --seed {seed}: {violation}\n"));
+            writeln!(wrong, "plimsoll simulate --swarm 1 --seed {seed}: {violation}")
+                .expect("text can grow");
         }
     }
     assert!(wrong.is_empty(), "{wrong}");

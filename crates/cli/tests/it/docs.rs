@@ -1,0 +1,79 @@
+//! The pages about the command line show what it prints.
+//!
+//! A block of YAML is the file that was last named before it. A block that begins with `$ plimsoll` is
+//! a command, with the files of the page, and what it prints: messages first, then the answer. `...`
+//! at its end stands for the rest.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::run::run;
+
+/// Runs every command of a page. A file that the page names and does not show is that of the page
+/// about configurations.
+#[track_caller]
+fn check(page: &str) {
+    let mut files = BTreeMap::new();
+    each_block("configuration.md", |name, language, content| {
+        if language == "yaml" {
+            files.insert(name.to_owned(), content.to_owned());
+        }
+    });
+    let mut n_commands = 0;
+    each_block(page, |name, language, content| {
+        if language == "yaml" {
+            files.insert(name.to_owned(), content.to_owned());
+        } else if let Some((command, expected)) = command(content) {
+            let files: Vec<(&str, &str)> =
+                files.iter().map(|(name, content)| (name.as_str(), content.as_str())).collect();
+            let answer = run(&files, command);
+            let shown = format!("{}{}", answer.err, answer.out);
+            let (mut shown, mut expected) = (lines(&shown), lines(expected));
+            if expected.last() == Some(&"...") {
+                expected.pop();
+                shown.truncate(expected.len());
+            }
+            assert_eq!(shown, expected, "{page}: plimsoll {command}");
+            n_commands += 1;
+        }
+    });
+    assert!(n_commands > 0, "{page} shows commands");
+}
+
+/// Hands on every block of a page: the file last named before it, its language, and what it holds.
+fn each_block(page: &str, mut each: impl FnMut(&str, &str, &str)) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(page);
+    let text = std::fs::read_to_string(&path).expect("the page is there");
+    let mut named = String::new();
+    let mut parts = text.split("```");
+    while let Some(prose) = parts.next() {
+        named = last_file(prose).unwrap_or(named);
+        let Some(block) = parts.next() else { break };
+        let (language, content) = block.split_once('\n').expect("a block has lines");
+        each(&named, language, content);
+    }
+}
+
+fn command(content: &str) -> Option<(&str, &str)> {
+    content.strip_prefix("$ plimsoll ")?.split_once('\n')
+}
+
+/// The last name of a YAML file in backticks.
+fn last_file(prose: &str) -> Option<String> {
+    let names = prose.split('`').skip(1).step_by(2).filter(|word| word.ends_with(".yaml"));
+    names.last().map(str::to_owned)
+}
+
+fn lines(text: &str) -> Vec<&str> {
+    text.trim_end().lines().map(str::trim_end).collect()
+}
+
+#[test]
+fn the_page_about_the_command_line_shows_what_it_prints() {
+    check("cli.md");
+}
+
+#[test]
+fn the_page_about_configurations_shows_what_they_resolve_to() {
+    check("configuration.md");
+}

@@ -1,0 +1,139 @@
+use plimsoll_api::{
+    AffinityTerm, HostPort, Node, Pod, PodKey, Resources, Selector, Str, Taint, Toleration,
+};
+use plimsoll_engine::{Decision, Effect, EffectId, Event, Eviction, Outcome, Seen, Write};
+use plimsoll_framework::{Binding, Time};
+
+use super::Auditor;
+
+fn node(name: &str) -> Node {
+    let allocatable = Resources { milli_cpu: 1000, pods: 3, ..Resources::default() };
+    let labels = [("host", name)].into_iter().collect();
+    Node { name: name.into(), labels, allocatable, ..Node::default() }
+}
+
+fn pod(name: &str, milli_cpu: i64) -> Pod {
+    let requests = Resources { milli_cpu, ..Resources::default() };
+    let mut pod = Pod { key: PodKey::new("default", name), ..Pod::default() };
+    pod.asks.fit = requests.clone();
+    Pod { requests, ..pod }
+}
+
+fn on(node: &str, pod: Pod) -> Pod {
+    Pod { node_name: Some(node.into()), ..pod }
+}
+
+fn is_pod(pod: &Pod) -> Event {
+    Event::Pod(Box::new(Seen::Is(pod.clone())))
+}
+
+fn is_node(node: Node) -> Event {
+    Event::Node(Box::new(Seen::Is(node)))
+}
+
+fn scheduled(pod: &Pod, node: &str) -> Decision {
+    let outcome = Outcome::Scheduled { node: node.into(), best: vec![] };
+    Decision { pod: pod.key.clone(), attempt: 1, outcome, nodes: vec![] }
+}
+
+/// What is found when `pod` is placed on node `a` where `there` are.
+fn placed(a: Node, there: &[Pod], pod: &Pod) -> String {
+    let mut auditor = Auditor::default();
+    auditor.observe(&is_node(a));
+    there.iter().chain([pod]).map(is_pod).for_each(|event| auditor.observe(&event));
+    auditor.decided(Time::ZERO, &scheduled(pod, "a"));
+    let found: Vec<&str> = auditor.violations().iter().map(|one| one.what.as_str()).collect();
+    found.join("; ")
+}
+
+#[test]
+fn a_pod_that_fits_is_nothing_to_tell() {
+    assert_eq!(placed(node("a"), &[on("a", pod("q", 400))], &pod("p", 600)), "");
+}
+
+#[test]
+fn a_pod_that_does_not_fit_is_told_with_the_reason() {
+    let port = HostPort { protocol: "TCP".into(), ip: "0.0.0.0".into(), port: 80 };
+    let with_port = |name| Pod { host_ports: vec![port.clone()], ..pod(name, 0) };
+    let taint =
+        Taint { key: "k".into(), value: Str::default(), effect: plimsoll_api::Effect::NoExecute };
+    let tainted = Node { taints: vec![taint], ..node("a") };
+    let mut shy = on("a", pod("shy", 0));
+    shy.affinity.required_anti.push(AffinityTerm {
+        selector: Selector::everything(),
+        namespaces: vec!["default".into()],
+        namespace_selector: Selector::Nothing,
+        topology_key: "host".into(),
+    });
+    let full: Vec<Pod> = ["x", "y", "z"].map(|name| on("a", pod(name, 0))).into();
+    let cases = [
+        (node("a"), vec![on("a", pod("q", 401))], pod("p", 600), "and 599 is left"),
+        (node("a"), full, pod("p", 0), "there are 3 pods already"),
+        (node("a"), vec![on("a", with_port("q"))], with_port("p"), "uses the same port"),
+        (tainted.clone(), vec![], pod("p", 0), "it does not tolerate k="),
+        (Node { unschedulable: true, ..node("a") }, vec![], pod("p", 0), "the node is cordoned"),
+        (node("a"), vec![shy], pod("p", 0), "default/shy on a must not be near"),
+        (node("b"), vec![], pod("p", 0), "there is no such node"),
+        (node("a"), vec![], on("a", pod("p", 0)), "it is on a already"),
+    ];
+    for (a, there, pod, why) in cases {
+        let found = placed(a, &there, &pod);
+        assert!(found.ends_with(why), "{found:?} does not end with {why:?}");
+    }
+    let tolerant = Toleration { key: None, value: None, effect: None };
+    assert_eq!(placed(tainted, &[], &Pod { tolerations: vec![tolerant], ..pod("p", 0) }), "");
+}
+
+#[test]
+fn two_pods_that_were_chosen_before_either_is_seen_count_both() {
+    let mut auditor = Auditor::default();
+    auditor.observe(&is_node(node("a")));
+    for name in ["p", "q"] {
+        auditor.observe(&is_pod(&pod(name, 600)));
+        auditor.decided(Time::ZERO, &scheduled(&pod(name, 600), "a"));
+    }
+    assert_eq!(auditor.violations().len(), 1);
+    auditor.rests(Time::ZERO);
+    assert!(auditor.violations()[1].what.contains("pods ask for 1200 of cpu, and there is 1000"));
+}
+
+#[test]
+fn what_others_do_to_a_node_is_not_the_schedulers_fault() {
+    let mut auditor = Auditor::default();
+    auditor.observe(&is_node(node("a")));
+    auditor.observe(&is_pod(&on("a", pod("q", 2000))));
+    auditor.rests(Time::ZERO);
+    assert_eq!(auditor.violations(), []);
+}
+
+#[test]
+fn victims_are_of_lower_priority_and_bindings_as_chosen() {
+    let mut auditor = Auditor::default();
+    let (high, low) = (Pod { priority: 5, ..pod("high", 0) }, on("a", pod("low", 0)));
+    for event in [is_node(node("a")), is_pod(&high), is_pod(&low)] {
+        auditor.observe(&event);
+    }
+    let evict = |by: &Pod, victim: &Pod| Effect {
+        id: EffectId(0),
+        pod: by.key.clone(),
+        write: Write::Evict(Eviction {
+            victim: victim.key.clone(),
+            message: String::new(),
+            note: String::new(),
+        }),
+    };
+    auditor.wrote(Time::ZERO, &evict(&high, &low));
+    assert_eq!(auditor.violations(), []);
+    auditor.wrote(Time::ZERO, &evict(&low, &high));
+    let write = Write::Bind(Binding { node: "a".into() });
+    auditor.wrote(Time::ZERO, &Effect { id: EffectId(1), pod: high.key.clone(), write });
+    let found: Vec<&str> = auditor.violations().iter().map(|one| one.what.as_str()).collect();
+    assert_eq!(
+        found,
+        [
+            "default/high is evicted for default/low, but priority 5 of its victim default/high is \
+         not below 0",
+            "default/high is bound to a, which was not chosen",
+        ]
+    );
+}

@@ -1,0 +1,87 @@
+//! Random volumes, and claims on them.
+
+use plimsoll_api::quantity::Format;
+use plimsoll_api::storage::NO_PROVISIONER;
+use plimsoll_api::{
+    AccessModes, BindingMode, NodeSelectorTerm, ObjectKey, PersistentVolume, PersistentVolumeClaim,
+    PodVolume, PodVolumeKind, Quantity, Requirement, StorageClass, Str, VolumeObject,
+};
+use rand::RngExt;
+
+use super::nodes::{ZONE, ZONES};
+use super::{Maker, NAMESPACES};
+
+const CLASSES: [(&str, &str, BindingMode); 3] = [
+    ("late", "example.com/disks", BindingMode::WaitForFirstConsumer),
+    ("local", NO_PROVISIONER, BindingMode::WaitForFirstConsumer),
+    ("soon", "example.com/disks", BindingMode::Immediate),
+];
+const GIB: i64 = 1 << 30;
+/// How many claims there are in each namespace.
+const CLAIMS: u32 = 6;
+
+impl Maker {
+    /// What is there at the beginning: classes, volumes in zones, and claims in all namespaces.
+    pub(super) fn volumes(&mut self) -> Vec<VolumeObject> {
+        let mut objects: Vec<VolumeObject> = CLASSES
+            .map(|(name, provisioner, binding_mode)| StorageClass {
+                name: name.into(),
+                provisioner: provisioner.into(),
+                binding_mode,
+                ..StorageClass::default()
+            })
+            .map(VolumeObject::StorageClass)
+            .into();
+        for number in 0..self.rng.random_range(0..6) {
+            objects.push(VolumeObject::PersistentVolume(self.volume(number)));
+        }
+        for (namespace, _) in NAMESPACES {
+            for number in 0..CLAIMS {
+                objects.push(VolumeObject::PersistentVolumeClaim(self.claim(namespace, number)));
+            }
+        }
+        objects
+    }
+
+    fn volume(&mut self, number: u32) -> PersistentVolume {
+        let zone = self.pick(&ZONES);
+        let in_zone =
+            NodeSelectorTerm { labels: vec![Requirement::equals(ZONE, zone)], fields: vec![] };
+        PersistentVolume {
+            name: format!("v{number}").into(),
+            uid: format!("v{number}").into(),
+            resource_version: "1".into(),
+            class: self.pick(&["late", "local", "soon"]).into(),
+            capacity: gib(self.rng.random_range(1..=4)),
+            access_modes: AccessModes::all(),
+            node_affinity: (!self.once_in(3)).then(|| vec![in_zone]),
+            ..PersistentVolume::default()
+        }
+    }
+
+    fn claim(&mut self, namespace: &str, number: u32) -> PersistentVolumeClaim {
+        let alone = self.once_in(3);
+        PersistentVolumeClaim {
+            key: ObjectKey::new(namespace, format!("c{number}")),
+            uid: format!("{namespace}-c{number}").into(),
+            resource_version: "1".into(),
+            class: self.pick(&["late", "late", "local", "soon"]).into(),
+            requested: gib(self.rng.random_range(1..=4)),
+            access_modes: match alone {
+                true => AccessModes::READ_WRITE_ONCE_POD,
+                false => AccessModes::READ_WRITE_ONCE,
+            },
+            ..PersistentVolumeClaim::default()
+        }
+    }
+
+    /// A volume of a pod, by one of the claims.
+    pub(super) fn mount(&mut self) -> PodVolume {
+        let claim = Str::from(format!("c{}", self.rng.random_range(0..CLAIMS)));
+        PodVolume { name: "data".into(), kind: PodVolumeKind::Claim(claim) }
+    }
+}
+
+fn gib(n: i64) -> Quantity {
+    Quantity::new(n * GIB, Format::BinarySi)
+}

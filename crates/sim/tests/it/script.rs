@@ -1,0 +1,185 @@
+//! Simulations that are told as scripts: what happens when, and what comes of it.
+//!
+//! A line is a time in seconds and what then happens: a statement of a scenario, or one of
+//!
+//! ```text
+//! 5 delete pod p            5 delete node a
+//! 5 bind works              5 bind refused|lost|unanswered, or late 20
+//! 5 grace 30                how long victims take to go
+//! 5 storage 1 30            how long binding and provisioning take
+//! 5 wait
+//! ```
+//!
+//! The other verbs of faults are `patch`, `evict`, `provision` and `terminate`.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use expect_test::Expect;
+use plimsoll_api::{PodKey, Str};
+use plimsoll_engine::{Detail, Effect, Event, Options, Outcome, Scheduler, Seen, Write};
+use plimsoll_framework::Time;
+use plimsoll_sim::{
+    Cluster, Faults, Happening, Lifecycle, Manner, Simulation, Storage, Verb, World,
+};
+use plimsoll_testkit::Scenario;
+
+use crate::profiles::default_profiles;
+
+/// Runs a script and compares what happened: decisions, writes, and what was told of the pods. An
+/// auditor looks on.
+pub(crate) fn check(script: &str, expected: &Expect) {
+    let mut stage = Stage::new();
+    for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        stage.act(line);
+    }
+    let violations: Vec<String> =
+        stage.simulation.violations().iter().map(ToString::to_string).collect();
+    assert!(violations.is_empty(), "{violations:?}");
+    expected.assert_eq(&stage.trace);
+}
+
+struct Stage {
+    simulation: Simulation,
+    trace: String,
+}
+
+impl Stage {
+    fn new() -> Self {
+        let options = Options { detail: Detail::Outcome, ..Options::default() };
+        let scheduler =
+            Scheduler::new(default_profiles(), options, 0).expect("there is one profile");
+        let world = World::new(Lifecycle::default(), Faults::default());
+        let simulation = Simulation::audited(world, scheduler, Cluster::default());
+        Stage { simulation, trace: String::new() }
+    }
+
+    fn act(&mut self, line: &str) {
+        let (at, what) = line.split_once(' ').expect("a line begins with a time");
+        let at: i64 = at.parse().expect("a time is in seconds");
+        self.advance_to(Time::from_millis(at * 1000));
+        let words: Vec<&str> = what.split_whitespace().collect();
+        let world = self.simulation.world_mut();
+        match words[..] {
+            ["wait"] => {}
+            ["delete", "pod", name] => {
+                let gone = Happening::IsDeleted(PodKey::new("default", name), Duration::ZERO);
+                world.plan(Time::from_millis(at * 1000), gone);
+            }
+            ["delete", "node", name] => {
+                let gone = Event::Node(Box::new(Seen::Gone(Str::from(name))));
+                self.simulation.happens(gone);
+            }
+            ["grace", seconds] => world.lifecycle.grace = span(seconds),
+            ["storage", binding, provisioning] => {
+                world.storage = Storage {
+                    binding_after: span(binding),
+                    provisioning_after: span(provisioning),
+                };
+            }
+            [verb @ ("bind" | "patch" | "evict" | "provision" | "terminate"), ref how @ ..] => {
+                world.faults.set(verb_of(verb), manner(how));
+            }
+            _ => self.objects(what),
+        }
+        self.settle();
+    }
+
+    /// What a statement of a scenario describes comes to be.
+    fn objects(&mut self, statement: &str) {
+        let scenario = Scenario::parse(statement).unwrap_or_else(|error| panic!("{error}"));
+        let mut events = Vec::new();
+        events.extend(scenario.nodes.into_iter().map(|node| Event::Node(Box::new(Seen::Is(node)))));
+        let volumes = scenario.volumes.into_iter();
+        events.extend(volumes.map(|object| Event::Volume(Box::new(Seen::Is(object)))));
+        let pods = scenario.pending.into_iter();
+        events.extend(pods.map(|pod| Event::Pod(Box::new(Seen::Is((*pod).clone())))));
+        for event in events {
+            self.simulation.happens(event);
+        }
+    }
+
+    /// Lets happen what happens before `time`, and then at it.
+    fn advance_to(&mut self, time: Time) {
+        // Something that changes nothing is due then, so the simulation comes by.
+        let nothing = Happening::IsUngated(PodKey::new("default", ""));
+        self.simulation.world_mut().plan(time, nothing);
+        while self.simulation.now() < time {
+            if !self.step(Some(time)) {
+                break;
+            }
+        }
+    }
+
+    fn settle(&mut self) {
+        let now = self.simulation.now();
+        while self.step(Some(now)) {}
+    }
+
+    fn step(&mut self, until: Option<Time>) -> bool {
+        let decisions = self.simulation.advance_until(until);
+        let now = self.simulation.now();
+        for decision in decisions.iter().flatten() {
+            let (name, attempt) = (&decision.pod.name, decision.attempt);
+            let what = match &decision.outcome {
+                Outcome::Scheduled { node, .. } => format!("-> {node}"),
+                Outcome::Unschedulable { nomination: Some(nomination), .. } => {
+                    format!("clears {}", nomination.node)
+                }
+                Outcome::Unschedulable { .. } => "!!".to_owned(),
+                Outcome::Error { .. } => "error".to_owned(),
+            };
+            self.note(now, &format!("{name} #{attempt} {what}"));
+        }
+        for (at, effect) in self.simulation.take_written() {
+            self.wrote(at, &effect);
+        }
+        decisions.is_some()
+    }
+
+    fn wrote(&mut self, at: Time, effect: &Effect) {
+        let pod = &effect.pod.name;
+        let text = match &effect.write {
+            Write::Bind(binding) => format!("bind {pod} to {}", binding.node),
+            Write::Patch(patch) => format!("patch {} {} for {pod}", patch.kind, patch.key),
+            Write::Evict(eviction) => format!("evict {} for {pod}", eviction.victim.name),
+            Write::Nominate(node) => {
+                format!("nominate {pod} to {}", node.as_deref().unwrap_or("nothing"))
+            }
+            Write::Condition(condition) => {
+                format!("condition {pod} {}: {}", condition.reason, condition.message)
+            }
+            Write::Record(record) => format!("event {pod} {}: {}", record.reason, record.note),
+        };
+        self.note(at, &text);
+    }
+
+    fn note(&mut self, at: Time, text: &str) {
+        writeln!(self.trace, "{}s {text}", at.millis() / 1000).expect("text can grow");
+    }
+}
+
+fn span(seconds: &str) -> Duration {
+    Duration::from_secs(seconds.parse().expect("a span is in seconds"))
+}
+
+fn verb_of(word: &str) -> Verb {
+    match word {
+        "bind" => Verb::Bind,
+        "patch" => Verb::Patch,
+        "evict" => Verb::Evict,
+        "provision" => Verb::Provision,
+        _ => Verb::Terminate,
+    }
+}
+
+fn manner(words: &[&str]) -> Manner {
+    match words {
+        ["works"] => Manner::Works,
+        ["refused"] => Manner::Refused,
+        ["lost"] => Manner::Lost,
+        ["unanswered"] => Manner::Unanswered,
+        ["late", seconds] => Manner::Late(span(seconds)),
+        other => panic!("{other:?} is no manner"),
+    }
+}
