@@ -34,7 +34,7 @@ impl Scheduler {
                     CycleResult::Error(message) => Failure::error(message),
                     CycleResult::Found { .. } => return,
                 };
-                self.nominate(pod, &failure, effects);
+                self.nominate(now, pod, &failure, effects);
                 self.fail(now, &pod.key, failure, effects);
             }
         }
@@ -132,6 +132,7 @@ impl Scheduler {
                 self.answered(now, id, &answer, effects);
             }
         }
+        self.give_up_evictions(now);
         for key in self.bindings.to_look_at(now) {
             self.drive(now, &key, effects, BindingCycle::look);
         }

@@ -14,15 +14,29 @@ use crate::event::WriteError;
 use crate::queue::Surroundings;
 use crate::scheduler::Scheduler;
 
+/// The evictions that one pod waits for.
+#[derive(Debug)]
+pub(crate) struct Awaited {
+    writes: BTreeSet<EffectId>,
+    /// When they count as failed.
+    deadline: Time,
+}
+
 /// The evictions that pods wait for.
-pub(crate) type Evictions = BTreeMap<PodKey, BTreeSet<EffectId>>;
+pub(crate) type Evictions = BTreeMap<PodKey, Awaited>;
 
 impl Scheduler {
     /// Takes note of what a failed attempt means for the node that was, or is, cleared for the pod.
-    pub(crate) fn nominate(&mut self, pod: &PodInfo, failure: &Failure, effects: &mut Vec<Effect>) {
+    pub(crate) fn nominate(
+        &mut self,
+        now: Time,
+        pod: &PodInfo,
+        failure: &Failure,
+        effects: &mut Vec<Effect>,
+    ) {
         match &failure.nomination {
             Some(nomination) => {
-                self.clear_way(pod, nomination, failure.nominated_by, effects);
+                self.clear_way(now, pod, nomination, failure.nominated_by, effects);
                 self.nominated.set(pod.clone(), nomination.node.clone());
                 self.write_nomination(pod, Some(nomination.node.clone()), effects);
             }
@@ -48,6 +62,7 @@ impl Scheduler {
     /// Evicts the victims, and takes back what other pods of lower priority were promised of the node.
     fn clear_way(
         &mut self,
+        now: Time,
         pod: &PodInfo,
         nomination: &Nomination,
         plugin: &'static str,
@@ -59,7 +74,7 @@ impl Scheduler {
         for other in &lower {
             self.withdraw(other, effects);
         }
-        let mut awaited = BTreeSet::new();
+        let mut writes = BTreeSet::new();
         for victim in &nomination.victims {
             if self.waiting.pods().iter().any(|waiting| waiting.pod.key == *victim) {
                 self.waiting_decisions.push(WaitingDecision::Reject {
@@ -69,11 +84,12 @@ impl Scheduler {
                 });
             } else {
                 let eviction = Eviction::new(victim.clone(), pod, &nomination.node);
-                awaited.insert(self.write(&pod.key, Write::Evict(eviction), effects));
+                writes.insert(self.write(&pod.key, Write::Evict(eviction), effects));
             }
         }
-        if !awaited.is_empty() {
-            self.evictions.insert(pod.key.clone(), awaited);
+        if !writes.is_empty() {
+            let deadline = now + self.options.write_timeout;
+            self.evictions.insert(pod.key.clone(), Awaited { writes, deadline });
             self.queue.hold(pod.key.clone(), plugin);
         }
     }
@@ -85,15 +101,31 @@ impl Scheduler {
         id: EffectId,
         answer: &Result<(), WriteError>,
     ) -> bool {
-        let owner = self.evictions.iter().find(|(_, awaited)| awaited.contains(&id));
+        let owner = self.evictions.iter().find(|(_, awaited)| awaited.writes.contains(&id));
         let Some(pod) = owner.map(|(pod, _)| pod.clone()) else { return false };
         let awaited = self.evictions.get_mut(&pod).expect("it was just found");
-        awaited.remove(&id);
-        if answer.is_err() || awaited.is_empty() {
+        awaited.writes.remove(&id);
+        if answer.is_err() || awaited.writes.is_empty() {
             self.evictions.remove(&pod);
             let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
             self.queue.release(now, &pod, answer.is_err(), with);
         }
         true
+    }
+
+    /// Evictions that were never answered count as failed.
+    pub(crate) fn give_up_evictions(&mut self, now: Time) {
+        let due = self.evictions.iter().filter(|(_, awaited)| awaited.deadline <= now);
+        let due: Vec<PodKey> = due.map(|(pod, _)| pod.clone()).collect();
+        for pod in due {
+            self.evictions.remove(&pod);
+            let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
+            self.queue.release(now, &pod, true, with);
+        }
+    }
+
+    /// When the next evictions count as failed.
+    pub(crate) fn next_eviction_deadline(&self) -> Option<Time> {
+        self.evictions.values().map(|awaited| awaited.deadline).min()
     }
 }

@@ -144,6 +144,7 @@ impl Scheduler {
             self.queue.next_flush(),
             self.waiting.next_timeout(),
             self.bindings.next_deadline(),
+            self.next_eviction_deadline(),
         ];
         match timers.into_iter().flatten().min() {
             Some(time) if time <= now => Next::Again,
@@ -162,6 +163,7 @@ impl Scheduler {
     /// cannot bring anything new unless the cluster changes.
     pub fn is_settled(&self) -> bool {
         self.bindings.is_empty()
+            && self.evictions.is_empty()
             && self.answers.is_empty()
             && self.waiting_decisions.is_empty()
             && !self.queue.has_ready()

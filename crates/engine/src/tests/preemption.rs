@@ -64,6 +64,29 @@ fn a_pod_whose_victims_are_gone_waits_for_its_backoff_like_any_other() {
 }
 
 #[test]
+fn an_eviction_that_is_never_answered_counts_as_failed() {
+    check(
+        "0 node a cpu=2
+         0 pod low cpu=2
+         0 evictions hang
+         1 pod high cpu=2 prio=5 oust=yes
+         2 evictions work
+         90 wait",
+        expect![[r#"
+            0s low #1 -> a
+            0s bind low to a
+            1s high #1 !! 0/1 nodes are available: 1 Insufficient cpu.
+            1s evict low for high
+            1s nominate high to a
+            61s high #2 !! 0/1 nodes are available: 1 Insufficient cpu.
+            61s evict low for high
+            61s high #3 -> a
+            61s bind high to a
+        "#]],
+    );
+}
+
+#[test]
 fn an_eviction_that_fails_puts_the_pod_back() {
     check(
         "0 node a cpu=2
