@@ -6,7 +6,7 @@ use expect_test::expect;
 use serde_json::Value;
 
 use crate::manifests::CLUSTER;
-use crate::run::{check_refused, records, run};
+use crate::run::{check, check_refused, records, run};
 
 /// The cluster that lies beside the sources, for users to try things with.
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/cluster");
@@ -145,5 +145,80 @@ fn a_pod_that_waits_for_no_node_is_not_explained() {
         &expect![[r#"
             error: pod default/p1 has ended, and needs no node
         "#]],
+    );
+}
+
+#[test]
+fn broken_volumes_and_budgets_get_the_messages_of_kube_scheduler() {
+    // A claim whose volume is missing, a volume with a node affinity that cannot be read, a claim that does
+    // not exist, and a budget without a selector, which protects nobody.
+    let objects = r#"
+apiVersion: v1
+kind: Node
+metadata: {name: n1}
+status: {allocatable: {cpu: "2", memory: 8Gi, pods: "10"}}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: gone, annotations: {pv.kubernetes.io/bind-completed: "yes"}}
+spec: {storageClassName: "", volumeName: nopv, accessModes: [ReadWriteOnce], resources: {requests: {storage: 5Gi}}}
+status: {phase: Bound}
+---
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: broken}
+spec:
+  capacity: {storage: 5Gi}
+  accessModes: [ReadWriteOnce]
+  claimRef: {namespace: default, name: brk, uid: u1}
+  nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: zone, operator: Near, values: [a]}]}]}}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: brk, uid: u1, annotations: {pv.kubernetes.io/bind-completed: "yes"}}
+spec: {storageClassName: "", volumeName: broken, accessModes: [ReadWriteOnce], resources: {requests: {storage: 5Gi}}}
+status: {phase: Bound}
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: all}
+status: {disruptionsAllowed: 0}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: low, labels: {app: x}}
+spec: {nodeName: n1, containers: [{name: c, resources: {requests: {cpu: "2"}}}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: high}
+spec: {priority: 9, containers: [{name: c, resources: {requests: {cpu: "2"}}}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: a}
+spec: {containers: [{name: c}], volumes: [{name: d, persistentVolumeClaim: {claimName: gone}}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: b}
+spec: {containers: [{name: c}], volumes: [{name: d, persistentVolumeClaim: {claimName: brk}}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: c}
+spec: {containers: [{name: c}], volumes: [{name: d, persistentVolumeClaim: {claimName: nosuch}}]}
+"#;
+    check(
+        &[("bad.yaml", objects)],
+        "simulate -f bad.yaml -o json",
+        &expect![[r#"
+        {"pod":"default/high","result":"unschedulable","message":"0/1 nodes are available: 1 Insufficient cpu.","nomination":{"node":"n1","victims":["default/low"]}}
+        {"pod":"default/a","result":"unschedulable","message":"postfilter error: not found","preFilter":{"plugin":"VolumeZone","code":"UnschedulableAndUnresolvable","reasons":["persistentvolume \"nopv\" not found"]}}
+        {"pod":"default/b","result":"unschedulable","message":"0/1 nodes are available: 1 node(s) didn't match PersistentVolume's node affinity. no new claims to deallocate, preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."}
+        {"pod":"default/c","result":"unschedulable","message":"postfilter error: not found","preFilter":{"plugin":"VolumeRestrictions","code":"UnschedulableAndUnresolvable","reasons":["persistentvolumeclaim \"nosuch\" not found"]}}
+        {"pod":"default/high","result":"scheduled","node":"n1","best":["n1"],"attempt":2}
+        exit status 0
+    "#]],
     );
 }
