@@ -13,7 +13,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("engine", &["api", "framework"]),
     ("document", &[]),
     ("config", &["document", "engine", "framework"]),
-    ("sim", &["api", "engine", "framework", "plugins"]),
+    ("sim", &["api", "engine", "framework"]),
     ("cli", &["api", "config", "document", "engine", "framework", "plugins", "sim"]),
     ("testkit", &["api", "framework"]),
 ];

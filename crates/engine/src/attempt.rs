@@ -3,7 +3,7 @@
 use plimsoll_api::{Pod, PodKey, Str};
 use plimsoll_framework::{PodInfo, Row, Time, View, WaitingPod};
 
-use crate::binding::{BindingCycle, Desk, Moved, Permitted, Unbound, Verdicts};
+use crate::binding::{BindingCycle, Desk, Moved, Unbound, Verdicts};
 use crate::cycle::{self, Cycle, CycleResult, Failure, FailureReason};
 use crate::decision::{Decision, NodeDecision, NodeVerdict, Outcome};
 use crate::effect::{Condition, Effect, EffectId, Record, Write};
@@ -42,15 +42,12 @@ impl Scheduler {
 
     /// Runs the scheduling cycle for a pod.
     fn cycle(&mut self, pod: &PodInfo) -> Cycle {
-        let profile = self.profile_of(pod);
-        let sample = self.sample(profile);
-        let mut rng = self.rng.clone();
-        let tie_break = self.options.tie_break;
-        let view = self.cache.view();
-        let nominated = &self.nominated;
-        let cycle = cycle::schedule(profile, view, nominated, &sample, pod, tie_break, &mut rng);
-        self.rng = rng;
-        let n_nodes = self.cache.view().nodes.len().max(1);
+        let sample = self.sample(self.profile_of(pod));
+        let profile = self.profiles.get(&pod.scheduler_name).expect("it was just found");
+        let (view, nominated) = (self.cache.view(), &self.nominated);
+        let (tie_break, rng) = (self.options.tie_break, &mut self.rng);
+        let cycle = cycle::schedule(profile, view, nominated, &sample, pod, tie_break, rng);
+        let n_nodes = view.nodes.len().max(1);
         self.next_start = (self.next_start + cycle.n_judged) % n_nodes;
         cycle
     }
@@ -92,11 +89,11 @@ impl Scheduler {
             let waiting = self.waiting.pods();
             let decisions = &mut self.waiting_decisions;
             match binding.permit(now, profile, &self.cache, waiting, decisions) {
-                Permitted::Failed(why) => {
+                Ok(pending) => Ok((binding, pending)),
+                Err(why) => {
                     binding.unreserve(&mut self.cache);
                     Err(why)
                 }
-                permitted => Ok((binding, permitted)),
             }
         });
         match permitted {
@@ -105,17 +102,13 @@ impl Scheduler {
             Err(why) => {
                 self.unbound(now, &info.pod.key, info.attempts, why, effects);
             }
-            Ok((binding, permitted)) => {
+            Ok((binding, pending)) => {
                 self.log(info, &cycle);
                 self.bindings.put(binding);
-                match permitted {
-                    Permitted::Wait(pending) => {
-                        let pod = assumed;
-                        self.waiting.add(WaitingPod { pod, node, since: now, pending });
-                    }
-                    Permitted::Now | Permitted::Failed(_) => {
-                        self.proceed(now, &info.pod.key, effects);
-                    }
+                if pending.is_empty() {
+                    self.proceed(now, &info.pod.key, effects);
+                } else {
+                    self.waiting.add(WaitingPod { pod: assumed, node, since: now, pending });
                 }
             }
         }

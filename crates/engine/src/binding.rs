@@ -84,16 +84,6 @@ impl Desk<'_> {
     }
 }
 
-/// What Permit came to for a pod that has just got its node.
-pub(crate) enum Permitted {
-    /// It may be bound.
-    Now,
-    /// It waits for these plugins, each until its time.
-    Wait(Vec<(&'static str, Time)>),
-    /// It may not.
-    Failed(Unbound),
-}
-
 impl BindingCycle {
     /// Reserves. On failure everything that was reserved is given back.
     pub(crate) fn reserve(
@@ -134,7 +124,8 @@ impl BindingCycle {
         Ok(cycle)
     }
 
-    /// Asks Permit.
+    /// Asks Permit: for which plugins the pod has to wait, each until its time. With none it may be bound
+    /// now.
     pub(crate) fn permit(
         &mut self,
         now: Time,
@@ -142,7 +133,7 @@ impl BindingCycle {
         cache: &Cache,
         waiting: &[WaitingPod],
         decisions: &mut Vec<WaitingDecision>,
-    ) -> Permitted {
+    ) -> Result<Vec<(&'static str, Time)>, Unbound> {
         let mut pending = Vec::new();
         for (plugin, _) in profile.at(Point::Permit) {
             let Some(point) = &plugin.points.permit else { continue };
@@ -152,14 +143,14 @@ impl BindingCycle {
             match said {
                 Permission::Approve => {}
                 Permission::Deny(why) => {
-                    return Permitted::Failed(rejected("Permit", plugin.name, why));
+                    return Err(rejected("Permit", plugin.name, why));
                 }
                 Permission::Wait(span) => {
                     pending.push((plugin.name, now + span.min(PERMIT_TIMEOUT_MAX)));
                 }
             }
         }
-        if pending.is_empty() { Permitted::Now } else { Permitted::Wait(pending) }
+        Ok(pending)
     }
 
     /// Permit is over: begins with what must be done before binding.

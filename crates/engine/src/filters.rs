@@ -266,12 +266,9 @@ impl Filters {
     }
 
     fn judge_row(&self, pod: &PodInfo, nodes: &Columns, row: Row) -> Option<NodeRejection> {
-        self.order.iter().find_map(|&(plugin, at)| {
-            match self.prepared[at].1.judge_one(pod, nodes, row) {
-                Verdict::Pass => None,
-                Verdict::Fail(rejection) => Some(NodeRejection { row, plugin, rejection }),
-            }
-        })
+        let filters = self.order.iter().map(|&(plugin, at)| (plugin, &self.prepared[at].1));
+        let (plugin, rejection) = first_rejection(filters, pod, nodes, row)?;
+        Some(NodeRejection { row, plugin, rejection })
     }
 
     /// The node that was cleared for the pod, if it passes: then no other is looked at. As in
@@ -309,13 +306,9 @@ impl Filters {
                 filter.update(PodChange::Added(other), &scratch, only);
             }
         }
-        let judged = self.order.iter().zip(&filters);
-        judged.into_iter().find_map(|(&(plugin, _), filter)| {
-            match filter.judge_one(pod, &scratch, only) {
-                Verdict::Pass => None,
-                Verdict::Fail(rejection) => Some(NodeRejection { row, plugin, rejection }),
-            }
-        })
+        let filters = self.order.iter().map(|&(plugin, _)| plugin).zip(&filters);
+        let (plugin, rejection) = first_rejection(filters, pod, &scratch, only)?;
+        Some(NodeRejection { row, plugin, rejection })
     }
 
     /// Rejects the nodes that were no candidates, as kube-scheduler does.
@@ -332,4 +325,17 @@ impl Filters {
             rejection: why.clone(),
         }));
     }
+}
+
+/// The first of `filters` that rejects the node in `row`, and why.
+fn first_rejection<'f>(
+    mut filters: impl Iterator<Item = (&'static str, &'f Prepared)>,
+    pod: &PodInfo,
+    nodes: &Columns,
+    row: Row,
+) -> Option<(&'static str, Rejection)> {
+    filters.find_map(|(plugin, filter)| match filter.judge_one(pod, nodes, row) {
+        Verdict::Pass => None,
+        Verdict::Fail(rejection) => Some((plugin, rejection)),
+    })
 }
