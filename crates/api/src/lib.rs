@@ -27,7 +27,7 @@ pub mod workload;
 pub use images::{NodeImage, PodImages, normalized_image_name};
 pub use jiff::Timestamp;
 pub use labels::{Labels, Requirement, Selector, Test};
-pub use node::Node;
+pub use node::{AvoidedController, Node};
 pub use node_selector::{NodeSelection, NodeSelectorTerm, PreferredNodes};
 pub use pod::{Controller, Pod, PodKey, PodPhase, PreemptionPolicy};
 pub use pod_affinity::{AffinityTerm, PodAffinity, WeightedTerm};

@@ -2,6 +2,16 @@
 
 use crate::{Labels, NodeImage, Resources, Str, Taint, Timestamp};
 
+/// A controller whose pods a node would rather not have
+/// (`scheduler.alpha.kubernetes.io/preferAvoidPods`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AvoidedController {
+    /// `kind` of the controller, such as `ReplicaSet`.
+    pub kind: Str,
+    /// Its unique identity.
+    pub uid: Str,
+}
+
 /// A node: what scheduling reads of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Node {
@@ -11,6 +21,8 @@ pub struct Node {
     pub labels: Labels,
     /// Its annotations.
     pub annotations: Labels,
+    /// The controllers whose pods it would rather not have, as an annotation of it says.
+    pub avoided: Vec<AvoidedController>,
     /// Its taints, in the order it lists them.
     pub taints: Vec<Taint>,
     /// Whether it is cordoned (`spec.unschedulable`).

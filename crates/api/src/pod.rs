@@ -39,6 +39,8 @@ pub struct Controller {
     pub kind: Str,
     /// Its name.
     pub name: Str,
+    /// Its unique identity; a controller that is made again under the same name has another one.
+    pub uid: Str,
 }
 
 /// A pod: what scheduling reads of it, defaulted as the API server would.

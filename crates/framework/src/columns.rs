@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use plimsoll_api::{HostPort, Labels, Node, NodeImage, NonZero, PodKey, Resources, Str, Taint};
+use plimsoll_api::{
+    AvoidedController, HostPort, Labels, Node, NodeImage, NonZero, PodKey, Resources, Str, Taint,
+};
 
 use crate::parts::NodeReads;
 use crate::pod_info::PodInfo;
@@ -133,6 +135,7 @@ pub struct Columns {
     pub(crate) name: Column<Str>,
     pub(crate) labels: Column<Labels>,
     pub(crate) annotations: Column<Labels>,
+    pub(crate) avoided: Column<Vec<AvoidedController>>,
     pub(crate) taints: Column<Vec<Taint>>,
     pub(crate) unschedulable: Column<bool>,
     pub(crate) allocatable: Column<Allocatable>,
@@ -159,7 +162,10 @@ impl Columns {
         let mut changed = NodeReads::empty();
         changed.set(NodeReads::NAME, self.name.set(row, node.name.clone()));
         changed.set(NodeReads::LABELS, self.labels.set(row, node.labels.clone()));
-        changed.set(NodeReads::ANNOTATIONS, self.annotations.set(row, node.annotations.clone()));
+        let annotations = self.annotations.set(row, node.annotations.clone());
+        // What the node avoids stands in an annotation.
+        let avoided = self.avoided.set(row, node.avoided.clone());
+        changed.set(NodeReads::ANNOTATIONS, annotations || avoided);
         changed.set(NodeReads::TAINTS, self.taints.set(row, node.taints.clone()));
         changed.set(NodeReads::UNSCHEDULABLE, self.unschedulable.set(row, node.unschedulable));
         let allocatable = Allocatable(node.allocatable.clone());
@@ -256,6 +262,7 @@ impl Columns {
         self.name.push();
         self.labels.push();
         self.annotations.push();
+        self.avoided.push();
         self.taints.push();
         self.unschedulable.push();
         self.allocatable.push();

@@ -86,11 +86,12 @@ pub use filter::{
 };
 pub use nominated::NominatedPods;
 pub use parts::{
-    Annotations, BalanceRequests, ClusterPart, DeclaredFeatures, DisruptionBudgets, Feasible,
-    HostPorts, Images, Name, Namespaces, NodeImages, NodePart, Nodes, NodesRef, NonZeroRequests,
-    Owner, Part, PinnedNode, PodNamespace, PodPart, PodUid, PodVolumes, Pods, Priority, Reads, Ref,
-    Requests, RequiredFeatures, ResourceClaims, RoomRequests, SchedulingGates, SelectingObjects,
-    Shared, Spread, Taints, Tolerations, Unschedulable, UsedPorts, Volumes,
+    Annotations, AvoidedControllers, BalanceRequests, ClusterPart, DeclaredFeatures,
+    DisruptionBudgets, Feasible, HostPorts, Images, Name, Namespaces, NodeImages, NodePart, Nodes,
+    NodesRef, NonZeroRequests, Owner, Part, PinnedNode, PodNamespace, PodPart, PodUid, PodVolumes,
+    Pods, Priority, Reads, Ref, Requests, RequiredFeatures, ResourceClaims, RoomRequests,
+    SchedulingGates, SelectingObjects, Shared, Spread, Taints, Tolerations, Unschedulable,
+    UsedPorts, Volumes,
 };
 pub use plugin::{FeatureGates, NoArgs, Plugin};
 pub use pod_info::PodInfo;
@@ -109,13 +110,13 @@ pub use view::View;
 pub mod prelude {
     pub use crate::*;
     pub use plimsoll_api::{
-        AccessModes, AffinityTerm, Asks, Attached, BindingMode, ClaimPhase, ClaimRef, Controller,
-        CsiDriver, CsiNode, CsiNodeDriver, CsiStorageCapacity, Effect, HostPort, Labels, NodeImage,
-        NodeSelection, NonZero, ObjectKey, PersistentVolume, PersistentVolumeClaim, Pod,
-        PodAffinity, PodDisruptionBudget, PodImages, PodKey, PodVolume, PodVolumeKind,
-        PreemptionPolicy, PreferredNodes, Requirement, Resources, Selecting, SelectingKind,
-        Selector, SpreadConstraint, StorageClass, Str, Taint, Test, Toleration, VolumeAttachment,
-        VolumeMode, VolumePhase, VolumeSource, WeightedTerm, WhenUnsatisfiable,
+        AccessModes, AffinityTerm, Asks, Attached, AvoidedController, BindingMode, ClaimPhase,
+        ClaimRef, Controller, CsiDriver, CsiNode, CsiNodeDriver, CsiStorageCapacity, Effect,
+        HostPort, Labels, NodeImage, NodeSelection, NonZero, ObjectKey, PersistentVolume,
+        PersistentVolumeClaim, Pod, PodAffinity, PodDisruptionBudget, PodImages, PodKey, PodVolume,
+        PodVolumeKind, PreemptionPolicy, PreferredNodes, Requirement, Resources, Selecting,
+        SelectingKind, Selector, SpreadConstraint, StorageClass, Str, Taint, Test, Toleration,
+        VolumeAttachment, VolumeMode, VolumePhase, VolumeSource, WeightedTerm, WhenUnsatisfiable,
     };
     pub use smallvec::{SmallVec, smallvec};
 }

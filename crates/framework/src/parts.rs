@@ -5,8 +5,9 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use plimsoll_api::{
-    Controller, HostPort, Labels, NodeImage, NodeSelection, NonZero, PodAffinity, PodImages,
-    PodKey, PodVolume, PreferredNodes, Resources, SpreadConstraint, Str, Taint, Toleration,
+    AvoidedController, Controller, HostPort, Labels, NodeImage, NodeSelection, NonZero,
+    PodAffinity, PodImages, PodKey, PodVolume, PreferredNodes, Resources, SpreadConstraint, Str,
+    Taint, Toleration,
 };
 
 use crate::columns::{Allocatable, Columns, NonZeroRequested, PodSet, Requested, Row};
@@ -239,6 +240,10 @@ node_part! { NonZeroRequested, NON_ZERO_REQUESTED, |nodes, row| nodes.non_zero_r
 node_part! {
     /// The name of the node.
     new Name as &'a Str, NAME, |nodes, row| nodes.name.at(row)
+}
+node_part! {
+    /// The controllers whose pods the node would rather not have, as an annotation of it says.
+    new AvoidedControllers as &'a [AvoidedController], ANNOTATIONS, |nodes, row| nodes.avoided.at(row)
 }
 node_part! {
     /// The taints of the node.

@@ -46,8 +46,6 @@ pub(super) struct Meta {
     pub(super) created: Option<Timestamp>,
     pub(super) deletion: Option<Timestamp>,
     pub(super) controller: Option<Controller>,
-    /// The unique identity of that controller.
-    pub(super) controller_uid: Option<Str>,
 }
 
 impl Meta {
@@ -70,11 +68,11 @@ impl Meta {
             annotations: wire.annotations.into(),
             created,
             deletion,
-            controller_uid: controller.as_ref().map(|owner| owner.uid.clone().unwrap_or_default()),
             controller: controller.map(|owner| Controller {
                 api_version: owner.api_version.unwrap_or_default(),
                 kind: owner.kind.unwrap_or_default(),
                 name: owner.name.unwrap_or_default(),
+                uid: owner.uid.unwrap_or_default(),
             }),
         })
     }

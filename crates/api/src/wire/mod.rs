@@ -8,6 +8,7 @@
 
 mod affinity;
 mod amount;
+mod avoided;
 mod container;
 mod error;
 mod kind;

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use super::amount::Amounts;
+use super::avoided::avoided;
 use super::error::{Result, Within, each};
 use super::meta::{Meta, Metadata};
 use super::primitive::List;
@@ -64,6 +65,7 @@ impl Wire for WireNode {
         Ok(Object::Node(Box::new(Node {
             name: meta.name,
             labels: meta.labels,
+            avoided: avoided(&meta.annotations),
             annotations: meta.annotations,
             taints,
             unschedulable: spec.unschedulable.unwrap_or_default(),

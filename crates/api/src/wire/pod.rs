@@ -267,9 +267,9 @@ mod tests {
                         "annotations":{"n":"1"},"creationTimestamp":"2026-01-02T03:04:05Z",
                         "deletionTimestamp":"2026-01-02T03:04:06Z","ownerReferences":[
                         {"apiVersion":"v1","kind":"Node","name":"x"},
-                        {"apiVersion":"apps/v1","kind":"ReplicaSet","name":"y","controller":true}]}"#,
+                        {"apiVersion":"apps/v1","kind":"ReplicaSet","name":"y","uid":"z","controller":true}]}"#,
                     ),
-                    "shop/web u a= b=2 n=1 05 06 07 apps/v1 ReplicaSet y",
+                    "shop/web u a= b=2 n=1 05 06 07 apps/v1 ReplicaSet y z",
                 ),
                 (
                     &pod(r#"{"name":"web","creationTimestamp":null,"labels":null}"#),
@@ -295,7 +295,7 @@ mod tests {
                 let mut all = vec![pod.key.to_string(), pod.uid.to_string(), labels.join(" ")];
                 all.extend(seconds);
                 all.extend(
-                    pod.controller.map(|by| format!("{} {} {}", by.api_version, by.kind, by.name)),
+                    pod.controller.map(|by| [by.api_version, by.kind, by.name, by.uid].join(" ")),
                 );
                 all.join(" ")
             },

@@ -162,7 +162,7 @@ impl Wire for WirePersistentVolumeClaim {
             uid: meta.uid,
             resource_version: meta.resource_version,
             deletion: meta.deletion,
-            controller: meta.controller_uid,
+            controller: meta.controller.map(|by| by.uid),
             phase: claim_phase(phase.as_deref()),
             ..PersistentVolumeClaim::default()
         };

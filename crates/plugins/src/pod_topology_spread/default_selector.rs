@@ -87,7 +87,12 @@ mod tests {
     }
 
     fn owner(api_version: &str, kind: &str) -> Controller {
-        Controller { api_version: api_version.into(), kind: kind.into(), name: "web".into() }
+        Controller {
+            api_version: api_version.into(),
+            kind: kind.into(),
+            name: "web".into(),
+            uid: Str::default(),
+        }
     }
 
     fn labels() -> Labels {
