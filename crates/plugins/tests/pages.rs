@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 
 use plimsoll_framework::{Entry, FeatureGates, Plugin, Point};
-use plimsoll_plugins::{DEFAULT_PROFILE, in_tree, node_resources_fit};
+use plimsoll_plugins::{DEFAULT_PROFILE, in_tree, node_resources_fit, taint_toleration};
 use plimsoll_testkit::{Scenario, report};
 use serde_json::Value;
 
@@ -86,6 +86,7 @@ fn output(entry: &Entry, told: &Told<'_>, args: Option<&Value>) -> String {
 fn other(name: &str) -> Entry {
     match name {
         node_resources_fit::NodeResourcesFit::NAME => node_resources_fit::entry(),
+        taint_toleration::TaintToleration::NAME => taint_toleration::entry(),
         _ => panic!("no page has had {name} in its profile yet: add it here"),
     }
 }

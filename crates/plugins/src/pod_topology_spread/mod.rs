@@ -8,6 +8,8 @@
 mod args;
 mod default_selector;
 mod domains;
+#[cfg(test)]
+mod examples;
 mod filter;
 mod requeue;
 mod score;
