@@ -10,6 +10,7 @@ pub mod default_preemption;
 pub mod dynamic_resources;
 pub mod image_locality;
 pub mod inter_pod_affinity;
+pub mod legacy;
 pub mod node_affinity;
 mod node_change;
 pub mod node_declared_features;
@@ -89,9 +90,9 @@ pub fn default_profile() -> Vec<(&'static str, i32)> {
     DEFAULT_PROFILE.iter().map(|plugin| (plugin.name, plugin.weight)).collect()
 }
 
-/// All plugins, in the order of the default profile.
+/// All plugins: those of the default profile in its order, and then the [`legacy`] ones.
 pub fn in_tree() -> Registry {
-    Registry::new([
+    let current = [
         scheduling_gates::entry(),
         priority_sort::entry(),
         node_unschedulable::entry(),
@@ -112,21 +113,35 @@ pub fn in_tree() -> Registry {
         image_locality::entry(),
         default_binder::entry(),
         node_declared_features::entry(),
-    ])
+    ];
+    Registry::new(current.into_iter().chain(legacy::entries()))
 }
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_framework::Entry;
+
     use super::*;
 
     #[test]
-    fn the_registry_has_plugins_of_the_default_profile_in_its_order() {
+    fn the_registry_has_plugins_of_the_default_profile_in_its_order_and_then_the_legacy_ones() {
         let registry = in_tree();
-        let places = registry.iter().map(|entry| {
-            let place = DEFAULT_PROFILE.iter().position(|plugin| plugin.name == entry.name());
-            place.unwrap_or_else(|| panic!("{} is not in the default profile", entry.name()))
+        let mut names = registry.iter().map(Entry::name);
+        let legacy: Vec<_> = legacy::entries().iter().map(Entry::name).collect();
+        let current: Vec<_> = names.by_ref().take_while(|name| *name != legacy[0]).collect();
+        let places = current.iter().map(|name| {
+            let place = DEFAULT_PROFILE.iter().position(|plugin| plugin.name == *name);
+            place.unwrap_or_else(|| panic!("{name} is not in the default profile"))
         });
         assert!(places.is_sorted());
+        assert_eq!(names.collect::<Vec<_>>(), legacy[1..]);
+    }
+
+    #[test]
+    fn no_legacy_plugin_is_in_the_default_profile() {
+        for entry in legacy::entries() {
+            assert!(DEFAULT_PROFILE.iter().all(|plugin| plugin.name != entry.name()));
+        }
     }
 
     #[test]

@@ -1,0 +1,14 @@
+//! Plugins of kube-scheduler 1.20 that later releases dropped, and that old configurations name. They
+//! belong to no default profile of today.
+
+mod groups;
+pub mod selector_spread;
+
+use plimsoll_framework::Entry;
+
+/// All of them, in the order of their names.
+pub fn entries() -> Vec<Entry> {
+    vec![
+        selector_spread::entry(),
+    ]
+}
