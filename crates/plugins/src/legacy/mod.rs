@@ -2,6 +2,7 @@
 //! belong to no default profile of today.
 
 mod groups;
+pub mod node_label;
 pub mod selector_spread;
 
 use plimsoll_framework::Entry;
@@ -9,6 +10,7 @@ use plimsoll_framework::Entry;
 /// All of them, in the order of their names.
 pub fn entries() -> Vec<Entry> {
     vec![
+        node_label::entry(),
         selector_spread::entry(),
     ]
 }
