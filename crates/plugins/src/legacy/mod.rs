@@ -4,6 +4,7 @@
 mod groups;
 pub mod node_label;
 pub mod selector_spread;
+pub mod service_affinity;
 
 use plimsoll_framework::Entry;
 
@@ -12,5 +13,6 @@ pub fn entries() -> Vec<Entry> {
     vec![
         node_label::entry(),
         selector_spread::entry(),
+        service_affinity::entry(),
     ]
 }
