@@ -3,6 +3,7 @@
 
 mod groups;
 pub mod node_label;
+pub mod node_prefer_avoid_pods;
 pub mod selector_spread;
 pub mod service_affinity;
 
@@ -12,6 +13,7 @@ use plimsoll_framework::Entry;
 pub fn entries() -> Vec<Entry> {
     vec![
         node_label::entry(),
+        node_prefer_avoid_pods::entry(),
         selector_spread::entry(),
         service_affinity::entry(),
     ]
