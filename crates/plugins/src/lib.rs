@@ -10,6 +10,7 @@ pub mod default_preemption;
 pub mod dynamic_resources;
 pub mod image_locality;
 pub mod inter_pod_affinity;
+pub mod legacy;
 pub mod node_affinity;
 mod node_change;
 pub mod node_declared_features;
@@ -89,9 +90,9 @@ pub fn default_profile() -> Vec<(&'static str, i32)> {
     DEFAULT_PROFILE.iter().map(|plugin| (plugin.name, plugin.weight)).collect()
 }
 
-/// All plugins, in the order of the default profile.
+/// All plugins: those of the default profile in its order, then those of [earlier releases](legacy).
 pub fn in_tree() -> Registry {
-    Registry::new([
+    let of_default_profile = [
         scheduling_gates::entry(),
         priority_sort::entry(),
         node_unschedulable::entry(),
@@ -112,7 +113,8 @@ pub fn in_tree() -> Registry {
         image_locality::entry(),
         default_binder::entry(),
         node_declared_features::entry(),
-    ])
+    ];
+    Registry::new(of_default_profile.into_iter().chain(legacy::entries()))
 }
 
 #[cfg(test)]
@@ -120,13 +122,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_registry_has_plugins_of_the_default_profile_in_its_order() {
+    fn the_registry_has_the_plugins_of_the_default_profile_in_its_order_before_all_others() {
         let registry = in_tree();
-        let places = registry.iter().map(|entry| {
-            let place = DEFAULT_PROFILE.iter().position(|plugin| plugin.name == entry.name());
-            place.unwrap_or_else(|| panic!("{} is not in the default profile", entry.name()))
-        });
-        assert!(places.is_sorted());
+        let names: Vec<&str> = registry.iter().map(plimsoll_framework::Entry::name).collect();
+        let legacy: Vec<&str> =
+            legacy::entries().iter().map(plimsoll_framework::Entry::name).collect();
+        let of_default_profile = DEFAULT_PROFILE.iter().map(|plugin| plugin.name);
+        assert_eq!(names, of_default_profile.chain(legacy).collect::<Vec<_>>());
     }
 
     #[test]

@@ -1,0 +1,22 @@
+//! Plugins of earlier releases that 1.36 has not. They are not in the default profile: configurations
+//! of the versions that had them name them.
+//!
+//! What is said of release 1.20 was read there, and holds for them as long as they existed.
+
+mod allocation;
+pub mod least_allocated;
+pub mod most_allocated;
+pub mod node_resource_limits;
+pub mod requested_to_capacity_ratio;
+
+use plimsoll_framework::Entry;
+
+/// These plugins, in the order of their modules.
+pub fn entries() -> Vec<Entry> {
+    let mut entries = Vec::new();
+    entries.push(least_allocated::entry());
+    entries.push(most_allocated::entry());
+    entries.push(node_resource_limits::entry());
+    entries.push(requested_to_capacity_ratio::entry());
+    entries
+}
