@@ -4,6 +4,7 @@
 //! What is said of release 1.20 was read there, and holds for them as long as they existed.
 
 mod allocation;
+pub mod in_tree_volume_limits;
 pub mod least_allocated;
 pub mod most_allocated;
 pub mod node_resource_limits;
@@ -14,6 +15,7 @@ use plimsoll_framework::Entry;
 /// These plugins, in the order of their modules.
 pub fn entries() -> Vec<Entry> {
     let mut entries = Vec::new();
+    entries.extend(in_tree_volume_limits::entries());
     entries.push(least_allocated::entry());
     entries.push(most_allocated::entry());
     entries.push(node_resource_limits::entry());
