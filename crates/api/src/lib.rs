@@ -33,7 +33,7 @@ pub use pod::{Controller, Pod, PodKey, PodPhase, PreemptionPolicy};
 pub use pod_affinity::{AffinityTerm, PodAffinity, WeightedTerm};
 pub use ports::HostPort;
 pub use quantity::{Quantity, QuantityError};
-pub use requests::{Asks, NonZero};
+pub use requests::{Asks, Limits, NonZero};
 pub use resources::Resources;
 pub use storage::{
     Attached, BindingMode, CsiDriver, CsiNode, CsiNodeDriver, CsiStorageCapacity, StorageClass,

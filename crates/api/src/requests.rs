@@ -5,8 +5,9 @@
 //! for scores ([`Asks`]). All three rest on [`pod_requests`], which is `PodRequests` in
 //! `helpers.go` of component-helpers 0.36.
 //!
-//! Limits play no part. Where a limit is set and a request is not, the API server has copied the
-//! one to the other before a scheduler sees the pod (`defaults.go` of core/v1, SetDefaults_Pod).
+//! Limits play no part in it. Where a limit is set and a request is not, the API server has copied
+//! the one to the other before a scheduler sees the pod (`defaults.go` of core/v1, SetDefaults_Pod).
+//! They are only kept in [`Limits`].
 //! Amounts that dynamic resource allocation adds to a pod's status (gate
 //! DRANodeAllocatableResources, alpha) are not counted.
 
@@ -43,7 +44,8 @@ pub struct PodResourcesInput {
 pub struct ContainerResources {
     /// `resources.requests`.
     pub requests: ResourceList,
-    /// `resources.limits`. Carried for whoever applies the API server's defaults; not read here.
+    /// `resources.limits`. Carried for whoever applies the API server's defaults; only [`Limits`]
+    /// reads them here.
     pub limits: ResourceList,
     /// Whether this is an init container with `restartPolicy: Always`: a sidecar, which goes on
     /// running beside the containers. Not read of other containers.
@@ -194,6 +196,40 @@ pub fn requests_on_node(pod: &PodResourcesInput, gates: RequestGates) -> PodRequ
     PodRequests { requests: Resources { pods: 0, ..Resources::from_list(&list) }, non_zero }
 }
 
+/// The limits of a pod's containers together: what it may take at most. 0 for a resource without one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// CPU in thousandths of a core.
+    pub milli_cpu: i64,
+    /// Memory in bytes.
+    pub memory: i64,
+}
+
+impl Limits {
+    /// The limits in `pod`, which add up as requests do; overhead does not count.
+    ///
+    /// As in resource_limits.go of release 1.19, getResourceLimits, which knew no sidecars.
+    fn of(pod: &PodResourcesInput) -> Self {
+        let limited = |container: &ContainerResources| ContainerResources {
+            requests: container.limits.clone(),
+            restart_always: container.restart_always,
+            ..ContainerResources::default()
+        };
+        let limits = PodResourcesInput {
+            containers: pod.containers.iter().map(limited).collect(),
+            init_containers: pod.init_containers.iter().map(limited).collect(),
+            ..PodResourcesInput::default()
+        };
+        let options = RequestOptions {
+            gates: RequestGates { pod_level_resources: false, pod_level_resize: false },
+            status: Status::Ignored,
+            missing: None,
+        };
+        let sum = Resources::from_list(&container_requests(&limits, &options));
+        Limits { milli_cpu: sum.milli_cpu, memory: sum.memory }
+    }
+}
+
 /// What a pod asks of a node that it is not yet on. For most pods all of these say the same; they part
 /// with requests of the pod as a whole, and with a resize under way.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -206,6 +242,11 @@ pub struct Asks {
     pub room: Resources,
     /// The same for CPU and memory, with a default for containers that ask nothing.
     pub room_non_zero: NonZero,
+    /// The CPU in all of these that running the pod takes beside its containers (`spec.overhead`), in
+    /// thousandths of a core.
+    pub overhead_milli_cpu: i64,
+    /// What its containers may take at most.
+    pub limits: Limits,
 }
 
 impl Asks {
@@ -227,6 +268,8 @@ impl Asks {
             balance: Resources::from_list(&pod_requests(pod, &counted)),
             room: Resources::from_list(&pod_requests(pod, &plain)),
             room_non_zero: NonZero { milli_cpu: non_zero.milli_cpu, memory: non_zero.memory },
+            overhead_milli_cpu: Resources::from_list(&pod.overhead).milli_cpu,
+            limits: Limits::of(pod),
         }
     }
 }
@@ -649,6 +692,31 @@ mod tests {
         let asks = Asks::of(&pod(text), RequestGates::default());
         assert_eq!(asks.balance, Resources::from_list(&list("a.com/gpu=2")));
         assert_eq!(asks.room, Resources::from_list(&list("a.com/gpu=1")));
+    }
+
+    #[test]
+    fn limits_add_up_as_requests_do_and_overhead_is_no_limit() {
+        for (text, expected) in [
+            ("app", (0, 0)),
+            ("app cpu=1; app cpu=2 memory=1Mi", (3000, MI)),
+            ("init cpu=4 memory=1Ki; app cpu=1 memory=1Mi", (4000, MI)),
+            ("sidecar cpu=1; init cpu=2; app cpu=1", (3000, 0)),
+            ("overhead cpu=1 memory=1Mi; app cpu=1", (1000, 0)),
+        ] {
+            let mut pod = pod(text);
+            for container in pod.containers.iter_mut().chain(&mut pod.init_containers) {
+                container.limits = std::mem::take(&mut container.requests);
+            }
+            let asks = Asks::of(&pod, RequestGates::default());
+            assert_eq!((asks.limits.milli_cpu, asks.limits.memory), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_overhead_in_cpu_is_told_apart() {
+        let of = |text| Asks::of(&pod(text), RequestGates::default()).overhead_milli_cpu;
+        assert_eq!(of("app cpu=1"), 0);
+        assert_eq!(of("overhead cpu=250m memory=1Mi; app cpu=1"), 250);
     }
 
     #[test]

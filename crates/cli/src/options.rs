@@ -1,5 +1,6 @@
 //! What was typed, as the engine understands it: a configuration becomes profiles and options.
 
+use std::num::NonZeroU32;
 use std::path::Path;
 use std::time::Duration;
 
@@ -14,6 +15,9 @@ use serde_json::Value;
 use crate::faults::Faults;
 use crate::input::Source;
 use crate::notices;
+
+/// The environment variable by which kube-scheduler was told how many disks a node takes.
+const MAX_VOLUMES: &str = "KUBE_MAX_PD_VOLS";
 
 /// What decides.
 #[derive(Debug)]
@@ -42,10 +46,15 @@ impl Setup {
     }
 
     fn assemble(
-        configuration: Configuration,
+        mut configuration: Configuration,
         document: Option<&Document>,
         registry: &Registry,
     ) -> Result<Self> {
+        if configuration.counts_disks()
+            && let Some(most) = max_volumes()
+        {
+            configuration.set_max_volumes(most);
+        }
         let profiles = configuration.profiles(registry, &FeatureGates::default());
         let profiles = profiles.map_err(|error| located(error, &configuration, document))?;
         if let Some(document) = document {
@@ -71,6 +80,20 @@ impl Setup {
     pub(crate) fn is_for(&self, scheduler_name: &str) -> bool {
         self.configuration.profiles.iter().any(|one| one.scheduler_name == scheduler_name)
     }
+}
+
+/// How many disks a node takes that does not say so itself, if the environment says so. As in non_csi.go
+/// of release 1.20, getMaxVolLimitFromEnv: what is not a positive number does not count.
+fn max_volumes() -> Option<NonZeroU32> {
+    let value = std::env::var_os(MAX_VOLUMES).filter(|value| !value.is_empty())?;
+    let most = value.to_str().and_then(|value| value.parse().ok());
+    if most.is_none() {
+        notices::warning(format_args!(
+            "environment variable {MAX_VOLUMES} is \"{}\", not a positive number: the usual limits hold",
+            value.display()
+        ));
+    }
+    most
 }
 
 /// What configurations may name.

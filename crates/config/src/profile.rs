@@ -10,7 +10,7 @@ use crate::catalogue::{Catalogue, Point};
 use crate::faults::Faults;
 use crate::multipoint::{self, ALL, EXPANSION_ORDER, MultiPoint};
 use crate::types::{Plugin, PluginConfig, Plugins, Profile};
-use crate::validate::is_removed_at;
+use crate::validate::{is_removed, is_removed_at};
 
 /// The highest score a plugin gives a node.
 const MAX_NODE_SCORE: i64 = 100;
@@ -194,13 +194,15 @@ impl Draft<'_> {
     ) -> bool {
         let before = faults.len();
         let field = self.field.key("plugins");
+        // What version v1 no longer has is unknown to it, though it may be there for older versions.
+        let find = |name: &str| catalogue.get(name).filter(|_| !is_removed(name));
         for point in Point::ALL {
             let set = self.plugins.at(point);
             for (index, Plugin { name, .. }) in set.enabled.iter().enumerate() {
                 let field = field.key(point.key()).key("enabled").index(index).key("name");
                 let interface = point.interface();
                 let is_repeated = set.enabled[..index].iter().any(|other| other.name == *name);
-                match catalogue.get(name) {
+                match find(name) {
                     None if is_removed_at(point, name) => {}
                     None => faults.report(field, format!("{interface} {name:?} does not exist")),
                     Some(plugin) if !plugin.points.contains(point) => {
@@ -220,7 +222,7 @@ impl Draft<'_> {
             let field = field.index(position).key("name");
             let is_repeated = merged[..index].iter().any(|other| other.name == entry.name);
             let mut points = EXPANSION_ORDER.into_iter();
-            if catalogue.get(entry.name).is_none() {
+            if find(entry.name).is_none() {
                 let is_open = |point: &Point| !multipoint::disables(self.plugins.at(*point), ALL);
                 if let Some(point) = points.find(is_open) {
                     let message = format!("{} {:?} does not exist", point.interface(), entry.name);

@@ -63,7 +63,12 @@ pub(crate) fn validate(
 ///
 /// As upstream, the points of pod groups are not looked at, nor is multi-point.
 pub(crate) fn is_removed_at(point: Point, name: &str) -> bool {
-    !matches!(point, Point::PlacementGenerate | Point::PlacementScore) && REMOVED.contains(&name)
+    !matches!(point, Point::PlacementGenerate | Point::PlacementScore) && is_removed(name)
+}
+
+/// Whether the plugin `name` is one that version v1 no longer has.
+pub(crate) fn is_removed(name: &str) -> bool {
+    REMOVED.contains(&name)
 }
 
 fn leader_election(election: &LeaderElection, faults: &mut Faults<'_>) {
@@ -117,7 +122,7 @@ fn profile(draft: &Draft<'_>, catalogue: &Catalogue, faults: &mut Faults<'_>) {
         if draft.profile.plugin_config[..index].iter().any(|other| other.name == name) {
             faults.duplicate(field.clone(), name);
         }
-        if REMOVED.contains(&name) {
+        if is_removed(name) {
             removed(name, field, faults);
             continue;
         }

@@ -88,10 +88,10 @@ pub use nominated::NominatedPods;
 pub use parts::{
     Annotations, AvoidedControllers, BalanceRequests, ClusterPart, DeclaredFeatures,
     DisruptionBudgets, Feasible, HostPorts, Images, Name, Namespaces, NodeImages, NodePart, Nodes,
-    NodesRef, NonZeroRequests, Owner, Part, PinnedNode, PodNamespace, PodPart, PodUid, PodVolumes,
-    Pods, Priority, Reads, Ref, Requests, RequiredFeatures, ResourceClaims, RoomRequests,
-    SchedulingGates, SelectingObjects, Shared, Spread, Taints, Tolerations, Unschedulable,
-    UsedPorts, Volumes,
+    NodesRef, NonZeroRequests, OverheadMilliCpu, Owner, Part, PinnedNode, PodNamespace, PodPart,
+    PodUid, PodVolumes, Pods, Priority, Reads, Ref, Requests, RequiredFeatures, ResourceClaims,
+    RoomRequests, SchedulingGates, SelectingObjects, Shared, Spread, Taints, Tolerations,
+    Unschedulable, UsedPorts, Volumes,
 };
 pub use plugin::{FeatureGates, NoArgs, Plugin};
 pub use pod_info::PodInfo;
@@ -112,7 +112,7 @@ pub mod prelude {
     pub use plimsoll_api::{
         AccessModes, AffinityTerm, Asks, Attached, AvoidedController, BindingMode, ClaimPhase,
         ClaimRef, Controller, CsiDriver, CsiNode, CsiNodeDriver, CsiStorageCapacity, Effect,
-        HostPort, Labels, NodeImage, NodeSelection, NonZero, ObjectKey, PersistentVolume,
+        HostPort, Labels, Limits, NodeImage, NodeSelection, NonZero, ObjectKey, PersistentVolume,
         PersistentVolumeClaim, Pod, PodAffinity, PodDisruptionBudget, PodImages, PodKey, PodVolume,
         PodVolumeKind, PreemptionPolicy, PreferredNodes, Requirement, Resources, Selecting,
         SelectingKind, Selector, SpreadConstraint, StorageClass, Str, Taint, Test, Toleration,

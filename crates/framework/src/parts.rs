@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use plimsoll_api::{
-    AvoidedController, Controller, HostPort, Labels, NodeImage, NodeSelection, NonZero,
+    AvoidedController, Controller, HostPort, Labels, Limits, NodeImage, NodeSelection, NonZero,
     PodAffinity, PodImages, PodKey, PodVolume, PreferredNodes, Resources, SpreadConstraint, Str,
     Taint, Toleration,
 };
@@ -143,6 +143,7 @@ value_part!(
     PreferredNodes,
     PodAffinity,
     PodImages,
+    Limits,
     Allocatable,
     Requested,
     NonZeroRequested,
@@ -154,6 +155,7 @@ pod_part! { NodeSelection, NODE_SELECTION, |pod, _shared| &pod.node_selection }
 pod_part! { PreferredNodes, PREFERRED_NODES, |pod, _shared| &pod.preferred_nodes }
 pod_part! { PodAffinity, POD_AFFINITY, |pod, _shared| &pod.affinity }
 pod_part! { PodImages, IMAGES, |pod, _shared| &pod.images }
+pod_part! { Limits, LIMITS, |pod, _shared| &pod.asks.limits }
 pod_part! {
     /// The namespace of the pod.
     new PodNamespace as &'a Str, NAMESPACE, |pod, _shared| &pod.key.namespace
@@ -189,6 +191,11 @@ pod_part! {
 pod_part! {
     /// The same for CPU and memory, with a default for containers that ask nothing.
     new NonZeroRequests as &'a NonZero, REQUESTS, |pod, _shared| &pod.asks.room_non_zero
+}
+pod_part! {
+    /// The CPU in all of these that running the pod takes beside its containers, in thousandths of a
+    /// core.
+    new OverheadMilliCpu as i64, REQUESTS, |pod, _shared| pod.asks.overhead_milli_cpu
 }
 pod_part! {
     /// The ports of the host that the pod asks for.

@@ -28,6 +28,7 @@ bitflags! {
         const SHARED = 1 << 18;
         const UID = 1 << 19;
         const VOLUMES = 1 << 20;
+        const LIMITS = 1 << 21;
     }
 }
 

@@ -108,14 +108,21 @@ impl Usage {
         node: Amounts<'_>,
         pod: Amounts<'_>,
     ) -> Option<Usage> {
-        let asked = pod.of(resource);
-        let unasked_scalar = asked == 0 && matches!(resource.kind, Kind::Scalar(_));
+        let unasked_scalar = pod.of(resource) == 0 && matches!(resource.kind, Kind::Scalar(_));
+        if unasked_scalar { None } else { Usage::of_any(resource, allocatable, node, pod) }
+    }
+
+    /// The same whether or not the pod asks for `resource`. `None` if the node has none of it.
+    pub(crate) fn of_any(
+        resource: &Counted,
+        allocatable: &Resources,
+        node: Amounts<'_>,
+        pod: Amounts<'_>,
+    ) -> Option<Usage> {
         let allocatable = Amounts::exact(allocatable).of(resource);
-        if unasked_scalar || allocatable == 0 {
-            return None;
-        }
         let without = node.of(resource);
-        Some(Usage { allocatable, without, with: without.saturating_add(asked) })
+        let with = without.saturating_add(pod.of(resource));
+        (allocatable != 0).then_some(Usage { allocatable, without, with })
     }
 
     /// The share of the node that is free with the pod, from 0 to 100, cut off to a whole number.

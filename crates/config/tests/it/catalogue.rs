@@ -43,6 +43,8 @@ pub(crate) fn catalogue() -> Catalogue {
         known("TopologyPlacementGenerator", &[PlacementGenerate]).on_request(),
         known("OtherPlacementGenerator", &[PlacementGenerate]).on_request(),
         known("PodGroupPodsCount", &[PlacementScore]).on_request(),
+        known("CinderLimits", &[Filter]).on_request(),
+        known("EBSLimits", &[Filter]).on_request(),
         known("OtherQueueSort", &[QueueSort]).on_request(),
         known("ExampleScore", &[Filter, Score]).on_request(),
     ])

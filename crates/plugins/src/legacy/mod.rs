@@ -1,20 +1,33 @@
-//! Plugins of kube-scheduler 1.20 that later releases dropped, and that old configurations name. They
-//! belong to no default profile of today.
+//! Plugins of earlier releases that 1.36 has not. They are not in the default profile: configurations
+//! of the versions that had them name them.
+//!
+//! What is said of release 1.20 was read there, and holds for them as long as they existed.
 
+mod allocation;
 mod groups;
+pub mod in_tree_volume_limits;
+pub mod least_allocated;
+pub mod most_allocated;
 pub mod node_label;
 pub mod node_prefer_avoid_pods;
+pub mod node_resource_limits;
+pub mod requested_to_capacity_ratio;
 pub mod selector_spread;
 pub mod service_affinity;
 
 use plimsoll_framework::Entry;
 
-/// All of them, in the order of their names.
+/// These plugins, in the order of their modules.
 pub fn entries() -> Vec<Entry> {
-    vec![
-        node_label::entry(),
-        node_prefer_avoid_pods::entry(),
-        selector_spread::entry(),
-        service_affinity::entry(),
-    ]
+    let mut entries = Vec::new();
+    entries.extend(in_tree_volume_limits::entries());
+    entries.push(least_allocated::entry());
+    entries.push(most_allocated::entry());
+    entries.push(node_label::entry());
+    entries.push(node_prefer_avoid_pods::entry());
+    entries.push(node_resource_limits::entry());
+    entries.push(requested_to_capacity_ratio::entry());
+    entries.push(selector_spread::entry());
+    entries.push(service_affinity::entry());
+    entries
 }

@@ -42,6 +42,9 @@ pub struct NodeResourcesFitArgs {
     /// The filter looks at no extended resource with one of these prefixes: `example.com` stands
     /// for `example.com/a` and `example.com/b`.
     pub ignored_resource_groups: BTreeSet<String>,
+    /// A node whose pods ask for more of something than it has takes only pods that ask for nothing at
+    /// all, as in release 1.20. Configurations of version v1 cannot say so.
+    pub reject_overcommitted_nodes: bool,
     /// How nodes are scored; by default emptier nodes are preferred, by CPU and memory.
     pub scoring_strategy: ScoringStrategy,
 }
@@ -115,8 +118,9 @@ impl NodeResourcesFit {
         if i64::try_from(pods).is_ok_and(|pods| allocatable.pods <= pods) {
             rejection.reasons.push(TOO_MANY_PODS.into());
         }
+        let all_count = self.counts_unasked(requests);
         let mut check = |name: &str, asked: i64, all: i64, taken: i64| {
-            if asked > 0 && asked > all.wrapping_sub(taken) {
+            if (asked > 0 || all_count) && asked > all.wrapping_sub(taken) {
                 rejection.reasons.push(Reason::Insufficient(name.into()));
                 if asked > all {
                     rejection.code = Code::UnschedulableAndUnresolvable;
@@ -133,6 +137,15 @@ impl NodeResourcesFit {
             }
         }
         (!rejection.reasons.is_empty()).then_some(rejection)
+    }
+
+    /// Whether a node may have too little even of what a pod with these `requests` does not ask for.
+    ///
+    /// As in fit.go of release 1.20, fitsRequest.
+    fn counts_unasked(&self, requests: &Resources) -> bool {
+        let own = [requests.milli_cpu, requests.memory, requests.ephemeral_storage];
+        let asks = own != [0; 3] || !requests.scalar.is_empty();
+        self.args.reject_overcommitted_nodes && asks
     }
 
     /// Whether args say that the filter does not look at the resource `name`. Resources of
@@ -227,6 +240,23 @@ mod tests {
         assert_eq!(verdict(&Resources::default(), &overdrawn), "fits");
         assert_eq!(verdict(&amounts([1, 0, 0], &[]), &overdrawn), "U: Insufficient cpu");
         assert_eq!(verdict(&amounts([0, 0, 0], &[("example.com/a", 0)]), &overdrawn), "fits");
+    }
+
+    #[test]
+    fn an_overdrawn_node_may_be_left_to_pods_that_ask_for_nothing() {
+        let args = NodeResourcesFitArgs {
+            reject_overcommitted_nodes: true,
+            ..NodeResourcesFitArgs::default()
+        };
+        let plugin = NodeResourcesFit::new(args, &FeatureGates::default());
+        let of = |own, scalar: &[_]| {
+            let overdrawn = amounts([10, 21, 20], &[("example.com/a", 6)]);
+            verdict_of(&plugin, &amounts(own, scalar), &overdrawn, 1)
+        };
+        assert_eq!(of([0, 0, 0], &[]), "fits");
+        assert_eq!(of([0, 0, 1], &[]), "U: Insufficient memory, Insufficient ephemeral-storage");
+        let unasked = "U: Insufficient memory, Insufficient example.com/a";
+        assert_eq!(of([0, 0, 0], &[("example.com/a", 0)]), unasked);
     }
 
     #[test]

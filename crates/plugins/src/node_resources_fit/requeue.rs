@@ -21,7 +21,7 @@ impl Requeue for NodeResourcesFit {
         let worth_it = match change.object {
             Object::Assigned { before: Some(before), after: Some(after), .. } => {
                 let gave_back = |name| after.requests.get(name) < before.requests.get(name);
-                asked_for(&pod.asks.fit).any(gave_back)
+                self.counted(&pod.asks.fit).any(gave_back)
             }
             Object::Assigned { before: None, .. } | Object::Node { after: None, .. } => false,
             Object::Node { before, after: Some(row) } => {
@@ -47,18 +47,19 @@ impl NodeResourcesFit {
         }
         before.is_none_or(|before| {
             before.pods < after.pods
-                || asked_for(requests).any(|name| before.get(name) < after.get(name))
+                || self.counted(requests).any(|name| before.get(name) < after.get(name))
         })
     }
-}
 
-/// The names of the resources that a pod asks for.
-fn asked_for(requests: &Resources) -> impl Iterator<Item = &str> {
-    let scalar = requests.scalar.keys().map(Str::as_str);
-    [CPU, MEMORY, EPHEMERAL_STORAGE]
-        .into_iter()
-        .chain(scalar)
-        .filter(|name| requests.get(name) != 0)
+    /// The names of the resources of which a pod with these `requests` may find too little.
+    fn counted<'a>(&self, requests: &'a Resources) -> impl Iterator<Item = &'a str> + use<'a> {
+        let all_count = self.counts_unasked(requests);
+        let scalar = requests.scalar.keys().map(Str::as_str);
+        [CPU, MEMORY, EPHEMERAL_STORAGE]
+            .into_iter()
+            .chain(scalar)
+            .filter(move |name| all_count || requests.get(name) != 0)
+    }
 }
 
 #[cfg(test)]
@@ -156,6 +157,22 @@ mod tests {
         assert_eq!(from(node(4, 2, 9), node(4, 2, 10)), Hint::Queue);
         let only_memory = pod(amounts(2, 0));
         assert_eq!(on_node(&only_memory, Some(&node(2, 1, 9)), node(2, 2, 9)), Hint::Skip);
+    }
+
+    #[test]
+    fn where_overdrawn_nodes_are_left_alone_more_of_what_is_not_asked_for_helps_too() {
+        let args = NodeResourcesFitArgs {
+            reject_overcommitted_nodes: true,
+            ..NodeResourcesFitArgs::default()
+        };
+        let plugin = NodeResourcesFit::new(args, &FeatureGates::default());
+        let waiting = pod(amounts(0, 1));
+        let (before, after) = (pod(amounts(2, 0)), pod(amounts(1, 0)));
+        let shrinks = Object::Assigned { before: Some(&before), after: Some(&after), row: None };
+        assert_eq!(hint(&plugin, &waiting, &Columns::default(), shrinks), Hint::Queue);
+        let grows = |waiting| on_node_of(&plugin, waiting, Some(&node(1, 1, 9)), node(2, 1, 9));
+        assert_eq!(grows(&waiting), Hint::Queue);
+        assert_eq!(grows(&pod(Resources::default())), Hint::Skip);
     }
 
     #[test]

@@ -93,6 +93,7 @@ impl Maker {
                 balance: requests.clone(),
                 room: requests.clone(),
                 room_non_zero: non_zero,
+                ..Asks::default()
             },
             requests,
             non_zero_requests: non_zero,
