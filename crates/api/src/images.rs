@@ -18,6 +18,15 @@ pub struct PodImages {
     pub names: Vec<Str>,
     /// How many init containers and containers the pod has; image volumes do not count.
     pub containers: usize,
+    /// How many of them are init containers, whose names come first.
+    pub init_containers: usize,
+}
+
+impl PodImages {
+    /// The names of the containers' images alone.
+    pub fn of_containers(&self) -> &[Str] {
+        self.names.get(self.init_containers..self.containers).unwrap_or_default()
+    }
 }
 
 /// The name under which nodes report an image: `:latest` is added where there is no tag.

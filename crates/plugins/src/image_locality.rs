@@ -105,7 +105,7 @@ mod tests {
     /// many containers as it wants images.
     fn scores(wanted: &[&str], nodes: &[&[(&str, i64)]]) -> Vec<i64> {
         let names = wanted.iter().map(|&name| name.into()).collect();
-        let images = PodImages { names, containers: wanted.len() };
+        let images = PodImages { names, containers: wanted.len(), ..PodImages::default() };
         let pod = PodInfo::new(Pod { images, ..Pod::default() });
         let (mut columns, mut stores) = (Columns::default(), Stores::default());
         for (i, images) in nodes.iter().enumerate() {

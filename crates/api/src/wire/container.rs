@@ -93,7 +93,11 @@ impl<'a> Containers<'a> {
     pub(super) fn images(self, volumes: impl Iterator<Item = &'a Str>) -> PodImages {
         let of_containers = self.all().map(|one| one.image.as_deref().unwrap_or_default());
         let names = of_containers.chain(volumes.map(Str::as_str)).map(normalized_image_name);
-        PodImages { names: names.collect(), containers: self.init.len() + self.main.len() }
+        PodImages {
+            names: names.collect(),
+            containers: self.init.len() + self.main.len(),
+            init_containers: self.init.len(),
+        }
     }
 }
 
@@ -178,9 +182,13 @@ mod tests {
                 r#""spec":{"volumes":[{"name":"v","image":{"reference":"data"}},{"name":"w"}],
                     "containers":[{"image":"web:2"},{"image":"web:2"}],
                     "initContainers":[{"image":"host:5000/init"}]}"#,
-                "host:5000/init:latest, web:2, web:2, data:latest; 3 containers",
+                "host:5000/init:latest, web:2, web:2, data:latest; 3 containers; web:2, web:2",
             )],
-            |pod| format!("{}; {} containers", join(&pod.images.names), pod.images.containers),
+            |pod| {
+                let images = &pod.images;
+                let (all, own) = (join(&images.names), join(images.of_containers()));
+                format!("{all}; {} containers; {own}", images.containers)
+            },
         );
     }
 
