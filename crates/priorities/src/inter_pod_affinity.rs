@@ -1,0 +1,134 @@
+//! InterPodAffinityPriority: nodes near the pods that the pod likes, and that like it.
+
+use std::collections::BTreeMap;
+
+use plimsoll_api::{AffinityTerm, Labels, Pod, Str, WeightedTerm};
+
+use crate::float::tenths;
+use crate::{Points, Priority, Raw, Subject};
+
+/// Prefers nodes by the preferred affinity between pods.
+///
+/// The map step adds up weights over all pods on all nodes: of the pod's preferred terms that speak of
+/// another pod, of the other pod's preferred terms that speak of the pod, anti-affinity with a minus,
+/// and of the other's required affinity terms that speak of the pod the weight of
+/// `hardPodAffinitySymmetricWeight`. Each counts for every node in the topology domain of the other pod.
+/// The reduce step gives `10 * (sum - min) / (max - min)`, where `min` is at most 0 and `max` at least 0,
+/// and 0 for all if they are the same. The same from 1.4 to 1.16.
+#[derive(Clone, Copy, Debug)]
+pub struct InterPodAffinity {
+    /// What a required affinity term of another pod weighs, 0 to 100.
+    pub hard_weight: i32,
+}
+
+/// The weights of topology domains, by key and value.
+type Domains<'a> = BTreeMap<(&'a Str, &'a Str), i64>;
+
+impl Priority for InterPodAffinity {
+    fn map(&self, subject: &Subject<'_>) -> Vec<Raw> {
+        let mut domains = Domains::new();
+        for (node, pods) in subject.all_nodes() {
+            for other in pods.iter() {
+                self.weigh(subject, other, &node.labels, &mut domains);
+            }
+        }
+        let sum = |labels: &Labels| {
+            let weights = domains.iter().filter(|((key, value), _)| labels.get(key) == Some(value));
+            Raw(weights.map(|(_, weight)| weight).sum())
+        };
+        subject.labels().map(sum).collect()
+    }
+
+    fn reduce(&self, _: &Subject<'_>, raw: &[Raw]) -> Vec<Points> {
+        between_extremes(raw)
+    }
+}
+
+impl InterPodAffinity {
+    /// Adds what the pod and another one say of each other to the domains of the node of the other.
+    fn weigh<'a>(
+        &self,
+        subject: &Subject<'a>,
+        other: &'a Pod,
+        node: &'a Labels,
+        domains: &mut Domains<'a>,
+    ) {
+        let pod: &'a Pod = subject.pod;
+        let namespaces = &subject.view.stores.namespaces;
+        let speaks_of = |term: &AffinityTerm, of: &Pod| {
+            let namespace = &of.key.namespace;
+            term.matches(namespace, namespaces.labels(namespace), &of.labels)
+        };
+        let mut add = |term: &'a AffinityTerm, of: &Pod, weight: i32| {
+            if let Some(value) = node.get(&term.topology_key)
+                && speaks_of(term, of)
+            {
+                *domains.entry((&term.topology_key, value)).or_default() += i64::from(weight);
+            }
+        };
+        let mut add_all = |terms: &'a [WeightedTerm], of: &Pod, sign: i32| {
+            terms.iter().for_each(|one| add(&one.term, of, sign * one.weight));
+        };
+        add_all(&pod.affinity.preferred, other, 1);
+        add_all(&pod.affinity.preferred_anti, other, -1);
+        add_all(&other.affinity.preferred, pod, 1);
+        add_all(&other.affinity.preferred_anti, pod, -1);
+        other.affinity.required.iter().for_each(|term| add(term, pod, self.hard_weight));
+    }
+}
+
+/// The points between the lowest and the highest sum. As in interpod_affinity.go,
+/// CalculateInterPodAffinityPriority.
+pub fn between_extremes(raw: &[Raw]) -> Vec<Points> {
+    let min = raw.iter().map(|raw| raw.0).min().unwrap_or(0).min(0);
+    let max = raw.iter().map(|raw| raw.0).max().unwrap_or(0).max(0);
+    let points = |raw: &Raw| if max == min { Points(0) } else { tenths(raw.0 - min, max - min) };
+    raw.iter().map(points).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{check, expect};
+
+    #[test]
+    fn both_sides_preferences_count_for_the_whole_domain() {
+        check(
+            &InterPodAffinity { hard_weight: 1 },
+            r#"
+            node a zone=z1
+            node b zone=z1
+            node c zone=z2
+            node d
+            pod db app=db on a
+            pod noisy app=noisy on c {"affinity": {"podAntiAffinity":
+                {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 2, "podAffinityTerm":
+                    {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "web"}}}}]}}}
+            pod fan app=fan on b {"affinity": {"podAffinity":
+                {"requiredDuringSchedulingIgnoredDuringExecution": [
+                    {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "web"}}}]}}}
+            pod p app=web {"affinity": {"podAffinity":
+                {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 5, "podAffinityTerm":
+                    {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "db"}}}}]}}}
+            "#,
+            &expect![[r#"
+                a raw 6, 10 points
+                b raw 6, 10 points
+                c raw -2, 0 points
+                d raw 0, 2 points
+            "#]],
+        );
+    }
+
+    #[test]
+    fn sums_that_are_all_the_same_are_still_compared_with_zero() {
+        let points = |raw: &[i64]| {
+            let raw: Vec<Raw> = raw.iter().copied().map(Raw).collect();
+            between_extremes(&raw).into_iter().map(|one| one.0).collect::<Vec<_>>()
+        };
+        assert_eq!(points(&[0, 0]), [0, 0]);
+        assert_eq!(points(&[4, 4]), [10, 10]);
+        assert_eq!(points(&[-4, -4]), [0, 0]);
+        assert_eq!(points(&[-4, 0, 4]), [0, 5, 10]);
+    }
+}

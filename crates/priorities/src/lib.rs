@@ -1,0 +1,89 @@
+//! How kube-scheduler ranked nodes before 1.17: priorities that give 0 to 10 whole points.
+//!
+//! A [`Priority`] works in two steps. The map step gives every feasible node a [`Raw`] value, such as a
+//! count of pods; the reduce step makes [`Points`] of all raw values together. A [`Ranking`] adds up the
+//! points times the weights of the priorities, and the nodes with the highest total are the best.
+//!
+//! Which priorities there are is said by [`defaults`], as those releases had them, or by
+//! [`of_plugins`], which maps the score plugins of a profile back. [`predicates`] has the names that
+//! filters had then.
+//!
+//! Formulas are those of 1.5 where it had them, and else of 1.16; the docs of each priority say where
+//! releases differ. One module, one priority; nothing here decides anything.
+#![warn(clippy::disallowed_methods, clippy::disallowed_types)]
+
+pub mod balanced_resource_allocation;
+mod defaults;
+pub mod equal;
+pub mod even_pods_spread;
+mod float;
+pub mod image_locality;
+pub mod inter_pod_affinity;
+pub mod least_requested;
+pub mod most_requested;
+pub mod node_affinity;
+pub mod node_label;
+pub mod predicates;
+pub mod profile;
+mod ranking;
+pub mod requested_to_capacity_ratio;
+pub mod room;
+pub mod selector_spread;
+mod selectors;
+pub mod service_anti_affinity;
+pub mod share;
+mod subject;
+pub mod taint_toleration;
+
+use std::fmt::Debug;
+
+pub use defaults::defaults;
+pub use profile::{ArgsError, Mapped, of_plugins};
+pub use ranking::{Ranking, Standing};
+pub use subject::Subject;
+
+/// The most points that a priority gives a node.
+pub const MAX_PRIORITY: i64 = 10;
+
+/// What the map step says of one node. Its unit and range are those of the priority; where there is no
+/// reduce step it is the points already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Raw(pub i64);
+
+/// What a priority gives a node before its weight: 0 to [`MAX_PRIORITY`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Points(pub i64);
+
+/// A way to rank nodes.
+pub trait Priority: Debug {
+    /// The raw value of every feasible node, in their order.
+    fn map(&self, subject: &Subject<'_>) -> Vec<Raw>;
+
+    /// The points of every feasible node, in their order. `raw` is what the map step said; without a
+    /// reduce step it is the points.
+    fn reduce(&self, subject: &Subject<'_>, raw: &[Raw]) -> Vec<Points> {
+        let _ = subject;
+        raw.iter().map(|raw| Points(raw.0)).collect()
+    }
+}
+
+/// A priority with its name and weight.
+#[derive(Debug)]
+pub struct Weighted {
+    /// The name by which policies call it; one with a label names it in parentheses.
+    pub name: String,
+    /// What its points are multiplied with.
+    pub weight: i64,
+    /// How it ranks.
+    pub priority: Box<dyn Priority>,
+}
+
+impl Weighted {
+    /// A priority under its own name.
+    pub fn new(name: impl Into<String>, weight: i64, priority: impl Priority + 'static) -> Self {
+        Weighted { name: name.into(), weight, priority: Box::new(priority) }
+    }
+}
+
+#[cfg(test)]
+mod testing;

@@ -1,0 +1,122 @@
+//! The nodes in their order.
+
+use plimsoll_framework::Row;
+
+use crate::equal::Equal;
+use crate::{Points, Priority, Raw, Subject, Weighted};
+
+/// What one priority says of every feasible node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// The name of the priority.
+    pub name: String,
+    /// Its weight.
+    pub weight: i64,
+    /// The raw values, in the order of the nodes.
+    pub raw: Vec<Raw>,
+    /// The points before the weight, in the same order.
+    pub points: Vec<Points>,
+}
+
+/// What all priorities say of the feasible nodes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ranking {
+    /// The feasible nodes.
+    pub rows: Vec<Row>,
+    /// Each priority in its order.
+    pub standings: Vec<Standing>,
+    /// The sums of points times weight, in the order of the nodes.
+    pub totals: Vec<i64>,
+}
+
+impl Ranking {
+    /// Asks every priority. As in generic_scheduler.go, PrioritizeNodes: where there is none,
+    /// EqualPriority ranks.
+    pub fn of(priorities: &[Weighted], subject: &Subject<'_>) -> Self {
+        let mut standings: Vec<_> = priorities
+            .iter()
+            .map(|one| standing(&one.name, one.weight, &*one.priority, subject))
+            .collect();
+        if standings.is_empty() {
+            standings.push(standing("EqualPriority", 1, &Equal, subject));
+        }
+        let total = |node: usize| {
+            standings.iter().fold(0_i64, |sum, standing| {
+                sum.saturating_add(standing.points[node].0.saturating_mul(standing.weight))
+            })
+        };
+        let totals = (0..subject.feasible.len()).map(total).collect();
+        Ranking { rows: subject.feasible.to_vec(), standings, totals }
+    }
+
+    /// The nodes with the highest total. The old releases took one of them, each in its turn.
+    pub fn best(&self) -> Vec<Row> {
+        let max = self.totals.iter().max();
+        let ranked = self.rows.iter().zip(&self.totals);
+        ranked.filter(|(_, total)| Some(*total) == max).map(|(&row, _)| row).collect()
+    }
+}
+
+fn standing(name: &str, weight: i64, priority: &dyn Priority, subject: &Subject<'_>) -> Standing {
+    let raw = priority.map(subject);
+    let points = priority.reduce(subject, &raw);
+    Standing { name: name.to_owned(), weight, raw, points }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::defaults;
+    use crate::least_requested::LeastRequested;
+    use crate::most_requested::MostRequested;
+    use crate::testing::with_subject;
+
+    const TWO_NODES: &str = r#"
+        node a {"allocatable": {"cpu": "4", "memory": "10Gi"}}
+        node b {"allocatable": {"cpu": "2", "memory": "2Gi"}}
+        pod p {"requests": {"cpu": "1", "memory": "1Gi"}}
+        "#;
+
+    #[test]
+    fn points_times_weights_add_up_and_the_highest_total_is_best() {
+        with_subject(TWO_NODES, |subject| {
+            let priorities = [
+                Weighted::new("LeastRequestedPriority", 1, LeastRequested),
+                Weighted::new("MostRequestedPriority", 3, MostRequested),
+            ];
+            let ranking = Ranking::of(&priorities, subject);
+            assert_eq!(ranking.standings[0].points, [Points(8), Points(5)]);
+            assert_eq!(ranking.standings[1].points, [Points(1), Points(5)]);
+            assert_eq!(ranking.totals, [11, 20]);
+            assert_eq!(ranking.best(), [subject.feasible[1]]);
+        });
+    }
+
+    #[test]
+    fn without_priorities_all_nodes_are_equal() {
+        with_subject(TWO_NODES, |subject| {
+            let ranking = Ranking::of(&[], subject);
+            assert_eq!(ranking.standings[0].name, "EqualPriority");
+            assert_eq!(ranking.totals, [1, 1]);
+            assert_eq!(ranking.best(), subject.feasible);
+        });
+    }
+
+    #[test]
+    fn weights_that_are_too_large_do_not_wrap_around() {
+        with_subject(TWO_NODES, |subject| {
+            let priorities = [Weighted::new("LeastRequestedPriority", i64::MAX, LeastRequested)];
+            assert_eq!(Ranking::of(&priorities, subject).totals, [i64::MAX, i64::MAX]);
+        });
+    }
+
+    #[test]
+    fn no_default_priority_gives_less_than_0_or_more_than_10() {
+        with_subject(TWO_NODES, |subject| {
+            for standing in Ranking::of(&defaults(), subject).standings {
+                let in_range = |points: &Points| (0..=crate::MAX_PRIORITY).contains(&points.0);
+                assert!(standing.points.iter().all(in_range), "{standing:?}");
+            }
+        });
+    }
+}

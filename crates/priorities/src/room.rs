@@ -1,0 +1,70 @@
+//! How much room a node has: what the priorities about CPU and memory have in common.
+
+use plimsoll_api::Resources;
+use plimsoll_api::resources::{CPU, MEMORY};
+
+use crate::{Raw, Subject};
+
+/// How much of one resource is asked for, the pod that is to be placed included, and how much there is,
+/// both in the unit of the resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Use {
+    /// How much is asked for.
+    pub requested: i64,
+    /// How much the node has.
+    pub capacity: i64,
+}
+
+impl Use {
+    /// `requested` of `capacity`.
+    pub fn new(requested: i64, capacity: i64) -> Self {
+        Use { requested, capacity }
+    }
+}
+
+/// The use of every resource of one node once the pod is there.
+#[derive(Clone, Debug)]
+pub(crate) struct NodeUse<'a> {
+    /// CPU in thousandths of a core; containers that ask for none count with 100.
+    pub(crate) cpu: Use,
+    /// Memory in bytes; containers that ask for none count with 200 MiB.
+    pub(crate) memory: Use,
+    allocatable: &'a Resources,
+    requested: &'a Resources,
+    asked: &'a Resources,
+}
+
+impl NodeUse<'_> {
+    /// The use of a resource by its name. As in resource_allocation.go,
+    /// calculateResourceAllocatableRequest: only of CPU and memory is there a default.
+    pub(crate) fn of(&self, resource: &str) -> Use {
+        match resource {
+            CPU => self.cpu,
+            MEMORY => self.memory,
+            _ => {
+                let requested = self.requested.get(resource).wrapping_add(self.asked.get(resource));
+                Use { requested, capacity: self.allocatable.get(resource) }
+            }
+        }
+    }
+}
+
+/// The use of every feasible node.
+pub(crate) fn uses<'a>(subject: &Subject<'a>) -> impl Iterator<Item = NodeUse<'a>> {
+    let (pod, nodes) = (subject.pod, subject.view.nodes);
+    subject.feasible.iter().zip(subject.requested()).map(move |(&row, requested)| {
+        let allocatable = &nodes.node(row).allocatable;
+        NodeUse {
+            cpu: Use::new(requested.milli_cpu, allocatable.milli_cpu),
+            memory: Use::new(requested.memory, allocatable.memory),
+            allocatable,
+            requested: nodes.requested_of(row),
+            asked: &pod.asks.room,
+        }
+    })
+}
+
+/// What `score` says of CPU and of memory, averaged and cut off.
+pub(crate) fn average(subject: &Subject<'_>, score: fn(Use) -> i64) -> Vec<Raw> {
+    uses(subject).map(|node| Raw(i64::midpoint(score(node.cpu), score(node.memory)))).collect()
+}

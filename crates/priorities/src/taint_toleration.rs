@@ -1,0 +1,63 @@
+//! TaintTolerationPriority: nodes that do not want to be avoided.
+
+use plimsoll_api::{Effect, Taint, Toleration};
+
+use crate::{Points, Priority, Raw, Subject, share};
+
+/// Prefers nodes with few taints `PreferNoSchedule` that the pod does not tolerate. The map step counts
+/// them; the reduce step takes the share of the highest count away from 10.
+///
+/// As in 1.16, where the share is a whole number: 1 of 3 such taints gives 10 - 3 = 7 points. Before 1.9
+/// `(1 - 1/3) * 10` was cut off to 6.
+#[derive(Clone, Copy, Debug)]
+pub struct TaintToleration;
+
+impl Priority for TaintToleration {
+    fn map(&self, subject: &Subject<'_>) -> Vec<Raw> {
+        let tolerations = &subject.pod.tolerations;
+        subject.nodes().map(|node| Raw(intolerable(&node.taints, tolerations))).collect()
+    }
+
+    fn reduce(&self, _: &Subject<'_>, raw: &[Raw]) -> Vec<Points> {
+        share::of_max_reversed(raw)
+    }
+}
+
+/// How many taints to be avoided are not tolerated. As in taint_toleration.go,
+/// countIntolerableTaintsPreferNoSchedule.
+fn intolerable(taints: &[Taint], tolerations: &[Toleration]) -> i64 {
+    let counts = |taint: &&Taint| {
+        taint.effect == Effect::PreferNoSchedule
+            && !tolerations.iter().any(|toleration| toleration.tolerates(taint))
+    };
+    i64::try_from(taints.iter().filter(counts).count()).expect("a node has few taints")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{check, expect};
+
+    #[test]
+    fn taints_that_are_not_tolerated_cost_their_share_of_the_most() {
+        check(
+            &TaintToleration,
+            r#"
+            node a
+            node b {"taints": [{"key": "x", "effect": "PreferNoSchedule"},
+                               {"key": "ok", "effect": "PreferNoSchedule"}]}
+            node c {"taints": [{"key": "x", "effect": "PreferNoSchedule"},
+                               {"key": "y", "effect": "PreferNoSchedule"},
+                               {"key": "z", "effect": "PreferNoSchedule"}]}
+            node d {"taints": [{"key": "x", "effect": "NoSchedule"}]}
+            pod p {"tolerations": [{"key": "ok", "operator": "Exists"}]}
+            "#,
+            &expect![[r#"
+                a raw 0, 10 points
+                b raw 1, 7 points
+                c raw 3, 0 points
+                d raw 0, 10 points
+            "#]],
+        );
+    }
+}
