@@ -283,13 +283,26 @@ impl Scheduler {
     /// Decides a pending pod with every node, and changes nothing. `None` for a pod that is not
     /// pending: it is not known, or has a node already.
     pub fn explain(&self, pod: &PodKey) -> Option<Decision> {
+        self.explain_by(pod, Self::profile_of)
+    }
+
+    /// The same as if the pod were one of `profile`'s, which need not be one of the scheduler's own.
+    pub fn explain_under(&self, profile: &Profile, pod: &PodKey) -> Option<Decision> {
+        self.explain_by(pod, |_, _| profile)
+    }
+
+    fn explain_by<'a>(
+        &'a self,
+        pod: &PodKey,
+        profile_of: impl FnOnce(&'a Self, &PodInfo) -> &'a Profile,
+    ) -> Option<Decision> {
         let info = self.queue.get(pod).filter(|info| info.place != Place::InFlight)?;
         if let Place::Gated { why, .. } = &info.place {
             let (message, attempt) = (why.to_string(), info.attempts + 1);
             let outcome = Outcome::Unschedulable { message, pre_filter: None, nomination: None };
             return Some(Decision { pod: pod.clone(), attempt, outcome, nodes: Vec::new() });
         }
-        let profile = self.profile_of(&info.pod);
+        let profile = profile_of(self, &info.pod);
         let (view, mut rng) = (self.cache.view(), self.rng.clone());
         let tie_break: TieBreak = self.options.tie_break;
         let sample = self.sample(profile);
