@@ -6,6 +6,7 @@ use crate::image_locality::ImageLocality;
 use crate::inter_pod_affinity::InterPodAffinity;
 use crate::least_requested::LeastRequested;
 use crate::node_affinity::NodeAffinity;
+use crate::node_prefer_avoid_pods::NodePreferAvoidPods;
 use crate::selector_spread::SelectorSpread;
 use crate::taint_toleration::TaintToleration;
 
@@ -21,6 +22,7 @@ pub fn defaults() -> Vec<Weighted> {
         Weighted::new("InterPodAffinityPriority", 1, InterPodAffinity { hard_weight: HARD_WEIGHT }),
         Weighted::new("LeastRequestedPriority", 1, LeastRequested),
         Weighted::new("BalancedResourceAllocation", 1, BalancedResourceAllocation),
+        Weighted::new("NodePreferAvoidPodsPriority", 10_000, NodePreferAvoidPods),
         Weighted::new("NodeAffinityPriority", 1, NodeAffinity),
         Weighted::new("TaintTolerationPriority", 1, TaintToleration),
         Weighted::new("ImageLocalityPriority", 1, ImageLocality),

@@ -47,7 +47,7 @@ impl Priority for InterPodAffinity {
 impl InterPodAffinity {
     /// Adds what the pod and another one say of each other to the domains of the node of the other.
     fn weigh<'a>(
-        &self,
+        self,
         subject: &Subject<'a>,
         other: &'a Pod,
         node: &'a Labels,
@@ -66,14 +66,20 @@ impl InterPodAffinity {
                 *domains.entry((&term.topology_key, value)).or_default() += i64::from(weight);
             }
         };
-        let mut add_all = |terms: &'a [WeightedTerm], of: &Pod, sign: i32| {
-            terms.iter().for_each(|one| add(&one.term, of, sign * one.weight));
-        };
-        add_all(&pod.affinity.preferred, other, 1);
-        add_all(&pod.affinity.preferred_anti, other, -1);
-        add_all(&other.affinity.preferred, pod, 1);
-        add_all(&other.affinity.preferred_anti, pod, -1);
-        other.affinity.required.iter().for_each(|term| add(term, pod, self.hard_weight));
+        let preferred: [(&'a [WeightedTerm], &Pod, i32); 4] = [
+            (&pod.affinity.preferred, other, 1),
+            (&pod.affinity.preferred_anti, other, -1),
+            (&other.affinity.preferred, pod, 1),
+            (&other.affinity.preferred_anti, pod, -1),
+        ];
+        for (terms, of, sign) in preferred {
+            for WeightedTerm { weight, term } in terms {
+                add(term, of, sign * weight);
+            }
+        }
+        for term in &other.affinity.required {
+            add(term, pod, self.hard_weight);
+        }
     }
 }
 

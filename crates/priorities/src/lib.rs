@@ -23,6 +23,7 @@ pub mod least_requested;
 pub mod most_requested;
 pub mod node_affinity;
 pub mod node_label;
+pub mod node_prefer_avoid_pods;
 pub mod predicates;
 pub mod profile;
 mod ranking;

@@ -44,18 +44,18 @@ pub struct Predicate {
 /// last, in their own order.
 pub fn of_filters(filters: &[&str]) -> Vec<Predicate> {
     let has = |filter: &str| filters.contains(&filter);
-    let is_general = GENERAL_FILTERS.into_iter().all(has);
+    let has_general = GENERAL_FILTERS.into_iter().all(has);
     let general = Predicate {
         name: GENERAL.to_owned(),
         filters: GENERAL_FILTERS.map(ToOwned::to_owned).to_vec(),
     };
     let mut predicates = Vec::new();
     for &(filter, predicate) in ORDER {
-        let in_general = is_general && GENERAL_FILTERS.contains(&filter);
-        if has(filter) && !in_general {
+        let in_group = has_general && GENERAL_FILTERS.contains(&filter);
+        if has(filter) && !in_group {
             predicates.push(named(predicate, filter));
         }
-        if is_general && filter == BEFORE_GENERAL {
+        if has_general && filter == BEFORE_GENERAL {
             predicates.push(general.clone());
         }
     }

@@ -17,6 +17,7 @@ use crate::least_requested::LeastRequested;
 use crate::most_requested::MostRequested;
 use crate::node_affinity::NodeAffinity;
 use crate::node_label::{NodeLabel, Presence};
+use crate::node_prefer_avoid_pods::NodePreferAvoidPods;
 use crate::requested_to_capacity_ratio::{RequestedToCapacityRatio, ShapePoint};
 use crate::selector_spread::SelectorSpread;
 use crate::service_anti_affinity::ServiceAntiAffinity;
@@ -81,7 +82,7 @@ impl Args<'_> {
                     "MostAllocated" => vec![most()],
                     "RequestedToCapacityRatio" => {
                         let shape = strategy.requested_to_capacity_ratio.unwrap_or_default().shape;
-                        vec![self.by_ratio(weight, shape, strategy.resources)?]
+                        vec![self.by_ratio(weight, shape, &strategy.resources)?]
                     }
                     _ => vec![least()],
                 }
@@ -90,7 +91,7 @@ impl Args<'_> {
             "NodeResourcesMostAllocated" => vec![most()],
             "RequestedToCapacityRatio" => {
                 let RatioArgs { shape, resources } = self.read()?;
-                vec![self.by_ratio(weight, shape, resources)?]
+                vec![self.by_ratio(weight, shape, &resources)?]
             }
             "NodeResourcesBalancedAllocation" => vec![Weighted::new(
                 "BalancedResourceAllocation",
@@ -111,6 +112,9 @@ impl Args<'_> {
                 let priority = InterPodAffinity { hard_weight };
                 vec![Weighted::new("InterPodAffinityPriority", weight, priority)]
             }
+            "NodePreferAvoidPods" => {
+                vec![Weighted::new("NodePreferAvoidPodsPriority", weight, NodePreferAvoidPods)]
+            }
             "NodeAffinity" => vec![Weighted::new("NodeAffinityPriority", weight, NodeAffinity)],
             "TaintToleration" => {
                 vec![Weighted::new("TaintTolerationPriority", weight, TaintToleration)]
@@ -127,7 +131,7 @@ impl Args<'_> {
         &self,
         weight: i64,
         shape: Vec<WirePoint>,
-        resources: Vec<WireResource>,
+        resources: &[WireResource],
     ) -> Result<Weighted, ArgsError> {
         if shape.is_empty() {
             return Err(self.error("its shape has no points"));
@@ -137,7 +141,7 @@ impl Args<'_> {
                 .into_iter()
                 .map(|point| ShapePoint { utilization: point.utilization, score: point.score })
                 .collect(),
-            resources: match resources.as_slice() {
+            resources: match resources {
                 [] => vec![("cpu".into(), 1), ("memory".into(), 1)],
                 // As in plugins.go of 1.16, a weight of 0 counts as not given.
                 all => all.iter().map(|one| (one.name.clone(), one.weight.max(1))).collect(),
@@ -348,6 +352,7 @@ mod tests {
                 ("ServiceAffinity", 4),
                 ("RequestedToCapacityRatio", 2),
                 ("SelectorSpread", 1),
+                ("NodePreferAvoidPods", 10_000),
                 ("NodeResourcesLeastAllocated", 1),
                 ("NodeResourcesMostAllocated", 1),
             ],
@@ -367,6 +372,7 @@ mod tests {
                 ServiceAntiAffinityPriority(row)=2 ServiceAntiAffinity { label: "row" }
                 RequestedToCapacityRatioPriority=2 RequestedToCapacityRatio { shape: [ShapePoint { utilization: 0, score: 0 }, ShapePoint { utilization: 100, score: 10 }], resources: [("cpu", 1), ("memory", 1)] }
                 SelectorSpreadPriority=1 SelectorSpread([Service, ReplicationController, ReplicaSet, StatefulSet])
+                NodePreferAvoidPodsPriority=10000 NodePreferAvoidPods
                 LeastRequestedPriority=1 LeastRequested
                 MostRequestedPriority=1 MostRequested
             "#]],
