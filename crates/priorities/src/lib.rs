@@ -28,6 +28,7 @@ pub mod predicates;
 pub mod profile;
 mod ranking;
 pub mod requested_to_capacity_ratio;
+pub mod resource_limits;
 pub mod room;
 pub mod selector_spread;
 mod selectors;

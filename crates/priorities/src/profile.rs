@@ -19,6 +19,7 @@ use crate::node_affinity::NodeAffinity;
 use crate::node_label::{NodeLabel, Presence};
 use crate::node_prefer_avoid_pods::NodePreferAvoidPods;
 use crate::requested_to_capacity_ratio::{RequestedToCapacityRatio, ShapePoint};
+use crate::resource_limits::ResourceLimits;
 use crate::selector_spread::SelectorSpread;
 use crate::service_anti_affinity::ServiceAntiAffinity;
 use crate::taint_toleration::TaintToleration;
@@ -114,6 +115,9 @@ impl Args<'_> {
             }
             "NodePreferAvoidPods" => {
                 vec![Weighted::new("NodePreferAvoidPodsPriority", weight, NodePreferAvoidPods)]
+            }
+            "NodeResourceLimits" => {
+                vec![Weighted::new("ResourceLimitsPriority", weight, ResourceLimits)]
             }
             "NodeAffinity" => vec![Weighted::new("NodeAffinityPriority", weight, NodeAffinity)],
             "TaintToleration" => {
@@ -353,6 +357,7 @@ mod tests {
                 ("RequestedToCapacityRatio", 2),
                 ("SelectorSpread", 1),
                 ("NodePreferAvoidPods", 10_000),
+                ("NodeResourceLimits", 1),
                 ("NodeResourcesLeastAllocated", 1),
                 ("NodeResourcesMostAllocated", 1),
             ],
@@ -373,6 +378,7 @@ mod tests {
                 RequestedToCapacityRatioPriority=2 RequestedToCapacityRatio { shape: [ShapePoint { utilization: 0, score: 0 }, ShapePoint { utilization: 100, score: 10 }], resources: [("cpu", 1), ("memory", 1)] }
                 SelectorSpreadPriority=1 SelectorSpread([Service, ReplicationController, ReplicaSet, StatefulSet])
                 NodePreferAvoidPodsPriority=10000 NodePreferAvoidPods
+                ResourceLimitsPriority=1 ResourceLimits
                 LeastRequestedPriority=1 LeastRequested
                 MostRequestedPriority=1 MostRequested
             "#]],
