@@ -51,6 +51,9 @@ Examples:
   # With the scores of all nodes, as the configuration weighs them
   plimsoll explain -f cluster.json --config scheduler.yaml --pod team-a/web-0 --all
 
+  # How would a release before 1.17 have ranked the nodes?
+  plimsoll explain -f cluster.json --pod web-0 --scale 10
+
   # What is the highest total?
   plimsoll explain -f cluster.json --pod web-0 -o json | jq '[.nodes[].total] | max'";
 
@@ -167,6 +170,14 @@ pub(crate) struct Explain {
     #[arg(long)]
     pub(crate) all: bool,
 
+    /// Up to how many points a node gets from one score, before its weight
+    ///
+    /// On the scale of 10 nodes are judged by predicates and ranked by priorities, as releases before
+    /// 1.17 did: by those that the score plugins of the configuration were then, and without one by the
+    /// default priorities of 1.16. The decision stays that of today.
+    #[arg(long, value_name = "MOST", value_enum, default_value_t)]
+    pub(crate) scale: Scale,
+
     #[command(flatten)]
     pub(crate) output: Output,
 }
@@ -223,6 +234,17 @@ pub(crate) enum Format {
     Table,
     /// For programs; decisions as JSON Lines
     Json,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Scale {
+    /// Whole points of 0 to 10, as releases before 1.17
+    #[value(name = "10")]
+    Ten,
+    /// 0 to 100, as 1.17 and later
+    #[default]
+    #[value(name = "100")]
+    Hundred,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

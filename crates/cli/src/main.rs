@@ -8,6 +8,7 @@ mod commands;
 mod faults;
 mod input;
 mod notices;
+mod old_scale;
 mod options;
 mod progress;
 mod render;

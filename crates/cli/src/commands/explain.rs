@@ -2,15 +2,18 @@
 
 use std::io::{self, BufWriter, Write};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use plimsoll_api::{Pod, PodKey, PodPhase, Str};
+use plimsoll_config::{Configuration, ResolvedProfile};
 use plimsoll_engine::{Place, Scheduler};
 use plimsoll_framework::Rejection;
+use plimsoll_plugins::in_tree;
 use plimsoll_sim::{Cluster, Simulation};
 
 use super::Scene;
-use crate::args::{Explain, Format};
+use crate::args::{Explain, Format, Scale};
 use crate::caveats;
+use crate::old_scale::{OldScale, Priorities};
 use crate::options::Setup;
 use crate::render::style::Screen;
 use crate::render::{explain, record};
@@ -32,22 +35,54 @@ pub(crate) fn run(args: &Explain) -> Result<()> {
     let Some(decision) = scheduler.explain(&args.pod) else {
         bail!("pod {} does not wait for a node", args.pod);
     };
+    let gate = gate(scheduler, &args.pod);
+    // A pod that is kept out of the queue has no node to be ranked.
+    let old = match args.scale {
+        Scale::Ten if gate.is_none() => {
+            let profile = profile_of(scheduler, &setup.configuration, &args.pod)?;
+            let priorities = match args.cluster.config {
+                None => Priorities::Default,
+                Some(_) => Priorities::OfProfile,
+            };
+            Some(OldScale::of(scheduler, profile, &in_tree(), priorities, &decision)?)
+        }
+        Scale::Ten | Scale::Hundred => None,
+    };
     match args.output.format {
         Format::Json => {
             let mut out = BufWriter::new(io::stdout().lock());
-            record::write_line(&mut out, &decision, &[])?;
+            match &old {
+                Some(old) => record::write_line_on_both_scales(&mut out, &decision, old)?,
+                None => record::write_line(&mut out, &decision, &[])?,
+            }
             out.flush()?;
         }
         Format::Table => {
-            let mut out = anstream::stdout();
+            let (mut out, screen) = (anstream::stdout(), Screen::stdout());
             let shown = if args.all { explain::Shown::All } else { explain::Shown::Best };
-            match gate(scheduler, &args.pod) {
-                Some((plugin, why)) => explain::gated(&mut out, &args.pod, plugin, why)?,
-                None => explain::decision(&mut out, &decision, shown, Screen::stdout())?,
+            match (gate, &old) {
+                (Some((plugin, why)), _) => explain::gated(&mut out, &args.pod, plugin, why)?,
+                (None, Some(old)) => {
+                    explain::decision_on_old_scale(&mut out, &decision, old, shown, screen)?;
+                }
+                (None, None) => explain::decision(&mut out, &decision, shown, screen)?,
             }
         }
     }
     Ok(())
+}
+
+/// The profile that decides a pod.
+fn profile_of<'a>(
+    scheduler: &Scheduler,
+    configuration: &'a Configuration,
+    key: &PodKey,
+) -> Result<&'a ResolvedProfile> {
+    let pod = scheduler.pending().find(|info| info.pod.key == *key).map(|info| &info.pod);
+    let is_its = |profile: &&ResolvedProfile| {
+        pod.is_some_and(|pod| pod.scheduler_name == profile.scheduler_name)
+    };
+    configuration.profiles.iter().find(is_its).context("no profile is for the pod")
 }
 
 /// The plugin that keeps a pod out of the queue, and why.

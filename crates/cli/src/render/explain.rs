@@ -10,13 +10,15 @@ use plimsoll_api::{PodKey, Str};
 use plimsoll_engine::{Decision, NodeDecision, NodeVerdict, Outcome};
 use plimsoll_framework::Rejection;
 
+use super::old_scale;
 use super::style::{BAD, DOUBTFUL, GOOD, HEADING, Screen, good};
+use crate::old_scale::OldScale;
 use crate::wording::{count, some_of};
 
 /// How many feasible nodes are shown unless all are wanted.
-const MAX_ROWS: usize = 20;
+pub(super) const MAX_ROWS: usize = 20;
 /// How many nodes are named that one reason rejected.
-const NAMES: usize = 5;
+pub(super) const NAMES: usize = 5;
 
 /// How many of the feasible nodes are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +40,19 @@ pub(crate) fn decision(
     writeln!(out, "{}", verdict(decision))?;
     feasible(out, decision, shown, screen)?;
     rejected(out, decision, screen)?;
+    writeln!(out, "\n{}", event(decision))
+}
+
+/// The same on the scale of 10: the verdict and the event are those of today.
+pub(crate) fn decision_on_old_scale(
+    out: &mut impl Write,
+    decision: &Decision,
+    old: &OldScale,
+    shown: Shown,
+    screen: Screen,
+) -> io::Result<()> {
+    writeln!(out, "{}", verdict(decision))?;
+    old_scale::ranking(out, decision, old, shown, screen)?;
     writeln!(out, "\n{}", event(decision))
 }
 

@@ -1,6 +1,7 @@
 //! Answers as text.
 
 pub(crate) mod explain;
+pub(crate) mod old_scale;
 pub(crate) mod record;
 pub(crate) mod style;
 pub(crate) mod summary;

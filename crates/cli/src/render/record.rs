@@ -8,6 +8,9 @@ use plimsoll_framework::{Code, Nomination, Reason};
 use plimsoll_sim::ClaimBinding;
 use serde::Serialize;
 
+use super::old_scale::Scale10;
+use crate::old_scale::OldScale;
+
 /// Writes a decision as one line of JSON.
 pub(crate) fn write_line(
     out: &mut impl Write,
@@ -17,6 +20,25 @@ pub(crate) fn write_line(
     let volumes = claims.iter().map(Volume::of).collect();
     serde_json::to_writer(&mut *out, &Record { volumes, ..Record::of(decision) })?;
     out.write_all(b"\n")
+}
+
+/// Writes a decision as one line of JSON, with how a release before 1.17 would have ranked the nodes.
+pub(crate) fn write_line_on_both_scales(
+    out: &mut impl Write,
+    decision: &Decision,
+    old: &OldScale,
+) -> io::Result<()> {
+    let scale10 = Scale10::of(decision, old);
+    serde_json::to_writer(&mut *out, &OnBothScales { record: Record::of(decision), scale10 })?;
+    out.write_all(b"\n")
+}
+
+/// A decision, and the same nodes on the scale of 10.
+#[derive(Serialize)]
+struct OnBothScales<'a> {
+    #[serde(flatten)]
+    record: Record<'a>,
+    scale10: Scale10<'a>,
 }
 
 /// What was decided about a pod, and why. A key whose value would be empty is left out.

@@ -81,3 +81,8 @@ fn the_page_about_the_command_line_shows_what_it_prints() {
 fn the_page_about_configurations_shows_what_they_resolve_to() {
     check("configuration.md");
 }
+
+#[test]
+fn the_page_about_the_scale_of_10_shows_what_it_prints() {
+    check("scale-of-10.md");
+}

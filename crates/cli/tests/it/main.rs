@@ -7,4 +7,5 @@ mod configurations;
 mod decisions;
 mod docs;
 mod manifests;
+mod old_scale;
 mod run;

@@ -1,0 +1,202 @@
+//! One pod as a release before 1.17 would have judged and ranked the nodes.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result};
+use plimsoll_api::{PodKey, Str};
+use plimsoll_config::ResolvedProfile;
+use plimsoll_engine::{Decision, NodeVerdict, Outcome, Profile, ProfileSpec, Scheduler};
+use plimsoll_framework::{FeatureGates, PodInfo, Point, Registry, Row};
+use plimsoll_priorities::predicates::{self, Predicate};
+use plimsoll_priorities::{Mapped, Ranking, Subject, defaults, of_plugins};
+
+/// What predicates and priorities say of the nodes.
+#[derive(Debug)]
+pub(crate) struct OldScale {
+    /// The predicates that a node fails, by the name of the node; each in the order in which they were
+    /// evaluated. The first is what a release of then would have told.
+    pub(crate) failed: BTreeMap<Str, Vec<Failed>>,
+    /// The feasible nodes, by name, with what the priorities say of them.
+    pub(crate) nodes: Vec<Ranked>,
+    /// The nodes with the highest total, by name.
+    pub(crate) best: Vec<Str>,
+    /// The score plugins that no priority is like.
+    pub(crate) without: Vec<String>,
+}
+
+/// A predicate that a node fails.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Failed {
+    /// Its place in the order of evaluation, from 0.
+    pub(crate) place: usize,
+    /// The predicate.
+    pub(crate) predicate: String,
+    /// Its reasons, in the words of today.
+    pub(crate) reasons: Vec<String>,
+}
+
+/// A node and its points.
+#[derive(Debug)]
+pub(crate) struct Ranked {
+    pub(crate) name: Str,
+    pub(crate) scores: Vec<Score>,
+    pub(crate) total: i64,
+}
+
+/// What one priority says of one node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Score {
+    pub(crate) priority: String,
+    pub(crate) weight: i64,
+    /// What the map step says.
+    pub(crate) raw: i64,
+    /// What the reduce step makes of that.
+    pub(crate) points: i64,
+}
+
+/// From where priorities are taken.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Priorities {
+    /// Those that were there by default.
+    Default,
+    /// Those that the score plugins of the profile were.
+    OfProfile,
+}
+
+impl OldScale {
+    /// Judges and ranks the nodes for the pod that `decision` is about. `profile` is the one that
+    /// decided it.
+    pub(crate) fn of(
+        scheduler: &Scheduler,
+        profile: &ResolvedProfile,
+        registry: &Registry,
+        priorities: Priorities,
+        decision: &Decision,
+    ) -> Result<Self> {
+        let pod = scheduler.pending().find(|info| info.pod.key == decision.pod);
+        let pod = &pod.context("the pod does not wait for a node any more")?.pod;
+        let failed = failed(scheduler, &profile.to_spec(), registry, &pod.key)?;
+        let Mapped { priorities, without } = match priorities {
+            Priorities::Default => Mapped { priorities: defaults(), without: Vec::new() },
+            Priorities::OfProfile => {
+                let plugins = profile.points[&Point::Score.into()].iter();
+                of_plugins(plugins.map(|plugin| (plugin.name, plugin.weight)), &profile.args)?
+            }
+        };
+        let rows = feasible(scheduler, decision);
+        let subject = subject(scheduler, pod, &rows);
+        let ranking = Ranking::of(&priorities, &subject);
+        let name_of = |row: Row| subject.view.nodes.name_of(row).clone();
+        let mut best: Vec<Str> = ranking.best().into_iter().map(name_of).collect();
+        best.sort();
+        let nodes = rows.iter().enumerate().map(|(at, &row)| Ranked {
+            name: name_of(row),
+            scores: scores(&ranking, at),
+            total: ranking.totals[at],
+        });
+        Ok(OldScale { failed, nodes: nodes.collect(), best, without })
+    }
+
+    /// Whether the node that was chosen now could have been chosen then; `None` where none was.
+    pub(crate) fn agrees(&self, decision: &Decision) -> Option<bool> {
+        match &decision.outcome {
+            Outcome::Scheduled { node, .. } => Some(self.best.contains(node)),
+            Outcome::Unschedulable { .. } | Outcome::Error { .. } => None,
+        }
+    }
+
+    /// The total of a feasible node.
+    pub(crate) fn total_of(&self, node: &Str) -> Option<i64> {
+        self.nodes.iter().find(|ranked| ranked.name == *node).map(|ranked| ranked.total)
+    }
+}
+
+fn subject<'a>(scheduler: &'a Scheduler, pod: &'a PodInfo, feasible: &'a [Row]) -> Subject<'a> {
+    Subject { pod, view: scheduler.view(), feasible }
+}
+
+/// What every priority says of the node at index `at`.
+fn scores(ranking: &Ranking, at: usize) -> Vec<Score> {
+    let scores = ranking.standings.iter().map(|standing| Score {
+        priority: standing.name.clone(),
+        weight: standing.weight,
+        raw: standing.raw[at].0,
+        points: standing.points[at].0,
+    });
+    scores.collect()
+}
+
+/// The nodes that the pod fits, by name.
+fn feasible(scheduler: &Scheduler, decision: &Decision) -> Vec<Row> {
+    let nodes = scheduler.view().nodes;
+    let rows: BTreeMap<&Str, Row> = nodes.rows().map(|row| (nodes.name_of(row), row)).collect();
+    let fits =
+        |verdict: &NodeVerdict| matches!(verdict, NodeVerdict::Only | NodeVerdict::Scored { .. });
+    let names = decision.nodes.iter().filter(|node| fits(&node.verdict)).map(|node| &node.name);
+    names.filter_map(|name| rows.get(name).copied()).collect()
+}
+
+/// The predicates that each node fails. Every filter is asked by itself: predicates were evaluated in an
+/// order that profiles need not keep, and GeneralPredicates told the reasons of all of its filters.
+fn failed(
+    scheduler: &Scheduler,
+    spec: &ProfileSpec,
+    registry: &Registry,
+    pod: &PodKey,
+) -> Result<BTreeMap<Str, Vec<Failed>>> {
+    let mut filters: Vec<&str> = Vec::new();
+    for (name, _) in [Point::PreFilter, Point::Filter].iter().flat_map(|at| &spec.points[at]) {
+        if !filters.contains(&name.as_str()) {
+            filters.push(name);
+        }
+    }
+    let mut failed: BTreeMap<Str, Vec<Failed>> = BTreeMap::new();
+    let predicates = predicates::of_filters(&filters).into_iter().enumerate();
+    for (place, Predicate { name, filters }) in predicates {
+        for filter in filters {
+            let profile = Profile::new(&alone(spec, &filter), registry, &FeatureGates::default())?;
+            let Some(decision) = scheduler.explain_under(&profile, pod) else { continue };
+            for (node, reasons) in rejected(&decision) {
+                let of_node = failed.entry(node).or_default();
+                match of_node.last_mut().filter(|last| last.place == place) {
+                    Some(last) => last.reasons.extend(reasons),
+                    None => of_node.push(Failed { place, predicate: name.clone(), reasons }),
+                }
+            }
+        }
+    }
+    Ok(failed)
+}
+
+/// A profile with one filter only, which looks at all nodes and scores none.
+fn alone(spec: &ProfileSpec, filter: &str) -> ProfileSpec {
+    let points = spec.points.iter().filter_map(|(&point, plugins)| match point {
+        Point::QueueSort | Point::Bind => Some((point, plugins.clone())),
+        Point::PreFilter | Point::Filter => {
+            let own = plugins.iter().filter(|(name, _)| name == filter).cloned();
+            Some((point, own.collect()))
+        }
+        _ => None,
+    });
+    let points = points.collect();
+    ProfileSpec { percentage_of_nodes_to_score: None, points, ..spec.clone() }
+}
+
+/// The nodes that were rejected, and why. A rejection of the pod for all nodes is one of each.
+fn rejected(decision: &Decision) -> Vec<(Str, Vec<String>)> {
+    let for_all = match &decision.outcome {
+        Outcome::Unschedulable { pre_filter: Some((_, why)), .. } => {
+            why.reasons.iter().map(ToString::to_string).collect()
+        }
+        _ => Vec::new(),
+    };
+    let reasons = |verdict: &NodeVerdict| match verdict {
+        NodeVerdict::Rejected { reasons, .. } => {
+            Some(reasons.iter().map(ToString::to_string).collect())
+        }
+        NodeVerdict::NotJudged => Some(for_all.clone()),
+        NodeVerdict::Only | NodeVerdict::Scored { .. } => None,
+    };
+    let nodes = decision.nodes.iter();
+    nodes.filter_map(|node| Some((node.name.clone(), reasons(&node.verdict)?))).collect()
+}
