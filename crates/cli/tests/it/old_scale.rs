@@ -140,6 +140,50 @@ profiles:
 }
 
 #[test]
+fn plugins_of_policies_are_the_priorities_of_their_arguments() {
+    let config = "
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- plugins:
+    score:
+      disabled: [{name: '*'}]
+      enabled:
+      - {name: NodeLabel, weight: 4}
+      - {name: ServiceAffinity, weight: 2}
+      - {name: SelectorSpread, weight: 1}
+      - {name: NodePreferAvoidPods, weight: 10000}
+  pluginConfig:
+  - name: NodeLabel
+    args: {presentLabelsPreference: [ssd], absentLabelsPreference: [retiring]}
+  - name: ServiceAffinity
+    args: {antiAffinityLabelsPreference: [rack]}
+";
+    let nodes = node("a", "rack: r1, ssd: '', retiring: ''", "")
+        + &node("b", "rack: r1", "")
+        + &node("c", "rack: r2, ssd: ''", "");
+    let all = nodes + SERVICE + &pods_on("a", 2) + &pods_on("c", 1) + &pod("p", "'1'", "");
+    check(
+        &[("all.yaml", &all), ("config.yaml", config)],
+        "explain -f all.yaml --config config.yaml --pod p --scale 10",
+        &expect![[r#"
+            default/p fits 3 of 3 nodes and goes to c, the best.
+            On the scale of 10 it is c, too, with 100057 in all.
+
+               NODE   TOTAL  NodeLabelPriority(ssd) ×2  NodeLabelPriority(!retiring) ×2  ServiceAntiAffinityPriority(rack) ×2  SelectorSpreadPriority
+            →  c     100057                    10 → 10                          10 → 10                                 1 → 6                   1 → 5
+               b     100036                      0 → 0                          10 → 10                                 0 → 3                  0 → 10
+               a     100026                    10 → 10                            0 → 0                                 2 → 3                   2 → 0
+            Each node got the same from NodePreferAvoidPodsPriority ×10000 10 → 10
+            raw value → points; the total is the sum of points ×weight
+
+            Scheduled: Successfully assigned default/p to c
+            exit status 0
+        "#]],
+    );
+}
+
+#[test]
 fn equally_good_nodes_are_told_and_no_difference_is_claimed() {
     let all = node("a", "", "") + &node("b", "", "") + &pod("p", "'1'", "");
     let Answer { out, .. } = run(&[("all.yaml", &all)], "explain -f all.yaml --pod p --scale 10");
