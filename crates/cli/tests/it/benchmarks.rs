@@ -92,6 +92,18 @@ fn all_workloads_are_listed() {
     }
 }
 
+#[test]
+fn the_page_about_performance_has_all_workloads_with_their_sizes() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/performance.md");
+    let page = std::fs::read_to_string(path).expect("the page is there").replace(',', "");
+    for workload in records_of(&run(&[], "bench --list -o json").out) {
+        let name = workload["workload"].as_str().expect("a workload has a name");
+        let [nodes, init_pods, pods] = ["nodes", "initPods", "pods"].map(|size| &workload[size]);
+        let row = format!("| {name} | {nodes} | {init_pods} | {pods} | ");
+        assert!(page.lines().any(|line| line.starts_with(&row)), "{row}");
+    }
+}
+
 fn records_of(json: &str) -> Vec<Value> {
     serde_json::from_str(json).expect("it is a list")
 }
@@ -118,9 +130,13 @@ kind: KubeSchedulerConfiguration
 profiles:
 - schedulerName: someone-else
 "#;
-    check_refused(&[("c.yaml", config)], "bench Scale --config c.yaml --runs 2", &expect![[r#"
+    check_refused(
+        &[("c.yaml", config)],
+        "bench Scale --config c.yaml --runs 2",
+        &expect![[r#"
         error: no profile of the configuration has the schedulerName default-scheduler, which is that of all pods
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]

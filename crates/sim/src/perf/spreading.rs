@@ -21,7 +21,7 @@ pub(super) const WORKLOADS: [Workload; 3] = [
     Workload {
         name: "DefaultTopologySpreading",
         about: "pods of Deployments with Services, spread over 3 zones and all nodes by default",
-        sizes: Sizes { pods: 10_000, groups: 100, ..SIZES },
+        sizes: Sizes { pods: 50_000, groups: 100, ..SIZES },
         groups: Groups::Deployments,
         plan: |sizes, _| {
             Plan::of(

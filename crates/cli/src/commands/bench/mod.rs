@@ -27,14 +27,10 @@ const SCHEDULER: &str = "default-scheduler";
 
 /// Measures each workload that was named, or lists all.
 pub(crate) fn run(args: &Bench) -> Result<()> {
-    let mut out = anstream::stdout();
     if args.list {
-        let all: Vec<Workload> = Workload::all().collect();
-        return Ok(match args.output.format {
-            Format::Table => render::list(&mut out, &all, Screen::stdout())?,
-            Format::Json => render::list_json(&mut out, &all)?,
-        });
+        return list(args.output.format);
     }
+    let mut out = anstream::stdout();
     let sizes: Vec<Sizes> =
         args.workloads.iter().map(|workload| sizes(workload, args)).collect::<Result<_>>()?;
     let n_runs = args.workloads.len() * args.runs as usize;
@@ -68,6 +64,16 @@ pub(crate) fn run(args: &Bench) -> Result<()> {
     drop(progress);
     if args.output.format == Format::Table {
         render::table(&mut out, &records, Screen::stdout())?;
+    }
+    Ok(())
+}
+
+fn list(format: Format) -> Result<()> {
+    let all: Vec<Workload> = Workload::all().collect();
+    let mut out = anstream::stdout();
+    match format {
+        Format::Table => render::list(&mut out, &all, Screen::stdout())?,
+        Format::Json => render::list_json(&mut out, &all)?,
     }
     Ok(())
 }
