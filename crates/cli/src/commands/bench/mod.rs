@@ -55,6 +55,14 @@ pub(crate) fn run(args: &Bench) -> Result<()> {
             progress.step();
         }
         let record = Record::medians(&runs)?;
+        if let Some(cpu) = record.cpu_seconds.filter(|cpu| is_disturbed(*cpu, record.total.seconds))
+        {
+            notices::warning(format_args!(
+                "{}: other programs had the processor for much of the time ({cpu:.2} of {:.2} seconds were \
+                 worked): compare CPU and P50, not TIME",
+                workload.name, record.total.seconds
+            ));
+        }
         if args.output.format == Format::Json {
             serde_json::to_writer(&mut out, &record)?;
             writeln!(out)?;
@@ -66,6 +74,14 @@ pub(crate) fn run(args: &Bench) -> Result<()> {
         render::table(&mut out, &records, Screen::stdout())?;
     }
     Ok(())
+}
+
+/// Whether the clock ran on while the processor did something else.
+fn is_disturbed(cpu: f64, seconds: f64) -> bool {
+    // Less cannot be told from the coarseness of the clocks.
+    const LEAST_SECONDS: f64 = 0.1;
+    const SHARE: f64 = 0.8;
+    LEAST_SECONDS < seconds && cpu < SHARE * seconds
 }
 
 fn list(format: Format) -> Result<()> {
@@ -144,4 +160,17 @@ fn measure_apart(workload: &Workload, args: &Bench) -> Result<Record> {
     }
     serde_json::from_slice(&run.stdout)
         .with_context(|| format!("{}: the run has not printed a record", workload.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_beside_other_programs_is_told_from_a_quiet_one() {
+        assert!(is_disturbed(0.5, 1.0));
+        assert!(!is_disturbed(0.9, 1.0));
+        assert!(!is_disturbed(1.8, 1.0), "several threads worked");
+        assert!(!is_disturbed(0.001, 0.01), "too short to tell");
+    }
 }
