@@ -7,6 +7,7 @@ mod caveats;
 mod commands;
 mod faults;
 mod input;
+mod measured;
 mod notices;
 mod old_scale;
 mod options;

@@ -27,7 +27,7 @@ pub struct Cluster {
 }
 
 /// The label with its own name that every namespace has.
-const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
+pub(crate) const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
 
 impl Cluster {
     /// What the scheduler sees when it starts: everything that is there, then the pending pods in the

@@ -10,6 +10,7 @@ pub mod faults;
 mod happening;
 mod lifecycle;
 mod liveness;
+pub mod perf;
 mod run;
 pub mod swarm;
 mod volumes;

@@ -1,5 +1,6 @@
 //! The commands, one a module.
 
+mod bench;
 mod completions;
 mod config;
 mod explain;
@@ -25,6 +26,7 @@ pub(crate) fn run(args: Args) -> Result<()> {
         Command::Explain(args) => explain::run(&args),
         Command::Plugins(args) => plugins::run(&args),
         Command::Config(Config::Check(args)) => config::check(&args),
+        Command::Bench(args) => bench::run(&args),
         Command::Completions(args) => completions::run(&args),
     }
 }

@@ -1,5 +1,6 @@
 //! Answers as text.
 
+pub(crate) mod bench;
 pub(crate) mod explain;
 pub(crate) mod old_scale;
 pub(crate) mod record;

@@ -10,7 +10,7 @@ use crate::run::{STDIN, check_refused, run};
 
 #[test]
 fn every_command_has_help_with_examples() {
-    for command in ["", "simulate", "explain", "config check", "completions"] {
+    for command in ["", "simulate", "explain", "config check", "bench", "completions"] {
         let answer = run(&[], &format!("{command} --help"));
         assert_eq!(answer.status, 0, "{command}");
         assert!(answer.out.contains("Usage: plimsoll"), "{command}");
@@ -38,6 +38,11 @@ fn wrong_usage_is_told_from_wrong_files_by_its_exit_status() {
         "simulate -f a.yaml -o xml",
         "explain -f a.yaml",
         "explain -f a.yaml --pod a/b/c",
+        "bench",
+        "bench Scal",
+        "bench Scale --list",
+        "bench Scale --nodes 0",
+        "bench Scale --runs 0",
         "completions sh",
     ] {
         let answer = run(&[("a.yaml", CLUSTER)], line);

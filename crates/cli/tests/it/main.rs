@@ -2,6 +2,7 @@
 //! and the exit status come out.
 
 mod answers;
+mod benchmarks;
 mod command_line;
 mod configurations;
 mod decisions;

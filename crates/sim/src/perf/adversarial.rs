@@ -1,0 +1,98 @@
+//! Pods that make it hard to know one decision from the one before.
+
+use std::rc::Rc;
+
+use plimsoll_api::{
+    Labels, Node, NodeSelectorTerm, Pod, PodAffinity, PreferredNodes, Requirement, Resources,
+    WhenUnsatisfiable,
+};
+
+use super::plan::{Plan, Pods, at_once, nodes};
+use super::scale::of_classes;
+use super::spreading::constraint;
+use super::template::{
+    DEFAULT, HOSTNAME, SCHED, ZONE, like, named, namespace, near, node, node_in_zone, node_name,
+    pod_asking_nothing, pod_is, pod_of_colour,
+};
+use super::{Groups, Sizes, Workload};
+
+/// One of so many nodes is preferred by all pods of HotNodes.
+const HOT: u32 = 50;
+/// The nodes of HostnameSpread hold up to so many pods at the beginning.
+const COUNTS: u32 = 100;
+
+pub(super) const WORKLOADS: [Workload; 3] = [
+    Workload {
+        name: "HotNodes",
+        about: "pods of different classes in turn that all prefer the same few nodes",
+        sizes: Sizes { nodes: 5_000, init_pods: 0, pods: 10_000, groups: 100 },
+        groups: Groups::Classes,
+        plan: |sizes, _| {
+            let cold = of_classes(sizes.groups);
+            let hot = vec![Requirement::equals("hot", "yes")];
+            let wanted = NodeSelectorTerm { labels: hot, fields: vec![] };
+            let preferred_nodes = PreferredNodes(vec![(100, wanted)]);
+            let hot = move |group, number| Pod {
+                preferred_nodes: preferred_nodes.clone(),
+                ..cold(group, number)
+            };
+            Plan::of(sizes, maybe_hot, of_classes(sizes.groups), hot)
+        },
+    },
+    Workload {
+        name: "ZoneAntiAffinity",
+        about: "pods that must be in a zone each, where each node is a zone",
+        sizes: Sizes { nodes: 5_000, init_pods: 0, pods: 5_000, groups: 0 },
+        groups: Groups::None,
+        plan: |sizes, _| {
+            let required_anti = vec![near("green", ZONE)];
+            let affinity = PodAffinity { required_anti, ..PodAffinity::default() };
+            let template = Pod { affinity, ..pod_of_colour("green") };
+            let pods = like(template.clone(), SCHED[1]);
+            let node = |number: u32| node_in_zone(&format!("zone-{number}"), number);
+            Plan::of(sizes, node, like(template, SCHED[0]), pods)
+                .with(SCHED.into_iter().map(|name| namespace(name, None)))
+        },
+    },
+    Workload {
+        name: "HostnameSpread",
+        about: "pods that would rather be spread over all nodes, which hold 0 to 99 of them already",
+        sizes: Sizes { nodes: 5_000, init_pods: 247_500, pods: 10_000, groups: 0 },
+        groups: Groups::None,
+        plan: hostname_spread,
+    },
+];
+
+fn maybe_hot(number: u32) -> Node {
+    let node = node(number);
+    let hot = number.is_multiple_of(HOT).then_some(("hot", "yes"));
+    let labels: Labels = [(HOSTNAME, node.name.as_str())].into_iter().chain(hot).collect();
+    Node { labels, ..node }
+}
+
+fn hostname_spread(sizes: Sizes, _: u64) -> Plan {
+    let labels = Labels::from_iter([("app", "web")]);
+    let web = Requirement::equals("app", "web");
+    let spread = vec![constraint(HOSTNAME, WhenUnsatisfiable::ScheduleAnyway, web)];
+    let template = Pod { spread, labels, ..pod_asking_nothing() };
+    let pods = Rc::new(Pods::default().and("pod", like(template.clone(), DEFAULT)));
+    // Layer by layer: the node of number `n` takes part in the first `n % COUNTS` of them.
+    let n_nodes = sizes.nodes;
+    let layers = (1..COUNTS)
+        .flat_map(move |layer| (0..n_nodes).filter(move |number| layer <= number % COUNTS));
+    let init_pods = (0..sizes.init_pods).zip(layers).map(move |(number, node)| {
+        let pod = named(&template, DEFAULT, "init", number);
+        pod_is(Pod { node_name: Some(node_name(node)), ..pod })
+    });
+    let roomy = |number| {
+        let like = node(number);
+        let allocatable = Resources { pods: 1_000, ..like.allocatable.clone() };
+        Node { allocatable, ..like }
+    };
+    Plan {
+        objects: nodes(sizes.nodes, roomy),
+        init_pods: Box::new(init_pods),
+        rounds: at_once(super::plan::PODS, pods.come("pod", 0..sizes.pods)),
+        pods,
+    }
+}

@@ -1,0 +1,105 @@
+//! A cluster of many kinds of nodes that is nearly full, where pods come and go.
+
+use std::rc::Rc;
+
+use plimsoll_api::{Effect, Node, Pod, PodKey, Resources, Taint, Toleration};
+use plimsoll_engine::{Event, Seen};
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64;
+
+use super::plan::{PODS, Plan, Pods, Round, nodes};
+use super::spreading::{deployments, of_deployments};
+use super::template::{GIB, MOONS, node_in, node_name, pod_asking, pod_is};
+use super::{Groups, Sizes, Workload};
+
+/// What a pod requests, in thousandths of a core and in MiB.
+const REQUEST: (u32, u32) = (200, 250);
+/// How full a node is at the beginning.
+const PERCENT: i64 = 90;
+/// How many pods go and come at once.
+const AT_ONCE: u32 = 100;
+/// Every so manieth node is kept for pods that tolerate its taint, and every so manieth Deployment does.
+const TAINTED: u32 = 10;
+const TAINT: (&str, &str) = ("dedicated", "batch");
+
+pub(super) const WORKLOADS: [Workload; 1] = [Workload {
+    name: "Churn",
+    about: "20 kinds of nodes that are 90% full, where 100 pods at a time go and as many come",
+    sizes: Sizes { nodes: 5_000, init_pods: 180_000, pods: 50_000, groups: 100 },
+    groups: Groups::Deployments,
+    plan: churn,
+}];
+
+fn churn(sizes: Sizes, seed: u64) -> Plan {
+    let make = |groups| {
+        let untolerating = of_deployments(pod_asking(REQUEST.0, REQUEST.1), groups);
+        move |group, number| tolerating(untolerating(group, number), number % groups.max(1))
+    };
+    let pods = Pods::default().and("init", make(sizes.groups)).and("pod", make(sizes.groups));
+    let pods = Rc::new(pods);
+    // The pods that are there are on their nodes already: to place them would be a workload of its own.
+    let on_nodes = (0..sizes.nodes).flat_map(|number| (0..room(number)).map(move |_| number));
+    let init = Rc::clone(&pods);
+    let init_pods = (0..sizes.init_pods).zip(on_nodes).map(move |(number, node)| {
+        let key = PodKey::new("", format!("init-{number}"));
+        let pod = init.make(&key).expect("the group exists");
+        pod_is(Pod { node_name: Some(node_name(node)), ..pod })
+    });
+    let there: u32 = (0..sizes.nodes).map(room).sum();
+    Plan {
+        objects: Box::new(deployments(sizes.groups).chain(nodes(sizes.nodes, node))),
+        init_pods: Box::new(init_pods),
+        rounds: Box::new(rounds(sizes, sizes.init_pods.min(there), Rc::clone(&pods), seed)),
+        pods,
+    }
+}
+
+/// One of 20 kinds: five sizes by four, in three zones, some with a taint.
+fn node(number: u32) -> Node {
+    let of_20 = i64::from(number % 20);
+    let allocatable = Resources {
+        milli_cpu: 4_000 + 2_000 * (of_20 % 5),
+        memory: (16 + 16 * (of_20 / 5)) * GIB,
+        pods: 110,
+        ..Resources::default()
+    };
+    let (key, value) = TAINT;
+    let taint = Taint { key: key.into(), value: value.into(), effect: Effect::NoSchedule };
+    let taints = if number.is_multiple_of(TAINTED) { vec![taint] } else { vec![] };
+    Node { allocatable, taints, ..node_in(&MOONS, number) }
+}
+
+/// How many pods the node of this number holds at the beginning.
+fn room(number: u32) -> u32 {
+    let pods = node(number).allocatable.milli_cpu * PERCENT / 100 / i64::from(REQUEST.0);
+    u32::try_from(pods).expect("a node holds few pods")
+}
+
+fn tolerating(pod: Pod, deployment: u32) -> Pod {
+    if !deployment.is_multiple_of(TAINTED) {
+        return pod;
+    }
+    let (key, value) = TAINT;
+    let effect = Some(Effect::NoSchedule);
+    let toleration = Toleration { key: Some(key.into()), value: Some(value.into()), effect };
+    Pod { tolerations: vec![toleration], ..pod }
+}
+
+/// Any pods go, and as many come.
+fn rounds(sizes: Sizes, n_init: u32, pods: Rc<Pods>, seed: u64) -> impl Iterator<Item = Round> {
+    let mut rng = Pcg64::seed_from_u64(seed);
+    let mut there: Vec<(&str, u32)> = (0..n_init).map(|number| ("init", number)).collect();
+    (0..sizes.pods.div_ceil(AT_ONCE)).map(move |round| {
+        let come = round * AT_ONCE..sizes.pods.min((round + 1) * AT_ONCE);
+        let mut gone: Vec<Event> = Vec::new();
+        for _ in come.clone().take(there.len()) {
+            let (group, number) = there.swap_remove(rng.random_range(0..there.len()));
+            let key = pods.make(&PodKey::new("", format!("{group}-{number}")));
+            let key = key.expect("it was made before").key;
+            gone.push(Event::Pod(Box::new(Seen::Gone(key))));
+        }
+        there.extend(come.clone().map(|number| ("pod", number)));
+        let events = Box::new(gone.into_iter().chain(pods.come("pod", come)));
+        Round { phase: PODS, events }
+    })
+}

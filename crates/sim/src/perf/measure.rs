@@ -1,0 +1,252 @@
+//! The loop around the engine, with a clock that runs only while the engine works.
+
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use plimsoll_engine::{Effect, Event, Next, Scheduler, Seen, Write};
+use plimsoll_framework::Time;
+
+use super::plan::{Events, Plan};
+use super::world::World;
+
+/// How many objects are made at once while the clock stands. They are all that is in memory twice.
+const BATCH: usize = 4096;
+/// The longest decision that is told from longer ones.
+const LONGEST: Duration = Duration::from_hours(1);
+/// How exactly latencies are kept, in decimal digits.
+const DIGITS: u8 = 3;
+
+/// Tells the time. It measures and never decides.
+pub trait Meter {
+    /// The time since some moment in the past.
+    fn wall(&self) -> Duration;
+    /// The time that the processor has worked for this process; `None` where that is not known.
+    fn cpu(&self) -> Option<Duration>;
+}
+
+/// What a workload has taken.
+#[derive(Clone, Debug)]
+pub struct Measurement {
+    /// How long the engine took until everything was there before the measurement: nodes, volumes, and
+    /// the placing of the initial pods.
+    pub set_up: Duration,
+    /// What was measured, part by part; empty where nothing was to be measured.
+    pub phases: Vec<Phase>,
+    /// How long the processor worked for what was measured. Answers to writes are made in it, too;
+    /// other objects are not.
+    pub cpu: Option<Duration>,
+    /// How many pods have no node at the end.
+    pub unschedulable: usize,
+    /// What an audit of the decisions has found; `None` as long as the engine has none.
+    pub audit: Option<Audit>,
+}
+
+/// What an audit of decisions has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Audit {
+    /// How many decisions were made a second time, from scratch.
+    pub audited: u64,
+    /// How many of them came out otherwise.
+    pub differing: u64,
+}
+
+/// A part of a measurement.
+#[derive(Clone, Debug)]
+pub struct Phase {
+    /// What happens in it.
+    pub name: &'static str,
+    /// How long the engine worked.
+    pub wall: Duration,
+    /// How many pods came.
+    pub pods: usize,
+    /// How many pods were bound.
+    pub scheduled: usize,
+    /// How many attempts found no node.
+    pub failed: usize,
+    /// How many pods were evicted for others.
+    pub evicted: usize,
+    /// How long each decision took.
+    pub latency: Latency,
+}
+
+/// How long decisions took: of every step of the engine that decided something.
+#[derive(Clone, Debug)]
+pub struct Latency(Histogram<u64>);
+
+impl Latency {
+    fn new() -> Self {
+        let longest = u64::try_from(LONGEST.as_nanos()).expect("an hour has few nanoseconds");
+        // All room is taken now, so that nothing is allocated while the clock runs.
+        Latency(Histogram::new_with_bounds(1, longest, DIGITS).expect("the bounds are right"))
+    }
+
+    fn record(&mut self, took: Duration) {
+        self.0.saturating_record(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
+    }
+
+    /// How many decisions there were.
+    pub fn decisions(&self) -> u64 {
+        self.0.len()
+    }
+
+    /// The time that this part of the decisions, 0 to 1, did not exceed.
+    pub fn quantile(&self, quantile: f64) -> Duration {
+        Duration::from_nanos(self.0.value_at_quantile(quantile))
+    }
+
+    /// The longest.
+    pub fn max(&self) -> Duration {
+        Duration::from_nanos(self.0.max())
+    }
+}
+
+impl Phase {
+    fn new(name: &'static str) -> Self {
+        Phase {
+            name,
+            wall: Duration::ZERO,
+            pods: 0,
+            scheduled: 0,
+            failed: 0,
+            evicted: 0,
+            latency: Latency::new(),
+        }
+    }
+
+    /// Takes note of what a step has written; whether it decided something.
+    fn note(&mut self, effects: &[Effect]) -> bool {
+        let mut decided = false;
+        for effect in effects {
+            match &effect.write {
+                Write::Bind(_) => self.scheduled += 1,
+                Write::Condition(_) => self.failed += 1,
+                Write::Evict(_) => {
+                    self.evicted += 1;
+                    continue;
+                }
+                Write::Nominate(_) | Write::Patch(_) | Write::Record(_) => continue,
+            }
+            decided = true;
+        }
+        decided
+    }
+}
+
+impl Measurement {
+    /// All phases as one.
+    pub fn total(&self) -> Phase {
+        let mut total = Phase::new("total");
+        for phase in &self.phases {
+            total.wall += phase.wall;
+            total.pods += phase.pods;
+            total.scheduled += phase.scheduled;
+            total.failed += phase.failed;
+            total.evicted += phase.evicted;
+            total.latency.0.add(&phase.latency.0).expect("their bounds are the same");
+        }
+        total
+    }
+}
+
+/// Runs a plan.
+pub(super) fn measure(plan: Plan, scheduler: &mut Scheduler, meter: &dyn Meter) -> Measurement {
+    let Plan { objects, init_pods, rounds, pods } = plan;
+    let mut lap = Lap {
+        scheduler,
+        meter,
+        world: World::new(pods),
+        now: Time::ZERO,
+        phase: Phase::new("set-up"),
+        made: Duration::ZERO,
+        effects: Vec::new(),
+        events: Vec::with_capacity(BATCH),
+    };
+    lap.take_in(objects);
+    lap.take_in(init_pods);
+    lap.rest();
+    let (begun, made) = (meter.cpu(), lap.made);
+    let mut phases = Vec::new();
+    for round in rounds {
+        if lap.phase.name != round.phase {
+            phases.push(std::mem::replace(&mut lap.phase, Phase::new(round.phase)));
+        }
+        lap.take_in(round.events);
+        lap.rest();
+    }
+    let making = lap.made.saturating_sub(made);
+    phases.push(lap.phase);
+    let set_up = phases.remove(0).wall;
+    let cpu =
+        meter.cpu().zip(begun).map(|(end, begun)| end.saturating_sub(begun).saturating_sub(making));
+    Measurement { set_up, phases, cpu, unschedulable: scheduler.pending().count(), audit: None }
+}
+
+/// A scheduler on its way through a plan.
+struct Lap<'a> {
+    scheduler: &'a mut Scheduler,
+    meter: &'a dyn Meter,
+    world: World,
+    /// Virtual time: a decision takes none.
+    now: Time,
+    phase: Phase,
+    /// How long the processor has worked to make objects.
+    made: Duration,
+    effects: Vec<Effect>,
+    /// What is to be told next.
+    events: Vec<Event>,
+}
+
+impl Lap<'_> {
+    /// Tells the scheduler of everything that happens at once.
+    fn take_in(&mut self, mut events: Events) {
+        loop {
+            let begun = self.meter.cpu();
+            self.events.extend(events.by_ref().take(BATCH));
+            self.phase.pods += self.events.iter().filter(|event| is_pod(event)).count();
+            let made = self.meter.cpu().zip(begun).map(|(end, begun)| end.saturating_sub(begun));
+            self.made += made.unwrap_or_default();
+            if self.events.is_empty() {
+                return;
+            }
+            self.tell();
+        }
+    }
+
+    fn tell(&mut self) {
+        let begun = self.meter.wall();
+        for event in self.events.drain(..) {
+            self.scheduler.observe(self.now, event);
+        }
+        self.phase.wall += self.meter.wall().saturating_sub(begun);
+    }
+
+    /// Lets the scheduler work until nothing is left to do, and answers what it writes.
+    fn rest(&mut self) {
+        loop {
+            let begun = self.meter.wall();
+            let next = self.scheduler.step(self.now, &mut self.effects);
+            let took = self.meter.wall().saturating_sub(begun);
+            self.phase.wall += took;
+            if self.phase.note(&self.effects) {
+                self.phase.latency.record(took);
+            }
+            for effect in self.effects.drain(..) {
+                self.world.answer(effect, &mut self.events);
+            }
+            if !self.events.is_empty() {
+                self.tell();
+                continue;
+            }
+            match next {
+                Next::Again => {}
+                // As soon as pods only wait for a change in the cluster, there will be none.
+                Next::At(time) if !self.scheduler.is_settled() => self.now = time,
+                Next::At(_) | Next::Idle => return,
+            }
+        }
+    }
+}
+
+fn is_pod(event: &Event) -> bool {
+    matches!(event, Event::Pod(seen) if matches!(seen.as_ref(), Seen::Is(_)))
+}

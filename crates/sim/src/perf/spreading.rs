@@ -1,0 +1,113 @@
+//! Pods that are spread over zones and nodes.
+
+use plimsoll_api::{
+    Controller, Labels, Pod, Requirement, SelectingKind, Selector, SpreadConstraint,
+    WhenUnsatisfiable,
+};
+use plimsoll_engine::Event;
+
+use super::plan::Plan;
+use super::template::{
+    DEFAULT, MOONS, ZONE, like, named, namespace, node_in, pod, pod_asking_nothing, pod_of_colour,
+    selecting,
+};
+use super::{Groups, Sizes, Workload};
+
+const SIZES: Sizes = Sizes { nodes: 5_000, init_pods: 5_000, pods: 5_000, groups: 0 };
+/// The namespace of the Deployments and their Services.
+const DEPLOYMENTS: &str = "service-ns";
+
+pub(super) const WORKLOADS: [Workload; 3] = [
+    Workload {
+        name: "DefaultTopologySpreading",
+        about: "pods of Deployments with Services, spread over 3 zones and all nodes by default",
+        sizes: Sizes { pods: 50_000, groups: 100, ..SIZES },
+        groups: Groups::Deployments,
+        plan: |sizes, _| {
+            Plan::of(
+                sizes,
+                |number| node_in(&MOONS, number),
+                like(pod(), DEFAULT),
+                of_deployments(pod_asking_nothing(), sizes.groups),
+            )
+            .with(deployments(sizes.groups))
+        },
+    },
+    Workload {
+        name: "TopologySpreading",
+        about: "pods that must be spread over 3 zones with a skew of at most 5",
+        sizes: SIZES,
+        groups: Groups::None,
+        plan: |sizes, _| over_zones(sizes, WhenUnsatisfiable::DoNotSchedule),
+    },
+    Workload {
+        name: "PreferredTopologySpreading",
+        about: "pods that would rather be spread over 3 zones",
+        sizes: SIZES,
+        groups: Groups::None,
+        plan: |sizes, _| over_zones(sizes, WhenUnsatisfiable::ScheduleAnyway),
+    },
+];
+
+fn over_zones(sizes: Sizes, when_unsatisfiable: WhenUnsatisfiable) -> Plan {
+    let spread = vec![SpreadConstraint {
+        max_skew: 5,
+        ..constraint(ZONE, when_unsatisfiable, Requirement::equals("color", "blue"))
+    }];
+    let spreading = Pod { spread, ..pod_of_colour("blue") };
+    Plan::of(
+        sizes,
+        |number| node_in(&MOONS, number),
+        like(pod(), DEFAULT),
+        like(spreading, DEFAULT),
+    )
+}
+
+/// A skew of at most 1, with what the API server adds.
+pub(super) fn constraint(
+    topology_key: &str,
+    when_unsatisfiable: WhenUnsatisfiable,
+    pods: Requirement,
+) -> SpreadConstraint {
+    SpreadConstraint {
+        max_skew: 1,
+        topology_key: topology_key.into(),
+        when_unsatisfiable,
+        selector: Selector::All(vec![pods]),
+        min_domains: 1,
+        honor_node_affinity: true,
+        honor_node_taints: false,
+    }
+}
+
+/// The ReplicaSet and the Service of each of so many Deployments.
+pub(super) fn deployments(n: u32) -> impl Iterator<Item = Event> {
+    let of_each = (0..n).flat_map(|number| {
+        let name = deployment(number);
+        [SelectingKind::ReplicaSet, SelectingKind::Service]
+            .map(|kind| selecting(kind, DEPLOYMENTS, &name))
+    });
+    std::iter::once(namespace(DEPLOYMENTS, None)).chain(of_each)
+}
+
+/// Pods like `like`, each of the next of so many Deployments.
+pub(super) fn of_deployments(like: Pod, n: u32) -> impl Fn(&'static str, u32) -> Pod {
+    move |group, number| {
+        let name = deployment(number % n.max(1));
+        let controller = Controller {
+            api_version: "apps/v1".into(),
+            kind: "ReplicaSet".into(),
+            name: name.as_str().into(),
+            uid: name.as_str().into(),
+        };
+        Pod {
+            labels: Labels::from_iter([("app", name)]),
+            controller: Some(controller),
+            ..named(&like, DEPLOYMENTS, group, number)
+        }
+    }
+}
+
+fn deployment(number: u32) -> String {
+    format!("deployment-{number}")
+}

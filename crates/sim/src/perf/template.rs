@@ -1,0 +1,142 @@
+//! The nodes and pods that workloads are made of, as in the templates of scheduler_perf.
+
+use plimsoll_api::wire::{self, Object};
+use plimsoll_api::{
+    AffinityTerm, Labels, Namespace, Node, ObjectKey, Pod, PodKey, Requirement, Resources,
+    Selecting, SelectingKind, Selector, Str, WeightedTerm,
+};
+use plimsoll_engine::{Event, Seen};
+
+use crate::cluster::NAMESPACE_NAME;
+
+pub(super) const HOSTNAME: &str = "kubernetes.io/hostname";
+pub(super) const ZONE: &str = "topology.kubernetes.io/zone";
+/// The namespace of pods that need none of their own.
+pub(super) const DEFAULT: &str = "default";
+pub(super) const GIB: i64 = 1 << 30;
+/// The zones of the workloads about topology spreading.
+pub(super) const MOONS: [&str; 3] = ["moon-1", "moon-2", "moon-3"];
+
+/// The name of the node of this number.
+pub(super) fn node_name(number: u32) -> Str {
+    format!("node-{number}").into()
+}
+
+/// As in node-default.yaml, with the label of its hostname that every node is given. As in
+/// node_util.go, PrepareNodes.
+pub(super) fn node(number: u32) -> Node {
+    let name = node_name(number);
+    Node {
+        labels: Labels::from_iter([(HOSTNAME, name.clone())]),
+        name,
+        allocatable: Resources {
+            milli_cpu: 4000,
+            memory: 32 * GIB,
+            pods: 110,
+            ..Resources::default()
+        },
+        ..Node::default()
+    }
+}
+
+/// The same in one of these zones, each in its turn.
+pub(super) fn node_in(zones: &[&str], number: u32) -> Node {
+    node_in_zone(zones[number as usize % zones.len()], number)
+}
+
+/// The same in this zone.
+pub(super) fn node_in_zone(zone: &str, number: u32) -> Node {
+    let name = node_name(number);
+    let labels = Labels::from_iter([(HOSTNAME, name.as_str()), (ZONE, zone)]);
+    Node { labels, ..node(number) }
+}
+
+/// A pod of one container with these requests, as the API server would hand it out.
+fn pod_with(resources: &str) -> Pod {
+    let manifest = format!(
+        r#"{{"apiVersion": "v1", "kind": "Pod", "metadata": {{"name": "pod", "namespace": "default"}}, "spec":
+            {{"containers": [{{"name": "pause", "image": "registry.k8s.io/pause:3.10.1", "resources": {resources}}}]}}}}"#
+    );
+    match wire::object_from_str(&manifest) {
+        Ok(Object::Pod(pod)) => *pod,
+        other => unreachable!("the manifest above is that of a pod: {other:?}"),
+    }
+}
+
+/// A pod that requests so much.
+pub(super) fn pod_asking(milli_cpu: u32, memory_mib: u32) -> Pod {
+    pod_with(&format!(r#"{{"requests": {{"cpu": "{milli_cpu}m", "memory": "{memory_mib}Mi"}}}}"#))
+}
+
+/// As in pod-default.yaml.
+pub(super) fn pod() -> Pod {
+    pod_asking(100, 500)
+}
+
+/// A pod that requests nothing, as in pod-with-label.yaml and daemonset-pod.yaml.
+pub(super) fn pod_asking_nothing() -> Pod {
+    pod_with("{}")
+}
+
+/// As pod-default.yaml, with a label `color`, as the templates with affinities have it.
+pub(super) fn pod_of_colour(colour: &str) -> Pod {
+    Pod { labels: Labels::from_iter([("color", colour)]), ..pod() }
+}
+
+/// The pods of this colour in the namespaces `sched-0` and `sched-1`.
+pub(super) fn near(colour: &str, topology_key: &str) -> AffinityTerm {
+    AffinityTerm {
+        selector: Selector::All(vec![Requirement::equals("color", colour)]),
+        namespaces: SCHED.map(Str::from).to_vec(),
+        namespace_selector: Selector::Nothing,
+        topology_key: topology_key.into(),
+    }
+}
+
+/// The namespaces of the workloads about affinities: of the pods that are there, and of those that are
+/// measured.
+pub(super) const SCHED: [&str; 2] = ["sched-0", "sched-1"];
+
+/// The same with the weight that the templates give it.
+pub(super) fn preferably(term: AffinityTerm) -> WeightedTerm {
+    WeightedTerm { weight: 1, term }
+}
+
+/// `template` under a name of its own.
+pub(super) fn named(template: &Pod, namespace: &str, group: &str, number: u32) -> Pod {
+    let name = Str::from(format!("{group}-{number}"));
+    Pod { uid: name.clone(), key: PodKey::new(namespace, name), ..template.clone() }
+}
+
+/// Pods like `template`.
+pub(super) fn like(
+    template: Pod,
+    namespace: &'static str,
+) -> impl Fn(&'static str, u32) -> Pod + 'static {
+    move |group, number| named(&template, namespace, group, number)
+}
+
+/// A namespace, with the label that every namespace has and maybe another one.
+pub(super) fn namespace(name: &str, label: Option<(&str, &str)>) -> Event {
+    let labels = [(NAMESPACE_NAME, name)].into_iter().chain(label).collect();
+    Event::Namespace(Seen::Is(Namespace { name: name.into(), labels }))
+}
+
+/// A Service or ReplicaSet for the pods with `app=NAME`.
+pub(super) fn selecting(kind: SelectingKind, namespace: &str, name: &str) -> Event {
+    Event::Selecting(Seen::Is(Selecting {
+        kind,
+        key: ObjectKey::new(namespace, name),
+        selector: Selector::All(vec![Requirement::equals("app", name)]),
+    }))
+}
+
+/// A node comes, or is changed.
+pub(super) fn node_is(node: Node) -> Event {
+    Event::Node(Box::new(Seen::Is(node)))
+}
+
+/// A pod comes, or is changed.
+pub(super) fn pod_is(pod: Pod) -> Event {
+    Event::Pod(Box::new(Seen::Is(pod)))
+}
