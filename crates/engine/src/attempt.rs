@@ -1,6 +1,6 @@
 //! One attempt at a pod: the scheduling cycle, and from there into the binding cycle.
 
-use plimsoll_api::{Pod, PodKey, Str};
+use plimsoll_api::{PodKey, Str};
 use plimsoll_framework::{PodInfo, Row, Time, View, WaitingPod};
 
 use crate::binding::{BindingCycle, Desk, Moved, Unbound, Verdicts};
@@ -72,7 +72,7 @@ impl Scheduler {
         effects: &mut Vec<Effect>,
     ) {
         let node = self.cache.view().nodes.name_of(row).clone();
-        let assumed = PodInfo::new(Pod { node_name: Some(node.clone()), ..Pod::clone(&info.pod) });
+        let assumed = info.pod.placed_on(node.clone());
         self.cache.assume(assumed.clone(), node.clone());
         self.nominated.remove(&info.pod.key);
         let shared = std::mem::take(&mut cycle.shared);

@@ -103,7 +103,7 @@ impl Scheduler {
         let assumed = || self.cache.pod(key).filter(|_| self.cache.is_assumed(key));
         let pod = queued.or_else(assumed)?;
         let node = pod.nominated_node.as_ref().filter(|node| Some(*node) != now)?;
-        Some(PodInfo::new(Pod { node_name: Some(node.clone()), ..Pod::clone(pod) }))
+        Some(pod.placed_on(node.clone()))
     }
 
     /// The room that was cleared for a pod is no longer kept for it. As in eventhandlers.go,
@@ -145,7 +145,7 @@ impl Scheduler {
         }
         let assumed = self.cache.is_assumed(key);
         let before = self.cache.set_pod(pod.clone(), node.clone());
-        if let Some(elsewhere) = before.as_ref().filter(|b| assumed && b.node_name != pod.node_name)
+        if let Some(elsewhere) = before.as_ref().filter(|b| assumed && b.node() != pod.node())
         {
             // Someone else has bound it: the room that was kept for it is free.
             self.freed(now, elsewhere, Audience::All);
@@ -178,7 +178,7 @@ impl Scheduler {
 
     /// A pod is no longer on its node, so others may fit.
     pub(crate) fn freed(&mut self, now: Time, pod: &PodInfo, audience: Audience<'_>) {
-        let row = pod.node_name.as_ref().and_then(|node| self.cache.row(node));
+        let row = pod.node().and_then(|node| self.cache.row(node));
         let object = Object::Assigned { before: Some(pod), after: None, row };
         self.changed(now, ClusterEvent::new(Resource::Pod, Action::DELETE), object, audience);
     }

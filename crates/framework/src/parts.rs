@@ -166,7 +166,7 @@ pod_part! {
 }
 pod_part! {
     /// The node that the pod asks for by name.
-    new PinnedNode as Option<&'a Str>, PINNED_NODE, |pod, _shared| pod.node_name.as_ref()
+    new PinnedNode as Option<&'a Str>, PINNED_NODE, |pod, _shared| pod.node()
 }
 pod_part! {
     /// The tolerations of the pod.

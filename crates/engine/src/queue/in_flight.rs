@@ -55,7 +55,7 @@ impl Kept {
             },
             KeptObject::Assigned { before, after } => {
                 let pod = after.as_ref().or(before.as_ref());
-                let node = pod.and_then(|pod| pod.node_name.as_ref());
+                let node = pod.and_then(PodInfo::node);
                 Object::Assigned {
                     before: before.as_ref(),
                     after: after.as_ref(),
