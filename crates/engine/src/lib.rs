@@ -9,6 +9,8 @@ mod attempt;
 mod binding;
 mod bindings;
 mod cache;
+#[cfg_attr(not(test), expect(dead_code, reason = "the queue is to ask for classes"))]
+mod class;
 mod cycle;
 pub mod decision;
 mod diagnosis;

@@ -145,8 +145,7 @@ impl Scheduler {
         }
         let assumed = self.cache.is_assumed(key);
         let before = self.cache.set_pod(pod.clone(), node.clone());
-        if let Some(elsewhere) = before.as_ref().filter(|b| assumed && b.node() != pod.node())
-        {
+        if let Some(elsewhere) = before.as_ref().filter(|b| assumed && b.node() != pod.node()) {
             // Someone else has bound it: the room that was kept for it is free.
             self.freed(now, elsewhere, Audience::All);
         }

@@ -1,0 +1,337 @@
+//! Pods that are alike: what holds for one of them holds for all.
+//!
+//! Most pods come from a template. Whatever reads only what the template says has one answer for all
+//! pods that are made of it.
+
+use std::hash::{Hash, Hasher};
+
+use hashbrown::HashTable;
+use plimsoll_api::{Asks, Pod, Resources};
+use plimsoll_framework::PodInfo;
+use plimsoll_framework::parts::PodReads;
+use rustc_hash::FxHasher;
+
+/// How many classes are known at a time. One costs about a kilobyte, the pod that stands for it. Where
+/// pods are seldom alike, as those of a StatefulSet with their own labels, more would not help.
+const CLASSES_LIMIT: usize = 1 << 14;
+
+/// The parts in which pods of one template differ.
+pub(crate) const OWN_PARTS: PodReads =
+    PodReads::KEY.union(PodReads::UID).union(PodReads::ANNOTATIONS);
+
+/// The number of a class. Two pods with one number are alike; two that are alike mostly have one number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct ClassId(pub(crate) u32);
+
+/// Numbers for classes of pods.
+///
+/// Pods of one class are equal in the parts that count, and in what is no part of any plugin but read by
+/// the engine and at points that meet whole pods: scheduler name, preemption policy, nominated node,
+/// deletion, phase. They may differ in when they were made.
+#[derive(Debug)]
+pub(crate) struct Classes {
+    parts: PodReads,
+    limit: usize,
+    known: HashTable<Known>,
+    next: u32,
+}
+
+#[derive(Debug)]
+struct Known {
+    hash: u64,
+    id: ClassId,
+    /// A pod that stands for all of them.
+    pod: PodInfo,
+}
+
+impl Default for Classes {
+    /// All parts count but [`OWN_PARTS`].
+    fn default() -> Self {
+        Classes::by(PodReads::all().difference(OWN_PARTS))
+    }
+}
+
+impl Classes {
+    /// Classes of pods that are equal in `parts`.
+    pub(crate) fn by(parts: PodReads) -> Self {
+        Classes { parts, limit: CLASSES_LIMIT, known: HashTable::new(), next: 0 }
+    }
+
+    /// The class of `pod`.
+    ///
+    /// With [`CLASSES_LIMIT`] classes known all are forgotten: a number never comes to mean anything
+    /// else, but pods that come later get a new one.
+    ///
+    /// # Panics
+    /// After 2³² classes.
+    pub(crate) fn intern(&mut self, pod: &PodInfo) -> ClassId {
+        let hash = hash_of(self.parts, pod);
+        let same = |known: &Known| known.hash == hash && are_alike(self.parts, &known.pod, pod);
+        if let Some(known) = self.known.find(hash, same) {
+            return known.id;
+        }
+        if self.limit <= self.known.len() {
+            self.known.clear();
+        }
+        let id = ClassId(self.next);
+        self.next = self.next.checked_add(1).expect("fewer than 2^32 pods come");
+        let known = Known { hash, id, pod: pod.clone() };
+        self.known.insert_unique(hash, known, |known| known.hash);
+        id
+    }
+}
+
+/// Whether two pods are equal in `parts` and in what always counts.
+fn are_alike(parts: PodReads, one: &Pod, other: &Pod) -> bool {
+    let on = |part| parts.intersects(part);
+    // Every field is named, so that none is forgotten when there is a new one.
+    let Pod {
+        key,
+        uid,
+        labels,
+        annotations,
+        created: _,
+        deletion,
+        preempted,
+        started,
+        phase,
+        controller,
+        scheduler_name,
+        priority,
+        preemption_policy,
+        node_name,
+        nominated_node,
+        scheduling_gates,
+        node_selection,
+        preferred_nodes,
+        tolerations,
+        affinity,
+        spread,
+        asks,
+        requests,
+        non_zero_requests,
+        host_ports,
+        images,
+        required_features,
+        volumes,
+        resource_claims,
+    } = one;
+    let whole = *scheduler_name == other.scheduler_name
+        && *preemption_policy == other.preemption_policy
+        && *nominated_node == other.nominated_node
+        && *deletion == other.deletion
+        && *preempted == other.preempted
+        && *started == other.started
+        && *phase == other.phase;
+    let own = (!on(PodReads::KEY) || *key == other.key)
+        && (!on(PodReads::NAMESPACE) || key.namespace == other.key.namespace)
+        && (!on(PodReads::UID) || *uid == other.uid)
+        && (!on(PodReads::ANNOTATIONS) || *annotations == other.annotations)
+        && (!on(PodReads::LABELS) || *labels == other.labels)
+        && (!on(PodReads::CONTROLLER) || *controller == other.controller)
+        && (!on(PodReads::PRIORITY) || *priority == other.priority)
+        && (!on(PodReads::SCHEDULING_GATES) || *scheduling_gates == other.scheduling_gates);
+    let room = !on(PodReads::REQUESTS)
+        || (*asks == other.asks
+            && *requests == other.requests
+            && *non_zero_requests == other.non_zero_requests);
+    whole
+        && own
+        && room
+        && (!on(PodReads::PINNED_NODE) || *node_name == other.node_name)
+        && (!on(PodReads::NODE_SELECTION) || *node_selection == other.node_selection)
+        && (!on(PodReads::PREFERRED_NODES) || *preferred_nodes == other.preferred_nodes)
+        && (!on(PodReads::TOLERATIONS) || *tolerations == other.tolerations)
+        && (!on(PodReads::POD_AFFINITY) || *affinity == other.affinity)
+        && (!on(PodReads::SPREAD) || *spread == other.spread)
+        && (!on(PodReads::HOST_PORTS) || *host_ports == other.host_ports)
+        && (!on(PodReads::IMAGES) || *images == other.images)
+        && (!on(PodReads::REQUIRED_FEATURES) || *required_features == other.required_features)
+        && (!on(PodReads::VOLUMES) || *volumes == other.volumes)
+        && (!on(PodReads::RESOURCE_CLAIMS) || *resource_claims == other.resource_claims)
+}
+
+/// A hash that pods have in common that [are alike](are_alike). What is seldom set is hashed only where
+/// it is.
+fn hash_of(parts: PodReads, pod: &Pod) -> u64 {
+    let mut hash = Summary(FxHasher::default());
+    let on = |part| parts.intersects(part);
+    hash.add(on(PodReads::KEY), &pod.key.name);
+    hash.add(on(PodReads::KEY | PodReads::NAMESPACE), &pod.key.namespace);
+    hash.add(on(PodReads::UID), &pod.uid);
+    hash.add(on(PodReads::ANNOTATIONS) && !pod.annotations.is_empty(), &pod.annotations);
+    hash.add(on(PodReads::LABELS), &pod.labels);
+    hash.add(on(PodReads::CONTROLLER) && pod.controller.is_some(), &pod.controller);
+    hash.add(on(PodReads::PRIORITY), &pod.priority);
+    hash.add(on(PodReads::SCHEDULING_GATES), &pod.scheduling_gates);
+    hash.add(on(PodReads::PINNED_NODE), &pod.node_name);
+    if on(PodReads::REQUESTS) {
+        hash.asks(&pod.asks);
+        hash.resources(&pod.requests);
+    }
+    let selects = !pod.node_selection.is_any();
+    hash.add(on(PodReads::NODE_SELECTION) && selects, &pod.node_selection);
+    hash.add(on(PodReads::PREFERRED_NODES), &pod.preferred_nodes);
+    hash.add(on(PodReads::TOLERATIONS), &pod.tolerations);
+    hash.add(on(PodReads::POD_AFFINITY) && !pod.affinity.is_empty(), &pod.affinity);
+    hash.add(on(PodReads::SPREAD), &pod.spread);
+    hash.add(on(PodReads::HOST_PORTS), &pod.host_ports);
+    hash.add(on(PodReads::IMAGES), &pod.images);
+    hash.add(on(PodReads::REQUIRED_FEATURES), &pod.required_features);
+    hash.add(on(PodReads::VOLUMES), &pod.volumes);
+    hash.add(on(PodReads::RESOURCE_CLAIMS), &pod.resource_claims);
+    hash.add(pod.nominated_node.is_some(), &pod.nominated_node);
+    hash.add(true, &pod.scheduler_name);
+    hash.0.finish()
+}
+
+struct Summary(FxHasher);
+
+impl Summary {
+    fn add(&mut self, counts: bool, part: &impl Hash) {
+        if counts {
+            part.hash(&mut self.0);
+        }
+    }
+
+    /// The amounts that must fit; the other two are seldom different.
+    fn asks(&mut self, asks: &Asks) {
+        self.resources(&asks.fit);
+        (asks.room.milli_cpu, asks.room.memory).hash(&mut self.0);
+    }
+
+    fn resources(&mut self, of: &Resources) {
+        (of.milli_cpu, of.memory, of.ephemeral_storage).hash(&mut self.0);
+        self.add(!of.scalar.is_empty(), &of.scalar);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_api::{
+        AffinityTerm, Controller, HostPort, Labels, NodeSelectorTerm, PodKey, PodPhase, PodVolume,
+        PodVolumeKind, PreemptionPolicy, Selector, SpreadConstraint, Timestamp, Toleration,
+        WhenUnsatisfiable,
+    };
+
+    use super::*;
+
+    fn pod() -> Pod {
+        Pod { key: PodKey::new("default", "p"), uid: "u".into(), ..Pod::default() }
+    }
+
+    fn labels(text: &str) -> Labels {
+        [("key", text)].into_iter().collect()
+    }
+
+    /// Whether a pod is of the class of [`pod`] when one thing is changed.
+    fn alike(classes: &mut Classes, change: impl FnOnce(&mut Pod)) -> bool {
+        let mut other = pod();
+        change(&mut other);
+        classes.intern(&pod().into()) == classes.intern(&other.into())
+    }
+
+    #[test]
+    fn pods_of_one_template_are_alike() {
+        let mut classes = Classes::default();
+        assert!(alike(&mut classes, |pod| pod.key.name = "q".into()));
+        assert!(alike(&mut classes, |pod| pod.uid = "v".into()));
+        assert!(alike(&mut classes, |pod| pod.annotations = labels("x")));
+        assert!(alike(&mut classes, |pod| pod.created = Some(Timestamp::default())));
+    }
+
+    /// What is other, and how.
+    type Difference = (&'static str, fn(&mut Pod));
+
+    #[test]
+    fn pods_that_differ_in_anything_else_are_not_alike() {
+        let all: [Difference; 27] = [
+            ("namespace", |pod| pod.key.namespace = "other".into()),
+            ("labels", |pod| pod.labels = labels("x")),
+            ("deletion", |pod| pod.deletion = Some(Timestamp::default())),
+            ("preempted", |pod| pod.preempted = true),
+            ("started", |pod| pod.started = Some(Timestamp::default())),
+            ("phase", |pod| pod.phase = PodPhase::Running),
+            ("controller", |pod| {
+                let [api_version, kind, name, uid] = std::array::from_fn(|_| "x".into());
+                pod.controller = Some(Controller { api_version, kind, name, uid });
+            }),
+            ("scheduler name", |pod| pod.scheduler_name = "x".into()),
+            ("priority", |pod| pod.priority = 1),
+            ("preemption policy", |pod| pod.preemption_policy = PreemptionPolicy::Never),
+            ("node name", |pod| pod.node_name = Some("a".into())),
+            ("nominated node", |pod| pod.nominated_node = Some("a".into())),
+            ("gates", |pod| pod.scheduling_gates.push("x".into())),
+            ("node selector", |pod| pod.node_selection.selector = labels("x")),
+            ("preferred nodes", |pod| {
+                pod.preferred_nodes.0.push((1, NodeSelectorTerm::default()));
+            }),
+            ("tolerations", |pod| {
+                pod.tolerations.push(Toleration { key: None, value: None, effect: None });
+            }),
+            ("affinity", |pod| pod.affinity.required.push(term())),
+            ("spread", |pod| pod.spread.push(constraint())),
+            ("fit", |pod| pod.asks.fit.memory = 1),
+            ("balance", |pod| pod.asks.balance.milli_cpu = 1),
+            ("requests", |pod| pod.requests.milli_cpu = 1),
+            ("non-zero requests", |pod| pod.non_zero_requests.memory = 1),
+            ("ports", |pod| {
+                let (protocol, ip) = ("TCP".into(), "0.0.0.0".into());
+                pod.host_ports.push(HostPort { protocol, ip, port: 80 });
+            }),
+            ("images", |pod| pod.images.containers = 2),
+            ("features", |pod| pod.required_features.push("x".into())),
+            ("volumes", |pod| {
+                let kind = PodVolumeKind::Claim("c".into());
+                pod.volumes.push(PodVolume { name: "v".into(), kind });
+            }),
+            ("claims", |pod| pod.resource_claims.push("x".into())),
+        ];
+        let mut classes = Classes::default();
+        for (what, change) in all {
+            assert!(!alike(&mut classes, change), "{what}");
+        }
+    }
+
+    fn term() -> AffinityTerm {
+        AffinityTerm {
+            selector: Selector::default(),
+            namespaces: Vec::new(),
+            namespace_selector: Selector::default(),
+            topology_key: "zone".into(),
+        }
+    }
+
+    fn constraint() -> SpreadConstraint {
+        SpreadConstraint {
+            max_skew: 1,
+            topology_key: "zone".into(),
+            when_unsatisfiable: WhenUnsatisfiable::DoNotSchedule,
+            selector: Selector::default(),
+            min_domains: 1,
+            honor_node_affinity: true,
+            honor_node_taints: false,
+        }
+    }
+
+    #[test]
+    fn only_the_parts_that_count_tell_pods_apart() {
+        let mut classes = Classes::by(PodReads::TOLERATIONS | PodReads::UID);
+        assert!(alike(&mut classes, |pod| pod.labels = labels("x")));
+        assert!(alike(&mut classes, |pod| pod.key.name = "q".into()));
+        assert!(!alike(&mut classes, |pod| pod.uid = "v".into()));
+        assert!(!alike(&mut classes, |pod| pod.scheduler_name = "x".into()));
+    }
+
+    #[test]
+    fn a_number_is_never_given_twice_although_classes_are_forgotten() {
+        let mut classes = Classes { limit: 2, ..Classes::default() };
+        let mut of = |app: &str| classes.intern(&Pod { labels: labels(app), ..pod() }.into());
+        let (a, b) = (of("a"), of("b"));
+        assert_eq!((of("a"), of("b")), (a, b));
+        let c = of("c");
+        let again = of("a");
+        assert!(a != b && ![a, b].contains(&c) && ![a, b, c].contains(&again));
+        assert_eq!(of("a"), again);
+    }
+}
