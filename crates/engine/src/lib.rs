@@ -9,7 +9,6 @@ mod attempt;
 mod binding;
 mod bindings;
 mod cache;
-#[cfg_attr(not(test), expect(dead_code, reason = "the queue is to ask for classes"))]
 mod class;
 mod cycle;
 pub mod decision;
@@ -25,6 +24,7 @@ mod profiles;
 mod queue;
 mod sample;
 mod scheduler;
+mod table;
 #[cfg(test)]
 mod tests;
 

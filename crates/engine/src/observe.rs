@@ -72,11 +72,10 @@ impl Scheduler {
             // The end of the pod that had this name was missed.
             self.pod_gone(now, &pod.key);
         }
-        let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
         if pod.node_name.is_some() {
             self.pod_is_on_its_node(now, &pod);
         } else if self.profiles.get(&pod.scheduler_name).is_none() {
-            self.queue.remove(&pod.key, with);
+            self.queue.remove(&pod.key);
         } else if self.queue.get(&pod.key).is_some() || !self.cache.knows(&pod.key) {
             if pod.is_terminating() && self.waiting.has(&pod.key) {
                 self.reject_waiting_pod(&pod.key, "", REMOVED);
@@ -140,8 +139,7 @@ impl Scheduler {
         // Where the binding is written its answer is awaited all the same: PostBind depends on it.
         if !self.bindings.get(key).is_some_and(BindingCycle::is_binding) {
             self.cancel_binding(key);
-            let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
-            self.queue.remove(key, with);
+            self.queue.remove(key);
         }
         let assumed = self.cache.is_assumed(key);
         let before = self.cache.set_pod(pod.clone(), node.clone());
@@ -167,8 +165,7 @@ impl Scheduler {
         self.cancel_binding(key);
         self.nominated.remove(key);
         self.evictions.remove(key);
-        let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
-        self.queue.remove(key, with);
+        self.queue.remove(key);
         if let Some(before) = self.cache.remove_pod(key) {
             self.freed(now, &before, Audience::All);
         }

@@ -10,6 +10,7 @@ use plimsoll_framework::{
 };
 use serde_json::Value;
 
+use crate::class;
 use crate::cycle::NO_NODE_REJECTOR;
 
 /// What a profile is to contain.
@@ -89,6 +90,8 @@ pub(crate) struct ProfilePlugin {
     pub(crate) name: &'static str,
     pub(crate) points: Points,
     events: Vec<ClusterEvent>,
+    /// What it reads of a pod where it judges.
+    reads: PodReads,
 }
 
 /// The index of a plugin in its profile.
@@ -156,7 +159,12 @@ impl Profile {
             .make(spec.args.get(name), gates)
             .map_err(|error| ProfileError::Args { profile: profile(), error })?;
         let events = registered_events(&points, entry.reads().pod);
-        self.plugins.push(ProfilePlugin { name: entry.name(), points, events });
+        self.plugins.push(ProfilePlugin {
+            name: entry.name(),
+            points,
+            events,
+            reads: entry.reads().pod,
+        });
         Ok(self.plugins.len() - 1)
     }
 
@@ -253,6 +261,13 @@ impl ProfilePlugin {
     /// Whether some pod that the plugin rejected may be worth another attempt after `event`.
     pub(crate) fn hears(&self, event: ClusterEvent) -> bool {
         self.covers(event) || self.hears_of_taint(event)
+    }
+
+    /// Whether its hints, and its answers at PreEnqueue, are the same for all pods of a class. A hint of its
+    /// own reads what the plugin reads where it judges; of one that judges nowhere nothing is known.
+    pub(crate) fn has_one_answer_for_a_class(&self) -> bool {
+        let own = class::OWN_PARTS.union(PodReads::SHARED);
+        !self.reads.intersects(own) && (self.points.requeue.is_none() || !self.reads.is_empty())
     }
 
     fn covers(&self, event: ClusterEvent) -> bool {

@@ -3,14 +3,15 @@
 //! A pod that fails must hear of everything that happened during its attempt, or it would sleep
 //! through the very change it waits for.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
-use plimsoll_api::{Node, PodKey, Str};
+use plimsoll_api::{Node, Str};
 use plimsoll_framework::events::Object;
 use plimsoll_framework::{Change, ClusterEvent, PodInfo, VolumeChange};
 
 use crate::cache::Cache;
+use crate::table::Slot;
 
 /// A change, kept with its objects.
 #[derive(Clone, Debug)]
@@ -70,59 +71,59 @@ impl Kept {
     }
 }
 
-/// The pods being scheduled, and what happened since each began.
+/// What happened since the first of the pods began that are being scheduled.
 #[derive(Debug, Default)]
 pub(crate) struct InFlight {
-    /// The number of the first change that the pod has not seen.
-    pods: BTreeMap<PodKey, u64>,
-    /// The same, the earliest first.
-    begun: BTreeSet<(u64, PodKey)>,
+    /// How many pods began before each change, the earliest first. The first is never 0.
+    begun: VecDeque<(Since, usize)>,
     /// The changes, numbered without a gap up to `next`.
-    log: VecDeque<(Option<PodKey>, Kept)>,
-    next: u64,
+    log: VecDeque<(Option<Slot>, Kept)>,
+    next: Since,
 }
 
+/// The number of the first change that a pod in flight has not seen.
+pub(crate) type Since = u64;
+
 impl InFlight {
-    /// An attempt of `pod` begins.
-    pub(crate) fn begin(&mut self, pod: PodKey) {
-        self.begun.insert((self.next, pod.clone()));
-        self.pods.insert(pod, self.next);
+    /// An attempt begins: what must be told when it ends.
+    pub(crate) fn begin(&mut self) -> Since {
+        match self.begun.back_mut() {
+            Some((since, count)) if *since == self.next => *count += 1,
+            _ => self.begun.push_back((self.next, 1)),
+        }
+        self.next
     }
 
-    /// Something happened: to everyone, or to one pod only.
-    pub(crate) fn record(&mut self, only: Option<&PodKey>, change: &Change<'_>) {
-        let heard = match only {
-            Some(pod) => self.pods.contains_key(pod),
-            None => !self.pods.is_empty(),
-        };
-        if heard {
-            self.log.push_back((only.cloned(), Kept::new(change)));
+    /// Something happened: to everyone, or to one pod in flight only.
+    pub(crate) fn record(&mut self, only: Option<Slot>, change: &Change<'_>) {
+        if !self.begun.is_empty() {
+            self.log.push_back((only, Kept::new(change)));
             self.next += 1;
         }
     }
 
-    /// The attempt of `pod` has ended: what happened since it began.
-    pub(crate) fn end(&mut self, pod: &PodKey) -> Vec<Kept> {
-        let Some(&since) = self.pods.get(pod) else { return Vec::new() };
+    /// The attempt of `pod` that began at `since` has ended: what happened since.
+    pub(crate) fn end(&mut self, pod: Slot, since: Since) -> Vec<Kept> {
         let n_heard = usize::try_from(self.next - since).expect("the log lies in memory");
-        let concerns = |only: &Option<PodKey>| only.as_ref().is_none_or(|only| only == pod);
         let heard = self.log.range(self.log.len() - n_heard..);
-        let heard = heard.filter(|(only, _)| concerns(only)).map(|(_, kept)| kept.clone());
-        let heard = heard.collect();
-        self.forget(pod);
+        let heard = heard.filter(|(only, _)| only.is_none_or(|only| only == pod));
+        let heard = heard.map(|(_, kept)| kept.clone()).collect();
+        self.forget(since);
         heard
     }
 
-    /// The attempt of `pod` has ended, and it need not hear of what happened.
-    pub(crate) fn forget(&mut self, pod: &PodKey) {
-        let Some(since) = self.pods.remove(pod) else { return };
-        self.begun.remove(&(since, pod.clone()));
+    /// An attempt that began at `since` has ended, and its pod need not hear of what happened.
+    pub(crate) fn forget(&mut self, since: Since) {
+        let at = self.begun.binary_search_by_key(&since, |(since, _)| *since);
+        let at = at.expect("it began then");
+        self.begun[at].1 -= 1;
+        while self.begun.pop_front_if(|(_, count)| *count == 0).is_some() {}
         self.prune();
     }
 
     /// Drops what every pod in flight has heard.
     fn prune(&mut self) {
-        let oldest = self.begun.first().map_or(self.next, |(since, _)| *since);
+        let oldest = self.begun.front().map_or(self.next, |(since, _)| *since);
         let n_unheard = usize::try_from(self.next - oldest).expect("the log lies in memory");
         self.log.drain(..self.log.len() - n_unheard);
     }

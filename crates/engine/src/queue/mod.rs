@@ -2,7 +2,11 @@
 //! pods that a gate keeps out.
 
 mod backoff;
+mod groups;
 mod in_flight;
+mod lane;
+#[cfg(test)]
+mod law;
 mod pod;
 mod shelves;
 mod worth;
@@ -13,15 +17,18 @@ use std::time::Duration;
 use plimsoll_api::PodKey;
 use plimsoll_framework::Rejection;
 use plimsoll_framework::events::{self, Object};
-use plimsoll_framework::{Change, ClusterEvent, PodInfo, Resource, Time};
+use plimsoll_framework::{Change, ClusterEvent, PodInfo, Resource, SortKey, Time};
 
 pub use self::backoff::Backoff;
-use self::in_flight::InFlight;
+use self::groups::{Common, GroupId, Groups, Wait};
+use self::in_flight::{InFlight, Since};
 pub(crate) use self::pod::Verdict;
 pub use self::pod::{Place, QueuedPodInfo};
-use self::shelves::Shelves;
+use self::shelves::{ActiveKey, Shelves};
 use self::worth::Strategy;
 pub(crate) use self::worth::Surroundings;
+use crate::class::Classes;
+use crate::table::{Keyed, Slot, Table};
 
 /// How often pods that wait for a change are looked at for those that wait too long.
 const FLUSH_INTERVAL: Duration = Duration::from_secs(30);
@@ -56,8 +63,10 @@ pub(crate) struct Queue {
     backoff: Backoff,
     /// How long a pod may wait for a change before it is tried all the same.
     max_wait: Duration,
-    pods: BTreeMap<PodKey, QueuedPodInfo>,
+    pods: Table<Entry>,
     shelves: Shelves,
+    groups: Groups,
+    classes: Classes,
     in_flight: InFlight,
     /// Pods whose victims are being evicted, with the plugin that wants it: kept out meanwhile.
     held: BTreeMap<PodKey, &'static str>,
@@ -65,13 +74,39 @@ pub(crate) struct Queue {
     next_flush: Option<Time>,
 }
 
+/// A pod of the queue, with where to find it there.
+#[derive(Debug)]
+struct Entry {
+    info: QueuedPodInfo,
+    /// Where it stands among the ready ones; follows from the pod and when it was queued.
+    sort: SortKey,
+    /// Since when it is in flight and hears of what happens.
+    hears_since: Option<Since>,
+    /// Its group and its place there, while it waits.
+    group: Option<(GroupId, usize)>,
+}
+
+impl Keyed for Entry {
+    fn key(&self) -> &PodKey {
+        &self.info.pod.key
+    }
+}
+
+impl Entry {
+    fn active_key(&self) -> ActiveKey {
+        (self.sort, self.info.arrival)
+    }
+}
+
 impl Queue {
     pub(crate) fn new(backoff: Backoff, max_wait: Duration) -> Self {
         Queue {
             backoff,
             max_wait,
-            pods: BTreeMap::new(),
+            pods: Table::default(),
             shelves: Shelves::default(),
+            groups: Groups::default(),
+            classes: Classes::default(),
             in_flight: InFlight::default(),
             held: BTreeMap::new(),
             arrivals: 0,
@@ -81,70 +116,86 @@ impl Queue {
 
     /// Takes in a pod that is new, or what became of one.
     pub(crate) fn set(&mut self, now: Time, pod: PodInfo, with: Surroundings<'_>) {
-        if self.pods.contains_key(&pod.key) {
-            self.update(now, pod, with);
-            return;
+        match self.pods.find(&pod.key) {
+            Some(slot) => self.update(now, slot, pod, with),
+            None => self.add(now, pod, with),
         }
+    }
+
+    /// Takes in a pod that is not known.
+    pub(crate) fn add(&mut self, now: Time, pod: PodInfo, with: Surroundings<'_>) {
         self.arrivals += 1;
         let info = QueuedPodInfo::new(pod, now, self.arrivals);
-        self.enter(info, with);
+        let sort = with.key(&info);
+        let slot = self.pods.insert(Entry { info, sort, hears_since: None, group: None });
+        self.enter(slot, with);
     }
 
     /// As in scheduling_queue.go, Update: a pod that is ready or in backoff stays where it is, and one
     /// that waits is tried again if its own change may help.
-    fn update(&mut self, now: Time, pod: PodInfo, with: Surroundings<'_>) {
-        let Some(mut info) = self.take(&pod.key, with) else { return };
-        let before = std::mem::replace(&mut info.pod, pod);
-        let action = events::pod_actions(&before, &info.pod);
+    fn update(&mut self, now: Time, slot: Slot, pod: PodInfo, with: Surroundings<'_>) {
+        self.take(slot);
+        let entry = &mut self.pods[slot];
+        let before = std::mem::replace(&mut entry.info.pod, pod);
+        entry.sort = with.key(&entry.info);
+        let action = events::pod_actions(&before, &entry.info.pod);
         let event = ClusterEvent::new(Resource::Pod, action);
         let object = Object::Itself { before: &before };
         let change = Change { event, object, view: with.cache.view() };
-        let strategy = match info.place {
+        let strategy = match entry.info.place {
             _ if action.is_empty() => Strategy::Skip,
             Place::InFlight => {
-                self.in_flight.record(Some(&info.pod.key), &change);
+                if entry.hears_since.is_some() {
+                    self.in_flight.record(Some(slot), &change);
+                }
                 Strategy::Skip
             }
             Place::Active | Place::Backoff { .. } | Place::ErrorBackoff { .. } => Strategy::Skip,
             // A gate reads the pod: it is asked again rather than for a hint.
             Place::Gated { .. } => Strategy::AfterBackoff,
-            Place::Unschedulable => with.worth(&info, &change),
+            Place::Unschedulable => with.worth(&entry.info, &change),
         };
         match strategy {
-            Strategy::Skip => self.put(info, with),
-            strategy => self.requeue(now, info, strategy, with),
+            Strategy::Skip => self.put(slot, with),
+            strategy => self.requeue(now, slot, strategy, with),
         }
     }
 
-    /// Forgets a pod; it, if it was in the queue.
-    pub(crate) fn remove(&mut self, key: &PodKey, with: Surroundings<'_>) -> Option<QueuedPodInfo> {
-        self.in_flight.forget(key);
+    /// Forgets a pod.
+    pub(crate) fn remove(&mut self, key: &PodKey) {
         self.held.remove(key);
-        self.take(key, with)
+        let Some(slot) = self.pods.find(key) else { return };
+        self.take(slot);
+        self.leave(slot);
     }
 
     /// The next pod to be tried.
     pub(crate) fn pop(&mut self, now: Time, with: Surroundings<'_>) -> Option<QueuedPodInfo> {
         self.tick(now, with);
-        let key = self.shelves.first()?.clone();
-        let mut info = self.take(&key, with)?;
-        info.begin();
-        info.place = Place::InFlight;
-        self.in_flight.begin(key);
-        self.put(info.clone(), with);
-        Some(info)
+        let slot = self.shelves.first()?;
+        self.take(slot);
+        let entry = &mut self.pods[slot];
+        entry.hears_since = Some(self.in_flight.begin());
+        entry.info.begin();
+        entry.info.place = Place::InFlight;
+        Some(entry.info.clone())
     }
 
     /// The attempt of a pod succeeded.
     pub(crate) fn done(&mut self, key: &PodKey) {
-        self.in_flight.forget(key);
-        self.pods.remove(key);
+        if let Some(slot) = self.pods.find(key) {
+            self.take(slot);
+            self.leave(slot);
+        }
     }
 
     /// No plugin can reject the pod any more. As in schedule_one.go, bindingCycle: what happens from
     /// now on need not be kept for it, since after an error it is tried again in any case.
     pub(crate) fn permitted(&mut self, key: &PodKey) {
-        self.in_flight.forget(key);
+        let Some(slot) = self.pods.find(key) else { return };
+        if let Some(since) = self.pods[slot].hears_since.take() {
+            self.in_flight.forget(since);
+        }
     }
 
     /// The attempt of a pod failed. As in scheduling_queue.go, AddUnschedulableIfNotPresent: it hears of
@@ -156,18 +207,24 @@ impl Queue {
         verdict: Verdict,
         with: Surroundings<'_>,
     ) {
-        let heard = self.in_flight.end(key);
-        let Some(mut info) = self.pods.remove(key) else { return };
+        let Some(slot) = self.pods.find(key) else { return };
+        self.take(slot);
+        let entry = &mut self.pods[slot];
+        let since = entry.hears_since.take();
+        let heard = since.map_or_else(Vec::new, |since| self.in_flight.end(slot, since));
+        let info = &mut entry.info;
         info.fail(now, verdict);
-        let worth = heard.iter().map(|kept| with.worth(&info, &kept.replay(with.cache))).max();
+        entry.sort = with.key(info);
+        let worth = heard.iter().map(|kept| with.worth(info, &kept.replay(with.cache))).max();
         let strategy = match worth {
-            _ if info.rejectors.is_empty() => Strategy::AfterBackoff,
+            _ if info.verdict.is_none() => Strategy::AfterBackoff,
             worth => worth.unwrap_or(Strategy::Skip),
         };
-        self.requeue(now, info, strategy, with);
+        self.requeue(now, slot, strategy, with);
     }
 
-    /// Something happened: pods of the audience for which it may help are tried again.
+    /// Something happened: pods of the audience for which it may help are tried again. Pods that wait for
+    /// the same are asked as one.
     pub(crate) fn on_change(
         &mut self,
         now: Time,
@@ -177,28 +234,65 @@ impl Queue {
     ) {
         self.in_flight.record(None, change);
         let hears = |plugin| with.profiles.hears(plugin, change.event);
-        for key in self.shelves.waiting_for(hears) {
-            let info = &self.pods[&key];
-            if !audience.has(info) {
+        for id in self.groups.waiting_for(hears) {
+            let group = self.groups.get(id);
+            if group.common.class.is_some() {
+                let strategy = with.worth(&self.pods[group.pods[0]].info, change);
+                if strategy != Strategy::Skip {
+                    self.wake(now, id, strategy, audience, with);
+                }
                 continue;
             }
-            let strategy = with.worth(info, change);
-            if strategy != Strategy::Skip
-                && let Some(info) = self.take(&key, with)
-            {
-                self.requeue(now, info, strategy, with);
+            for slot in group.pods.clone() {
+                let info = &self.pods[slot].info;
+                if !audience.has(info) {
+                    continue;
+                }
+                let strategy = with.worth(info, change);
+                if strategy != Strategy::Skip {
+                    self.take(slot);
+                    self.requeue(now, slot, strategy, with);
+                }
+            }
+        }
+    }
+
+    /// The pods of a group that are of the audience are tried again: all, or all but one.
+    fn wake(
+        &mut self,
+        now: Time,
+        id: GroupId,
+        strategy: Strategy,
+        audience: Audience<'_>,
+        with: Surroundings<'_>,
+    ) {
+        let first = &self.pods[self.groups.get(id).pods[0]].info;
+        let except = match audience {
+            Audience::All => None,
+            Audience::AllBut(key) => self.pods.find(key),
+            Audience::UpTo(_) if audience.has(first) => None,
+            Audience::UpTo(_) => return,
+        };
+        let gate = with.gate(&first.pod);
+        for slot in self.groups.take(id).pods {
+            self.pods[slot].group = None;
+            if Some(slot) == except {
+                self.put(slot, with);
+            } else {
+                let held = || self.hold_of(&self.pods[slot].info.pod.key);
+                let gate = held().or_else(|| gate.clone());
+                self.requeue_behind(now, slot, strategy, gate, with);
             }
         }
     }
 
     /// Moves pods whose time has come: from backoff to ready, and from waiting too long to either.
     pub(crate) fn tick(&mut self, now: Time, with: Surroundings<'_>) {
-        for key in self.shelves.backoff_over(now) {
-            if let Some(mut info) = self.take(&key, with) {
-                // Its gates were asked when its backoff began.
-                info.place = Place::Active;
-                self.put(info, with);
-            }
+        while let Some(slot) = self.shelves.backoff_over(now) {
+            self.take(slot);
+            // Its gates were asked when its backoff began.
+            self.pods[slot].info.place = Place::Active;
+            self.put(slot, with);
         }
         self.flush(now, with);
     }
@@ -209,10 +303,11 @@ impl Queue {
             return;
         }
         self.next_flush = Some(now + FLUSH_INTERVAL);
-        for key in self.shelves.waiting_since_before(now - self.max_wait) {
-            if let Some(info) = self.take(&key, with) {
-                self.requeue(now, info, Strategy::AfterBackoff, with);
-            }
+        let stale = |slot: &Slot| self.pods[*slot].info.queued < now - self.max_wait;
+        let stale: Vec<Slot> = self.groups.for_change().filter(stale).collect();
+        for slot in stale {
+            self.take(slot);
+            self.requeue(now, slot, Strategy::AfterBackoff, with);
         }
     }
 
@@ -228,48 +323,17 @@ impl Queue {
 
     /// When pods that wait for a change are next looked at.
     pub(crate) fn next_flush(&self) -> Option<Time> {
-        self.next_flush.filter(|_| self.shelves.has_unschedulable())
+        self.next_flush.filter(|_| self.groups.has_for_change())
     }
 
     /// The pods of the queue, by name.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &QueuedPodInfo> {
-        self.pods.values()
+        self.pods.iter_by_name().map(|entry| &entry.info)
     }
 
     /// The pod named `key`.
     pub(crate) fn get(&self, key: &PodKey) -> Option<&QueuedPodInfo> {
-        self.pods.get(key)
-    }
-
-    fn requeue(
-        &mut self,
-        now: Time,
-        mut info: QueuedPodInfo,
-        strategy: Strategy,
-        with: Surroundings<'_>,
-    ) {
-        let until = self.backoff.end(info.queued, info.failures()).filter(|until| now < *until);
-        match (strategy, until) {
-            (Strategy::Skip, _) => {
-                info.place = Place::Unschedulable;
-                self.put(info, with);
-            }
-            (Strategy::AfterBackoff, Some(until)) => {
-                let place = match info.rejectors.is_empty() {
-                    true => Place::ErrorBackoff { until },
-                    false => Place::Backoff { until },
-                };
-                info.place = self.gate(&info.pod, with).unwrap_or(place);
-                self.put(info, with);
-            }
-            (Strategy::AfterBackoff, None) | (Strategy::Immediately, _) => self.enter(info, with),
-        }
-    }
-
-    /// A pod becomes ready unless a gate keeps it out.
-    fn enter(&mut self, mut info: QueuedPodInfo, with: Surroundings<'_>) {
-        info.place = self.gate(&info.pod, with).unwrap_or(Place::Active);
-        self.put(info, with);
+        self.pods.get(key).map(|entry| &entry.info)
     }
 
     /// Keeps a pod out until its victims have been told to go.
@@ -288,35 +352,99 @@ impl Queue {
         with: Surroundings<'_>,
     ) {
         let Some(plugin) = self.held.remove(pod) else { return };
-        let Some(info) = self.pods.get(pod) else { return };
-        let kept_out = matches!(info.place, Place::Gated { plugin: by, .. } if by == plugin);
-        let waits = matches!(info.place, Place::Unschedulable | Place::Backoff { .. });
+        let Some(slot) = self.pods.find(pod) else { return };
+        let place = &self.pods[slot].info.place;
+        let kept_out = matches!(place, Place::Gated { plugin: by, .. } if *by == plugin);
+        let waits = matches!(place, Place::Unschedulable | Place::Backoff { .. });
         let strategy = match failed {
             true if kept_out || waits => Strategy::Immediately,
             false if kept_out => Strategy::AfterBackoff,
             _ => return,
         };
-        if let Some(info) = self.take(pod, with) {
-            self.requeue(now, info, strategy, with);
+        self.take(slot);
+        self.requeue(now, slot, strategy, with);
+    }
+
+    fn requeue(&mut self, now: Time, slot: Slot, strategy: Strategy, with: Surroundings<'_>) {
+        let gate = match strategy {
+            Strategy::Skip => None,
+            _ => self.gate(slot, with),
+        };
+        self.requeue_behind(now, slot, strategy, gate, with);
+    }
+
+    /// Puts a pod where a change that is worth `strategy` leads it, or behind its gate.
+    fn requeue_behind(
+        &mut self,
+        now: Time,
+        slot: Slot,
+        strategy: Strategy,
+        gate: Option<Place>,
+        with: Surroundings<'_>,
+    ) {
+        let info = &mut self.pods[slot].info;
+        let until = self.backoff.end(info.queued, info.failures()).filter(|until| now < *until);
+        info.place = match (strategy, until, gate) {
+            (Strategy::Skip, ..) => Place::Unschedulable,
+            (_, _, Some(gate)) => gate,
+            (Strategy::AfterBackoff, Some(until), None) => match info.verdict {
+                None => Place::ErrorBackoff { until },
+                Some(_) => Place::Backoff { until },
+            },
+            (Strategy::AfterBackoff, None, None) | (Strategy::Immediately, _, None) => {
+                Place::Active
+            }
+        };
+        self.put(slot, with);
+    }
+
+    /// A pod becomes ready unless a gate keeps it out.
+    fn enter(&mut self, slot: Slot, with: Surroundings<'_>) {
+        self.pods[slot].info.place = self.gate(slot, with).unwrap_or(Place::Active);
+        self.put(slot, with);
+    }
+
+    fn gate(&self, slot: Slot, with: Surroundings<'_>) -> Option<Place> {
+        let pod = &self.pods[slot].info.pod;
+        self.hold_of(&pod.key).or_else(|| with.gate(pod))
+    }
+
+    /// Where a pod is kept whose victims are being evicted.
+    fn hold_of(&self, pod: &PodKey) -> Option<Place> {
+        let plugin = self.held.get(pod)?;
+        Some(Place::Gated { plugin, why: Rejection::unresolvable(EVICTING) })
+    }
+
+    /// Puts a pod onto the shelf or into the group that its place says.
+    fn put(&mut self, slot: Slot, with: Surroundings<'_>) {
+        let entry = &mut self.pods[slot];
+        let wait = match entry.info.place {
+            Place::Unschedulable => Wait::Change(entry.info.verdict.clone().unwrap_or_default()),
+            Place::Gated { plugin, .. } => Wait::Gate(plugin),
+            _ => return self.shelves.put(&entry.info.place, entry.active_key(), slot),
+        };
+        let pod = &entry.info.pod;
+        let class = with.asks_as_one(pod, &wait).then(|| self.classes.intern(pod));
+        entry.group = Some(self.groups.insert(Common { class, wait }, slot));
+    }
+
+    /// Takes a pod from where it is.
+    fn take(&mut self, slot: Slot) {
+        let entry = &mut self.pods[slot];
+        match entry.group.take() {
+            None => self.shelves.take(&entry.info.place, entry.active_key()),
+            Some((group, at)) => {
+                if let Some(moved) = self.groups.remove(group, at) {
+                    self.pods[moved].group = Some((group, at));
+                }
+            }
         }
     }
 
-    fn gate(&self, pod: &PodInfo, with: Surroundings<'_>) -> Option<Place> {
-        let held = self.held.get(&pod.key).map(|&plugin| {
-            let why = Rejection::unresolvable(EVICTING);
-            Place::Gated { plugin, why }
-        });
-        held.or_else(|| with.gate(pod))
-    }
-
-    fn put(&mut self, info: QueuedPodInfo, with: Surroundings<'_>) {
-        self.shelves.put(&info, with.key(&info));
-        self.pods.insert(info.pod.key.clone(), info);
-    }
-
-    fn take(&mut self, key: &PodKey, with: Surroundings<'_>) -> Option<QueuedPodInfo> {
-        let info = self.pods.remove(key)?;
-        self.shelves.take(&info, with.key(&info));
-        Some(info)
+    /// Forgets a pod that was taken from where it was.
+    fn leave(&mut self, slot: Slot) {
+        if let Some(since) = self.pods.remove(slot).hears_since {
+            self.in_flight.forget(since);
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! A pod of the queue, with where it is and what has become of it so far.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use plimsoll_framework::{PodInfo, Rejection, Time};
 
@@ -47,16 +48,14 @@ pub struct QueuedPodInfo {
     unschedulable_count: u32,
     /// How many errors it has met in a row.
     consecutive_errors: u32,
-    /// The plugins that rejected it last time.
-    pub(super) rejectors: BTreeSet<&'static str>,
-    /// Those of them that wait for something outside.
-    pub(super) pending: BTreeSet<&'static str>,
+    /// Which plugins rejected it last time; `None` if none did.
+    pub(super) verdict: Option<Arc<Verdict>>,
     /// The order of its arrival: of two pods with equal keys the earlier goes first.
     pub(super) arrival: u64,
 }
 
 /// Why an attempt failed.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Verdict {
     /// The plugins that rejected the pod; none after an error.
     pub(crate) rejectors: BTreeSet<&'static str>,
@@ -74,8 +73,7 @@ impl QueuedPodInfo {
             queued: now,
             unschedulable_count: 0,
             consecutive_errors: 0,
-            rejectors: BTreeSet::new(),
-            pending: BTreeSet::new(),
+            verdict: None,
             arrival,
         }
     }
@@ -83,8 +81,7 @@ impl QueuedPodInfo {
     /// An attempt begins.
     pub(super) fn begin(&mut self) {
         self.attempts += 1;
-        self.rejectors.clear();
-        self.pending.clear();
+        self.verdict = None;
     }
 
     /// The attempt failed. As in scheduling_queue.go, AddUnschedulableIfNotPresent: errors count by
@@ -96,8 +93,7 @@ impl QueuedPodInfo {
             self.unschedulable_count = self.unschedulable_count.saturating_add(1);
             self.consecutive_errors = 0;
         }
-        self.rejectors = verdict.rejectors;
-        self.pending = verdict.pending;
+        self.verdict = (!verdict.rejectors.is_empty()).then(|| Arc::new(verdict));
         self.queued = now;
     }
 

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use plimsoll_framework::{Change, Gate, PodInfo, Point, QueuedPod, SortKey};
 
+use super::groups::Wait;
 use super::pod::{Place, QueuedPodInfo};
 use crate::cache::Cache;
-use crate::profile::Profile;
+use crate::profile::{Profile, ProfilePlugin};
 use crate::profiles::Profiles;
 
 /// What a change means for a pod that failed.
@@ -67,17 +68,25 @@ impl Surroundings<'_> {
     }
 
     fn may_help(&self, info: &QueuedPodInfo, change: &Change<'_>) -> Strategy {
-        if info.rejectors.is_empty() {
-            return Strategy::AfterBackoff;
-        }
-        let helps = self.profile(&info.pod).hint(&info.rejectors, &info.pod, change);
-        if helps.iter().any(|plugin| info.pending.contains(*plugin)) {
+        let Some(verdict) = &info.verdict else { return Strategy::AfterBackoff };
+        let helps = self.profile(&info.pod).hint(&verdict.rejectors, &info.pod, change);
+        if helps.iter().any(|plugin| verdict.pending.contains(*plugin)) {
             Strategy::Immediately
         } else if helps.is_empty() {
             Strategy::Skip
         } else {
             Strategy::AfterBackoff
         }
+    }
+
+    /// Whether pods like `pod` may be asked as one: no plugin of those that keep it waiting, and none that
+    /// could gate it, reads what is its own.
+    pub(super) fn asks_as_one(&self, pod: &PodInfo, wait: &Wait) -> bool {
+        let profile = self.profile(pod);
+        let mut gates = profile.at(Point::PreEnqueue).map(|(plugin, _)| plugin);
+        let mut waits = wait.plugins().filter_map(|name| profile.named(name));
+        gates.all(ProfilePlugin::has_one_answer_for_a_class)
+            && waits.all(ProfilePlugin::has_one_answer_for_a_class)
     }
 
     fn profile(&self, pod: &PodInfo) -> &Profile {

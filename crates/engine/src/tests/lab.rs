@@ -62,7 +62,7 @@ impl Default for Lab {
 }
 
 /// A profile with every plugin at the points that `at` says.
-pub(super) fn profile(
+pub(crate) fn profile(
     scheduler_name: &str,
     percentage_of_nodes_to_score: Option<u8>,
     at: impl Fn(Point) -> bool,
@@ -262,7 +262,7 @@ fn cpu(value: &str) -> Resources {
     Resources { milli_cpu, ..Resources::default() }
 }
 
-pub(super) fn pod(name: &str, what: &[&str]) -> Pod {
+pub(crate) fn pod(name: &str, what: &[&str]) -> Pod {
     let mut pod = Pod { key: key(name), scheduler_name: "lab".into(), ..Pod::default() };
     let mut labels = Vec::new();
     for (key, value) in what.iter().map(|word| pair(word)) {
@@ -295,7 +295,7 @@ fn disk(name: &str, what: &[&str]) -> Event {
     Event::Volume(Box::new(Seen::Is(VolumeObject::PersistentVolume(volume))))
 }
 
-pub(super) fn node(name: &str, what: &[&str]) -> Node {
+pub(crate) fn node(name: &str, what: &[&str]) -> Node {
     let mut node = Node { name: name.into(), ..Node::default() };
     let mut labels = Vec::new();
     for (key, value) in what.iter().map(|word| pair(word)) {

@@ -4,7 +4,7 @@
 
 mod binding;
 mod choice;
-mod lab;
+pub(crate) mod lab;
 mod plugins;
 mod preemption;
 mod queue;

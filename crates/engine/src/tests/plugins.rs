@@ -65,6 +65,19 @@ impl Filter for Zone {
     }
 }
 
+plugin!(Invited);
+impl Filter for Invited {
+    type Pod = (PodKey, Labels);
+    type Node = Labels;
+    fn filter(&self, (pod, labels): (&PodKey, &Labels), node: &Labels) -> Verdict {
+        if !labels.contains_key("invited") || node.get("guest") == Some(&pod.name) {
+            Verdict::Pass
+        } else {
+            Verdict::unschedulable("not invited")
+        }
+    }
+}
+
 plugin!(Broken);
 impl Filter for Broken {
     type Pod = Labels;
@@ -415,6 +428,7 @@ pub(super) fn registry() -> Registry {
         Entry::of::<Gates>().pre_enqueue().done(),
         Entry::of::<Cpu>().filter().done(),
         Entry::of::<Zone>().filter().done(),
+        Entry::of::<Invited>().filter().done(),
         Entry::of::<Broken>().filter().done(),
         Entry::of::<Oust>().post_filter().done(),
         Entry::of::<Only>().filter().at(Point::PreFilter).done(),

@@ -320,3 +320,68 @@ fn pods_in_one_backoff_window_go_by_priority() {
         "#]],
     );
 }
+
+#[test]
+fn of_two_kinds_of_pods_only_those_are_tried_again_that_a_node_may_help() {
+    check(
+        "0 node a cpu=1
+         0 pod small-1 cpu=2
+         0 pod large-1 cpu=9
+         0 pod small-2 cpu=2
+         0 pod large-2 cpu=9
+         20 node b cpu=4",
+        expect![[r#"
+            0s small-1 #1 !! 0/1 nodes are available: 1 Insufficient cpu.
+            0s large-1 #1 !! 0/1 nodes are available: 1 Insufficient cpu.
+            0s small-2 #1 !! 0/1 nodes are available: 1 Insufficient cpu.
+            0s large-2 #1 !! 0/1 nodes are available: 1 Insufficient cpu.
+            20s small-1 #2 -> b
+            20s bind small-1 to b
+            20s small-2 #2 -> b
+            20s bind small-2 to b
+        "#]],
+    );
+}
+
+#[test]
+fn of_pods_that_are_alike_those_go_first_that_came_first_whoever_left_meanwhile() {
+    check(
+        "0 node a cpu=1
+         0 pod p cpu=2
+         1 pod q cpu=2
+         2 pod r cpu=2
+         3 pod s cpu=2
+         5 delete pod p
+         20 node b cpu=4",
+        expect![[r#"
+            0s p #1 !! 0/1 nodes are available: 1 Insufficient cpu.
+            1s q #1 !! 0/1 nodes are available: 1 Insufficient cpu.
+            2s r #1 !! 0/1 nodes are available: 1 Insufficient cpu.
+            3s s #1 !! 0/1 nodes are available: 1 Insufficient cpu.
+            20s q #2 -> b
+            20s bind q to b
+            20s r #2 -> b
+            20s bind r to b
+            20s s #2 !! 0/2 nodes are available: 2 Insufficient cpu.
+        "#]],
+    );
+}
+
+#[test]
+fn pods_that_are_alike_are_asked_apart_by_a_plugin_that_reads_their_names() {
+    check(
+        "0 node a cpu=1
+         0 pod p cpu=1 invited=yes
+         0 pod q cpu=1 invited=yes
+         20 node b cpu=1 guest=q
+         40 node c cpu=1 guest=p",
+        expect![[r#"
+            0s p #1 !! 0/1 nodes are available: 1 not invited.
+            0s q #1 !! 0/1 nodes are available: 1 not invited.
+            20s q #2 -> b
+            20s bind q to b
+            40s p #2 -> c
+            40s bind p to c
+        "#]],
+    );
+}

@@ -1,0 +1,153 @@
+//! Pods that wait, by what can end their waiting: of pods that are alike and were rejected by the same
+//! plugins a change helps all or none.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::pod::Verdict;
+use crate::class::ClassId;
+use crate::table::Slot;
+
+/// What the pods of a group have in common.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Common {
+    /// Their class; `None` where a plugin reads of pods what is their own, so that each must be asked.
+    pub(super) class: Option<ClassId>,
+    /// What they wait for.
+    pub(super) wait: Wait,
+}
+
+/// What a pod waits for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Wait {
+    /// A change that helps against those that rejected it.
+    Change(Arc<Verdict>),
+    /// That this plugin opens its gate.
+    Gate(&'static str),
+}
+
+impl Wait {
+    /// The plugins that keep the pod waiting.
+    pub(super) fn plugins(&self) -> impl Iterator<Item = &'static str> {
+        let (verdict, gate) = match self {
+            Wait::Change(verdict) => (Some(&verdict.rejectors), None),
+            Wait::Gate(plugin) => (None, Some(*plugin)),
+        };
+        verdict.into_iter().flatten().copied().chain(gate)
+    }
+}
+
+/// The number of a group; used again once the group is empty.
+pub(super) type GroupId = usize;
+
+/// Pods that wait for the same.
+#[derive(Debug)]
+pub(super) struct Group {
+    pub(super) common: Common,
+    /// In no particular order; never empty.
+    pub(super) pods: Vec<Slot>,
+}
+
+/// The pods that wait, in groups.
+#[derive(Debug, Default)]
+pub(super) struct Groups {
+    all: Vec<Option<Group>>,
+    free: Vec<GroupId>,
+    by_common: BTreeMap<Common, GroupId>,
+    /// Groups by each plugin that keeps them waiting: a change that a plugin does not hear of costs
+    /// nothing, however many wait for it.
+    by_plugin: BTreeMap<&'static str, BTreeSet<GroupId>>,
+    /// How many pods wait for a change; the rest are gated.
+    n_for_change: usize,
+}
+
+impl Groups {
+    /// Puts a pod in: its group and its place there.
+    pub(super) fn insert(&mut self, common: Common, pod: Slot) -> (GroupId, usize) {
+        if matches!(common.wait, Wait::Change(_)) {
+            self.n_for_change += 1;
+        }
+        let id = match self.by_common.get(&common) {
+            Some(&id) => id,
+            None => self.make(common),
+        };
+        let pods = &mut self.all[id].as_mut().expect(KNOWN).pods;
+        pods.push(pod);
+        (id, pods.len() - 1)
+    }
+
+    /// Takes the pod at place `at` of a group out; the pod that is there now instead.
+    pub(super) fn remove(&mut self, id: GroupId, at: usize) -> Option<Slot> {
+        let group = self.all[id].as_mut().expect(KNOWN);
+        if matches!(group.common.wait, Wait::Change(_)) {
+            self.n_for_change -= 1;
+        }
+        group.pods.swap_remove(at);
+        let moved = group.pods.get(at).copied();
+        if group.pods.is_empty() {
+            self.forget(id);
+        }
+        moved
+    }
+
+    /// Takes a whole group out.
+    pub(super) fn take(&mut self, id: GroupId) -> Group {
+        let group = self.forget(id);
+        if matches!(group.common.wait, Wait::Change(_)) {
+            self.n_for_change -= group.pods.len();
+        }
+        group
+    }
+
+    /// The group of this number.
+    pub(super) fn get(&self, id: GroupId) -> &Group {
+        self.all[id].as_ref().expect(KNOWN)
+    }
+
+    /// The groups that wait for a plugin that `hears` says to ask.
+    pub(super) fn waiting_for(&self, hears: impl Fn(&'static str) -> bool) -> BTreeSet<GroupId> {
+        let asked = self.by_plugin.iter().filter(|(plugin, _)| hears(plugin));
+        asked.flat_map(|(_, groups)| groups).copied().collect()
+    }
+
+    /// The pods that wait for a change.
+    pub(super) fn for_change(&self) -> impl Iterator<Item = Slot> {
+        let groups = self.all.iter().flatten();
+        let waiting = groups.filter(|group| matches!(group.common.wait, Wait::Change(_)));
+        waiting.flat_map(|group| &group.pods).copied()
+    }
+
+    /// Whether a pod waits for a change.
+    pub(super) fn has_for_change(&self) -> bool {
+        self.n_for_change != 0
+    }
+
+    fn make(&mut self, common: Common) -> GroupId {
+        let id = self.free.pop().unwrap_or_else(|| {
+            self.all.push(None);
+            self.all.len() - 1
+        });
+        for plugin in common.wait.plugins() {
+            self.by_plugin.entry(plugin).or_default().insert(id);
+        }
+        self.by_common.insert(common.clone(), id);
+        self.all[id] = Some(Group { common, pods: Vec::new() });
+        id
+    }
+
+    fn forget(&mut self, id: GroupId) -> Group {
+        let group = self.all[id].take().expect(KNOWN);
+        self.free.push(id);
+        self.by_common.remove(&group.common);
+        for plugin in group.common.wait.plugins() {
+            let groups = self.by_plugin.get_mut(plugin).expect("its group is listed there");
+            groups.remove(&id);
+            if groups.is_empty() {
+                self.by_plugin.remove(plugin);
+            }
+        }
+        group
+    }
+}
+
+const KNOWN: &str = "a group is known as long as it has pods";

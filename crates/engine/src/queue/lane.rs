@@ -1,0 +1,145 @@
+//! Pods in an order, of which mostly the first is taken.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::table::Slot;
+
+/// How many ascending rows of pods a lane has. Pods mostly come in the order in which they go, and after
+/// a change a whole group of earlier ones comes back at once; what is out of every order goes into a
+/// tree.
+const RUNS: usize = 4;
+
+/// A run that is shorter than this may have as many holes as it likes.
+const SHORT: usize = 64;
+
+/// A row of pods, ascending. A pod that was taken out of its midst leaves a hole.
+#[derive(Debug)]
+struct Run<K> {
+    /// Neither the first nor the last is a hole.
+    pods: VecDeque<(K, Option<Slot>)>,
+    holes: usize,
+}
+
+/// Pods by keys, of which no two are equal. Putting in at the end and taking the first costs the same
+/// however many pods there are.
+#[derive(Debug)]
+pub(super) struct Lane<K> {
+    runs: [Run<K>; RUNS],
+    rest: BTreeMap<K, Slot>,
+}
+
+impl<K> Default for Lane<K> {
+    fn default() -> Self {
+        let run = |_| Run { pods: VecDeque::new(), holes: 0 };
+        Lane { runs: std::array::from_fn(run), rest: BTreeMap::new() }
+    }
+}
+
+impl<K: Copy + Ord> Lane<K> {
+    /// Puts a pod in.
+    pub(super) fn insert(&mut self, key: K, pod: Slot) {
+        let fits = |run: &&mut Run<K>| run.pods.back().is_none_or(|(last, _)| *last < key);
+        match self.runs.iter_mut().find(fits) {
+            Some(run) => run.pods.push_back((key, Some(pod))),
+            None => {
+                self.rest.insert(key, pod);
+            }
+        }
+    }
+
+    /// Takes the pod of this key out, if it is here.
+    pub(super) fn remove(&mut self, key: K) {
+        if !self.runs.iter_mut().any(|run| run.remove(key)) {
+            self.rest.remove(&key);
+        }
+    }
+
+    /// The first key and its pod.
+    pub(super) fn first(&self) -> Option<(K, Slot)> {
+        let rest = self.rest.first_key_value().map(|(&key, &pod)| (key, pod));
+        self.runs.iter().filter_map(Run::first).chain(rest).min()
+    }
+
+    /// Whether no pod is here.
+    pub(super) fn is_empty(&self) -> bool {
+        self.rest.is_empty() && self.runs.iter().all(|run| run.pods.is_empty())
+    }
+}
+
+impl<K: Copy + Ord> Run<K> {
+    fn first(&self) -> Option<(K, Slot)> {
+        self.pods.front().and_then(|&(key, pod)| Some((key, pod?)))
+    }
+
+    /// Takes the pod of this key out; whether it was here.
+    fn remove(&mut self, key: K) -> bool {
+        // Mostly it is the first.
+        let at = match self.pods.front() {
+            Some((first, _)) if *first == key => Ok(0),
+            Some((first, _)) if *first < key => {
+                self.pods.binary_search_by(|(other, _)| other.cmp(&key))
+            }
+            _ => return false,
+        };
+        let Ok(at) = at else { return false };
+        if self.pods[at].1.take().is_none() {
+            return false;
+        }
+        self.holes += 1;
+        while self.pods.pop_front_if(|(_, pod)| pod.is_none()).is_some() {
+            self.holes -= 1;
+        }
+        while self.pods.pop_back_if(|(_, pod)| pod.is_none()).is_some() {
+            self.holes -= 1;
+        }
+        if SHORT + self.pods.len() / 2 < self.holes {
+            self.pods.retain(|(_, pod)| pod.is_some());
+            self.holes = 0;
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use plimsoll_api::PodKey;
+    use rand::{RngExt, SeedableRng};
+
+    use super::*;
+    use crate::table::Table;
+
+    #[test]
+    fn a_lane_is_a_sorted_map_whatever_comes_and_goes() {
+        let mut table = Table::default();
+        let slots: Vec<Slot> =
+            (0..50).map(|i| table.insert(PodKey::new("default", format!("{i}")))).collect();
+        for seed in 0..200 {
+            let mut rng = rand_pcg::Pcg64::seed_from_u64(seed);
+            let (mut lane, mut map) = (Lane::default(), BTreeMap::new());
+            for _ in 0..200 {
+                let key = rng.random_range(0..slots.len());
+                match rng.random_range(0..4) {
+                    0 => {
+                        let first = lane.first();
+                        assert_eq!(first, map.pop_first(), "seed {seed}");
+                        if let Some((key, _)) = first {
+                            lane.remove(key);
+                        }
+                    }
+                    1 => {
+                        lane.remove(key);
+                        map.remove(&key);
+                    }
+                    _ if map.contains_key(&key) => {}
+                    _ => {
+                        lane.insert(key, slots[key]);
+                        map.insert(key, slots[key]);
+                    }
+                }
+                assert_eq!(lane.is_empty(), map.is_empty(), "seed {seed}");
+            }
+        }
+    }
+}

@@ -1,0 +1,342 @@
+//! The queue against the slow, obvious one: every pod is asked for itself, and the first is looked for.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use plimsoll_api::{Pod, PodKey};
+use plimsoll_framework::events::{self, Object};
+use plimsoll_framework::{Action, Change, ClusterEvent, PodInfo, Resource, Time};
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64;
+
+use super::in_flight::Kept;
+use super::pod::{Place, QueuedPodInfo, Verdict};
+use super::worth::{Strategy, Surroundings};
+use super::{Audience, Backoff, FLUSH_INTERVAL, Queue};
+use crate::cache::Cache;
+use crate::profiles::Profiles;
+use crate::tests::lab;
+
+const MAX_WAIT: Duration = Duration::from_mins(5);
+
+/// The slow, obvious queue.
+#[derive(Default)]
+struct Slow {
+    pods: BTreeMap<PodKey, QueuedPodInfo>,
+    /// What happened since each pod in flight began.
+    in_flight: BTreeMap<PodKey, Vec<Kept>>,
+    arrivals: u64,
+    next_flush: Option<Time>,
+}
+
+impl Slow {
+    fn set(&mut self, now: Time, pod: PodInfo, with: Surroundings<'_>) {
+        let key = pod.key.clone();
+        let Some(info) = self.pods.get_mut(&key) else {
+            self.arrivals += 1;
+            let mut info = QueuedPodInfo::new(pod, now, self.arrivals);
+            info.place = with.gate(&info.pod).unwrap_or(Place::Active);
+            self.pods.insert(key, info);
+            return;
+        };
+        let before = std::mem::replace(&mut info.pod, pod);
+        let action = events::pod_actions(&before, &info.pod);
+        if action.is_empty() {
+            return;
+        }
+        let event = ClusterEvent::new(Resource::Pod, action);
+        let object = Object::Itself { before: &before };
+        let change = Change { event, object, view: with.cache.view() };
+        match info.place {
+            Place::InFlight => {
+                if let Some(heard) = self.in_flight.get_mut(&key) {
+                    heard.push(Kept::new(&change));
+                }
+            }
+            Place::Gated { .. } => self.requeue(now, &key, Strategy::AfterBackoff, with),
+            Place::Unschedulable => {
+                let strategy = with.worth(info, &change);
+                self.requeue(now, &key, strategy, with);
+            }
+            _ => {}
+        }
+    }
+
+    fn pop(&mut self, now: Time, with: Surroundings<'_>) -> Option<PodKey> {
+        for info in self.pods.values_mut() {
+            if let Place::Backoff { until } | Place::ErrorBackoff { until } = info.place
+                && until <= now
+            {
+                info.place = Place::Active;
+            }
+        }
+        let due = *self.next_flush.get_or_insert(now + FLUSH_INTERVAL);
+        if due <= now {
+            self.next_flush = Some(now + FLUSH_INTERVAL);
+            for key in self.keys() {
+                let info = &self.pods[&key];
+                if info.place == Place::Unschedulable && info.queued < now - MAX_WAIT {
+                    self.requeue(now, &key, Strategy::AfterBackoff, with);
+                }
+            }
+        }
+        let stand = |info: &&mut QueuedPodInfo| (with.key(info), info.arrival);
+        let active = self.pods.values_mut().filter(|info| info.place == Place::Active);
+        let first = active.min_by_key(stand).map(|info| info.pod.key.clone());
+        let until = |info: &&mut QueuedPodInfo| match info.place {
+            Place::Backoff { until } => Some(until),
+            _ => None,
+        };
+        let first = first.or_else(|| {
+            let backoff = self.pods.values_mut().filter(|info| until(info).is_some());
+            let first = backoff.min_by_key(|info| (until(info), stand(info)));
+            first.map(|info| info.pod.key.clone())
+        })?;
+        let info = self.pods.get_mut(&first).expect("it was just found");
+        info.begin();
+        info.place = Place::InFlight;
+        self.in_flight.insert(first.clone(), Vec::new());
+        Some(first)
+    }
+
+    fn failed(&mut self, now: Time, key: &PodKey, verdict: Verdict, with: Surroundings<'_>) {
+        let heard = self.in_flight.remove(key).unwrap_or_default();
+        let info = self.pods.get_mut(key).expect("it is in flight");
+        info.fail(now, verdict);
+        let worth = heard.iter().map(|kept| with.worth(info, &kept.replay(with.cache))).max();
+        let strategy = match info.verdict {
+            None => Strategy::AfterBackoff,
+            Some(_) => worth.unwrap_or(Strategy::Skip),
+        };
+        self.requeue(now, key, strategy, with);
+    }
+
+    fn on_change(
+        &mut self,
+        now: Time,
+        change: &Change<'_>,
+        audience: Audience<'_>,
+        with: Surroundings<'_>,
+    ) {
+        self.in_flight.values_mut().for_each(|heard| heard.push(Kept::new(change)));
+        for key in self.keys() {
+            let info = &self.pods[&key];
+            let waits = matches!(info.place, Place::Unschedulable | Place::Gated { .. });
+            if waits && audience.has(info) {
+                match with.worth(info, change) {
+                    Strategy::Skip => {}
+                    strategy => self.requeue(now, &key, strategy, with),
+                }
+            }
+        }
+    }
+
+    fn requeue(&mut self, now: Time, key: &PodKey, strategy: Strategy, with: Surroundings<'_>) {
+        let info = self.pods.get_mut(key).expect("it is in the queue");
+        let until = Backoff::default().end(info.queued, info.failures());
+        let gate = with.gate(&info.pod);
+        info.place = match (strategy, until.filter(|until| now < *until)) {
+            (Strategy::Skip, _) => Place::Unschedulable,
+            _ if gate.is_some() => gate.expect("it is there"),
+            (Strategy::AfterBackoff, Some(until)) if info.verdict.is_none() => {
+                Place::ErrorBackoff { until }
+            }
+            (Strategy::AfterBackoff, Some(until)) => Place::Backoff { until },
+            _ => Place::Active,
+        };
+    }
+
+    fn keys(&self) -> Vec<PodKey> {
+        self.pods.keys().cloned().collect()
+    }
+}
+
+/// Both queues, and the cluster around them.
+struct Both {
+    fast: Queue,
+    slow: Slow,
+    cache: Cache,
+    profiles: Profiles,
+    now: Time,
+    in_flight: Vec<PodKey>,
+    trace: String,
+}
+
+impl Both {
+    fn new() -> Self {
+        let profile = lab::profile("lab", None, |_| true);
+        Both {
+            fast: Queue::new(Backoff::default(), MAX_WAIT),
+            slow: Slow::default(),
+            cache: Cache::default(),
+            profiles: Profiles::new(vec![profile]).expect("there is one profile"),
+            now: Time::ZERO,
+            in_flight: Vec::new(),
+            trace: String::new(),
+        }
+    }
+
+    /// Does one thing to both.
+    fn act(&mut self, rng: &mut Pcg64) {
+        let what = rng.random_range(0..20);
+        write!(self.trace, " {what}").expect("text can grow");
+        match what {
+            0..6 => self.set(random_pod(rng)),
+            6..10 => self.pop(),
+            10..14 => self.fail(rng),
+            14..17 => self.node(rng),
+            17 => self.remove(&random_pod(rng).key),
+            18 => self.left(rng),
+            _ => self.now = self.now + Duration::from_millis(rng.random_range(0..40_000)),
+        }
+        let state =
+            |info: &QueuedPodInfo| (info.pod.key.clone(), info.place.clone(), info.attempts);
+        let (fast, slow) = (self.fast.iter().map(state), self.slow.pods.values().map(state));
+        assert_eq!(fast.collect::<Vec<_>>(), slow.collect::<Vec<_>>(), "{}", self.trace);
+    }
+
+    fn set(&mut self, pod: Pod) {
+        let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
+        self.fast.set(self.now, pod.clone().into(), with);
+        self.slow.set(self.now, pod.into(), with);
+    }
+
+    fn pop(&mut self) {
+        let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
+        let fast = self.fast.pop(self.now, with).map(|info| info.pod.key.clone());
+        let slow = self.slow.pop(self.now, with);
+        assert_eq!(fast, slow, "{}", self.trace);
+        self.in_flight.extend(fast);
+    }
+
+    fn fail(&mut self, rng: &mut Pcg64) {
+        if self.in_flight.is_empty() {
+            return;
+        }
+        let key = self.in_flight.swap_remove(rng.random_range(0..self.in_flight.len()));
+        let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
+        match rng.random_range(0..6) {
+            0 => {
+                self.fast.done(&key);
+                self.slow.in_flight.remove(&key);
+                self.slow.pods.remove(&key);
+            }
+            1 => {
+                self.fast.permitted(&key);
+                self.slow.in_flight.remove(&key);
+                self.in_flight.push(key);
+            }
+            _ => {
+                let verdict = random_verdict(rng);
+                self.fast.failed(self.now, &key, verdict.clone(), with);
+                self.slow.failed(self.now, &key, verdict, with);
+            }
+        }
+    }
+
+    fn node(&mut self, rng: &mut Pcg64) {
+        let (cpu, zone) = (rng.random_range(0..5), rng.random_range(0..3));
+        let (cpu, zone) = (format!("cpu={cpu}"), format!("zone={zone}"));
+        let guest = format!("guest={}", rng.random_range(0..12));
+        let name = format!("n{}", rng.random_range(0..3));
+        let node = lab::node(&name, &[&cpu, &zone, &guest]);
+        let change = self.cache.set_node(node);
+        let action = match change.before {
+            None => Action::ADD,
+            Some(_) => events::node_actions(change.changed),
+        };
+        let after = self.cache.row(&name);
+        let object = Object::Node { before: change.before.as_deref(), after };
+        self.tell(ClusterEvent::new(Resource::Node, action), object, Audience::All);
+    }
+
+    /// A pod leaves a node.
+    fn left(&mut self, rng: &mut Pcg64) {
+        let pod = PodInfo::new(random_pod(rng)).placed_on("n0".into());
+        let object =
+            Object::Assigned { before: Some(&pod), after: None, row: self.cache.row("n0") };
+        let audience = match rng.random_range(0..3) {
+            0 => Audience::All,
+            1 => Audience::AllBut(&pod.key),
+            _ => Audience::UpTo(pod.priority),
+        };
+        self.tell(ClusterEvent::new(Resource::Pod, Action::DELETE), object, audience);
+    }
+
+    fn tell(&mut self, event: ClusterEvent, object: Object<'_>, audience: Audience<'_>) {
+        let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
+        let change = Change { event, object, view: self.cache.view() };
+        self.fast.on_change(self.now, &change, audience, with);
+        self.slow.on_change(self.now, &change, audience, with);
+    }
+
+    fn remove(&mut self, key: &PodKey) {
+        self.fast.remove(key);
+        self.slow.pods.remove(key);
+        self.slow.in_flight.remove(key);
+        self.in_flight.retain(|other| other != key);
+    }
+}
+
+fn random_pod(rng: &mut Pcg64) -> Pod {
+    let name = rng.random_range(0..12).to_string();
+    let cpu = format!("cpu={}", rng.random_range(1..4));
+    let priority = format!("prio={}", rng.random_range(0..2));
+    let mut what = vec![cpu.as_str(), &priority];
+    what.extend(["zone=0", "zone=1", "gate=x", "also=n0", "a=b"].get(rng.random_range(0..12)));
+    lab::pod(&name, &what)
+}
+
+fn random_verdict(rng: &mut Pcg64) -> Verdict {
+    const PLUGINS: [&str; 7] = ["Cpu", "Zone", "Invited", "Also", "Disk", "", "Elsewhere"];
+    let mut some = |most: usize| -> BTreeSet<&'static str> {
+        let n = rng.random_range(0..=most);
+        (0..n).map(|_| PLUGINS[rng.random_range(0..PLUGINS.len())]).collect()
+    };
+    let rejectors = some(2);
+    let pending = some(1).intersection(&rejectors).copied().collect();
+    Verdict { rejectors, pending }
+}
+
+#[test]
+fn pods_go_in_the_order_of_a_queue_that_asks_every_pod_for_itself() {
+    for seed in 0..400 {
+        let mut rng = Pcg64::seed_from_u64(seed);
+        let mut both = Both::new();
+        both.trace = format!("seed {seed}:");
+        for _ in 0..150 {
+            both.act(&mut rng);
+        }
+    }
+}
+
+#[test]
+fn pods_that_differ_only_in_name_wait_as_one_and_those_that_are_asked_by_name_apart() {
+    let mut both = Both::new();
+    let rejected = |plugin| Verdict { rejectors: BTreeSet::from([plugin]), ..Verdict::default() };
+    for i in 0..100 {
+        let pod = |kind: &str, what| lab::pod(&format!("{kind}-{i}"), &[what]);
+        both.set(pod("small", "cpu=2"));
+        both.set(pod("large", "cpu=4"));
+        both.pop();
+        both.pop();
+    }
+    let keys: Vec<PodKey> = std::mem::take(&mut both.in_flight);
+    let with = Surroundings { profiles: &both.profiles, cache: &both.cache };
+    for key in &keys {
+        both.fast.failed(both.now, key, rejected("Cpu"), with);
+    }
+    let asked = |queue: &Queue, plugin: &str| {
+        let groups = queue.groups.waiting_for(|known| known == plugin);
+        let as_one = |id: &usize| queue.groups.get(*id).common.class.is_some();
+        (groups.len(), groups.iter().all(as_one))
+    };
+    assert_eq!(asked(&both.fast, "Cpu"), (2, true));
+    both.set(lab::pod("guest", &["cpu=2"]));
+    both.pop();
+    let with = Surroundings { profiles: &both.profiles, cache: &both.cache };
+    let key = PodKey::new("default", "guest");
+    both.fast.failed(both.now, &key, rejected("Invited"), with);
+    assert_eq!(asked(&both.fast, "Invited"), (1, false));
+}
