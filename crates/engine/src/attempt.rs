@@ -72,19 +72,13 @@ impl Scheduler {
         effects: &mut Vec<Effect>,
     ) {
         let node = self.cache.view().nodes.name_of(row).clone();
-        let assumed = info.pod.placed_on(node.clone());
-        self.cache.assume(assumed.clone(), node.clone());
+        let assumed = info.pod.placed_on(node);
+        self.cache.assume(assumed.clone(), row);
         self.nominated.remove(&info.pod.key);
         let shared = std::mem::take(&mut cycle.shared);
         let profile = self.profiles.get(&info.pod.scheduler_name).expect("it was just used");
-        let reserved = BindingCycle::reserve(
-            assumed.clone(),
-            node.clone(),
-            info.attempts,
-            shared,
-            profile,
-            &mut self.cache,
-        );
+        let reserved =
+            BindingCycle::reserve(assumed, info.attempts, shared, profile, &mut self.cache);
         let permitted = reserved.and_then(|mut binding| {
             let waiting = self.waiting.pods();
             let decisions = &mut self.waiting_decisions;
@@ -104,11 +98,12 @@ impl Scheduler {
             }
             Ok((binding, pending)) => {
                 self.log(info, &cycle);
-                self.bindings.put(binding);
                 if pending.is_empty() {
-                    self.proceed(now, &info.pod.key, effects);
+                    self.proceed(now, binding, effects);
                 } else {
-                    self.waiting.add(WaitingPod { pod: assumed, node, since: now, pending });
+                    let (pod, node) = (binding.pod.clone(), binding.node().clone());
+                    self.waiting.add(WaitingPod { pod, node, since: now, pending });
+                    self.bindings.put(binding);
                 }
             }
         }
@@ -127,27 +122,26 @@ impl Scheduler {
         }
         self.give_up_evictions(now);
         for key in self.bindings.to_look_at(now) {
-            self.drive(now, &key, effects, BindingCycle::look);
+            if let Some(cycle) = self.bindings.take(&key) {
+                self.drive(now, cycle, effects, BindingCycle::look);
+            }
         }
     }
 
     fn permit_over(&mut self, now: Time, verdicts: Verdicts, effects: &mut Vec<Effect>) {
         for (key, verdict) in verdicts {
+            let Some(cycle) = self.bindings.take(&key) else { continue };
             match verdict {
-                Ok(()) => self.proceed(now, &key, effects),
-                Err(why) => {
-                    if let Some(cycle) = self.bindings.take(&key) {
-                        self.give_up(now, cycle, why, effects);
-                    }
-                }
+                Ok(()) => self.proceed(now, cycle, effects),
+                Err(why) => self.give_up(now, cycle, why, effects),
             }
         }
     }
 
     /// Permit is over.
-    fn proceed(&mut self, now: Time, key: &PodKey, effects: &mut Vec<Effect>) {
-        self.queue.permitted(key);
-        self.drive(now, key, effects, BindingCycle::proceed);
+    fn proceed(&mut self, now: Time, cycle: BindingCycle, effects: &mut Vec<Effect>) {
+        self.queue.permitted(&cycle.pod.key);
+        self.drive(now, cycle, effects, BindingCycle::proceed);
     }
 
     fn answered(
@@ -157,8 +151,8 @@ impl Scheduler {
         answer: &Result<(), WriteError>,
         effects: &mut Vec<Effect>,
     ) {
-        if let Some(key) = self.bindings.awaiting(id).cloned() {
-            self.drive(now, &key, effects, |cycle, desk| cycle.answered(id, answer.clone(), desk));
+        if let Some(cycle) = self.bindings.take_awaiting(id) {
+            self.drive(now, cycle, effects, |cycle, desk| cycle.answered(id, answer.clone(), desk));
         }
     }
 
@@ -166,11 +160,10 @@ impl Scheduler {
     fn drive(
         &mut self,
         now: Time,
-        key: &PodKey,
+        mut cycle: BindingCycle,
         effects: &mut Vec<Effect>,
         act: impl FnOnce(&mut BindingCycle, &mut Desk<'_>) -> Moved,
     ) {
-        let Some(mut cycle) = self.bindings.take(key) else { return };
         let profile = self.profiles.get(&cycle.pod.scheduler_name).expect("it placed the pod");
         let mut desk = Desk {
             now,
@@ -183,7 +176,8 @@ impl Scheduler {
         match act(&mut cycle, &mut desk) {
             Moved::Waits => self.bindings.put(cycle),
             Moved::Bound => {
-                desk.write(key, Write::Record(Record::scheduled(key, &cycle.node)));
+                let key = &cycle.pod.key;
+                desk.write(key, Write::Record(Record::scheduled(key, cycle.node())));
                 self.queue.done(key);
             }
             Moved::Failed(why) => self.give_up(now, cycle, why, effects),

@@ -17,6 +17,7 @@ use crate::effect::{Effect, EffectId, Write};
 use crate::event::WriteError;
 use crate::profile::Profile;
 use crate::profiles::Profiles;
+use crate::table::Keyed;
 
 /// Why a pod that had a node is not bound after all.
 #[derive(Clone, Debug)]
@@ -45,8 +46,8 @@ enum Stage {
 /// The binding cycle of one pod.
 #[derive(Debug)]
 pub(crate) struct BindingCycle {
+    /// The pod, on its node.
     pub(crate) pod: PodInfo,
-    pub(crate) node: Str,
     pub(crate) attempt: u32,
     held: Vec<(&'static str, Held)>,
     shared: CycleState,
@@ -84,11 +85,16 @@ impl Desk<'_> {
     }
 }
 
+impl Keyed for BindingCycle {
+    fn key(&self) -> &PodKey {
+        &self.pod.key
+    }
+}
+
 impl BindingCycle {
     /// Reserves. On failure everything that was reserved is given back.
     pub(crate) fn reserve(
         pod: PodInfo,
-        node: Str,
         attempt: u32,
         shared: CycleState,
         profile: &Profile,
@@ -96,7 +102,6 @@ impl BindingCycle {
     ) -> Result<Self, Unbound> {
         let mut cycle = BindingCycle {
             pod,
-            node,
             attempt,
             held: Vec::new(),
             shared,
@@ -104,7 +109,8 @@ impl BindingCycle {
             deadline: None,
         };
         for (plugin, _) in profile.at(Point::Reserve) {
-            let Some(point) = &plugin.points.reserve else { continue };
+            let point = plugin.points.reserve.as_ref();
+            let Some(point) = point.filter(|point| point.applies(&cycle.pod)) else { continue };
             let mut shared = std::mem::take(&mut cycle.shared);
             let mut said = Vec::new();
             let assume = &mut Assume::new(&mut said);
@@ -204,6 +210,11 @@ impl BindingCycle {
         }
     }
 
+    /// The node that was chosen.
+    pub(crate) fn node(&self) -> &Str {
+        self.pod.node().expect("the pod was placed on it")
+    }
+
     /// When its time is over, if it waits for anything but Permit.
     pub(crate) fn deadline(&self) -> Option<Time> {
         self.deadline
@@ -252,6 +263,9 @@ impl BindingCycle {
     }
 
     fn pre_bind(&mut self, at: usize, desk: &mut Desk<'_>) -> Moved {
+        if self.held.is_empty() {
+            return self.bind(desk);
+        }
         let order = self.pre_bind_order(desk.profile);
         let Some(&place) = order.get(at) else { return self.bind(desk) };
         let patches = self.held[place].1.writes(&self.placement(desk.cache));
@@ -336,8 +350,8 @@ impl BindingCycle {
     fn placement<'a>(&'a self, cache: &'a Cache) -> plimsoll_framework::Placement<'a> {
         plimsoll_framework::Placement {
             pod: &self.pod,
-            node: &self.node,
-            row: cache.row(&self.node),
+            node: self.node(),
+            row: cache.row(self.node()),
             view: cache.view(),
         }
     }
@@ -362,6 +376,8 @@ fn rejected_at_pre_bind(plugin: &'static str, why: Rejection) -> Unbound {
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
     pods: Vec<WaitingPod>,
+    /// When the first of them has waited too long.
+    next_timeout: Option<Time>,
 }
 
 /// What became of a pod that waited at Permit.
@@ -373,6 +389,8 @@ impl Waiting {
     }
 
     pub(crate) fn add(&mut self, pod: WaitingPod) {
+        let timeouts = pod.pending.iter().map(|(_, until)| *until);
+        self.next_timeout = self.next_timeout.into_iter().chain(timeouts).min();
         self.pods.push(pod);
     }
 
@@ -382,6 +400,7 @@ impl Waiting {
 
     pub(crate) fn remove(&mut self, key: &PodKey) {
         self.pods.retain(|waiting| waiting.pod.key != *key);
+        self.find_next_timeout();
     }
 
     /// Carries decisions out, in their order: the one that settles the fate of a pod stands. A pod that
@@ -391,6 +410,9 @@ impl Waiting {
         decisions: Vec<WaitingDecision>,
         profiles: &Profiles,
     ) -> Verdicts {
+        if decisions.is_empty() {
+            return Verdicts::new();
+        }
         let mut verdicts = BTreeMap::new();
         for decision in decisions {
             match decision {
@@ -415,6 +437,9 @@ impl Waiting {
     /// Rejects pods that have waited too long. As in waiting_pods_map.go, the text names the span and
     /// the plugin.
     pub(crate) fn expire(&mut self, now: Time) -> Verdicts {
+        if self.next_timeout.is_none_or(|next| now < next) {
+            return Verdicts::new();
+        }
         let mut verdicts = BTreeMap::new();
         for waiting in &self.pods {
             let over = waiting.pending.iter().filter(|(_, until)| *until <= now);
@@ -429,7 +454,12 @@ impl Waiting {
     }
 
     pub(crate) fn next_timeout(&self) -> Option<Time> {
-        self.pods.iter().flat_map(|waiting| &waiting.pending).map(|(_, until)| *until).min()
+        self.next_timeout
+    }
+
+    fn find_next_timeout(&mut self) {
+        let pending = self.pods.iter().flat_map(|waiting| &waiting.pending);
+        self.next_timeout = pending.map(|(_, until)| *until).min();
     }
 
     /// Takes pods off the list in the order in which they came.
@@ -442,6 +472,7 @@ impl Waiting {
             }
             None => true,
         });
+        self.find_next_timeout();
         finished
     }
 }

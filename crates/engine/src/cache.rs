@@ -3,9 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use hashbrown::HashMap;
 use plimsoll_api::{Node, PodKey, Str};
 use plimsoll_framework::parts::NodeReads;
 use plimsoll_framework::{Assumption, Columns, PodInfo, Row, Stores, View};
+use rustc_hash::FxBuildHasher;
+
+use crate::table::{Keyed, Slot, Table};
 
 /// The label that names the zone of a node, and the one that names its region.
 const ZONE: &str = "topology.kubernetes.io/zone";
@@ -15,12 +19,33 @@ const OLD_ZONE: &str = "failure-domain.beta.kubernetes.io/zone";
 const OLD_REGION: &str = "failure-domain.beta.kubernetes.io/region";
 
 /// A pod on a node.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct CachedPod {
     pod: PodInfo,
-    node: Str,
+    /// Where it is in the columns, where its node is known.
+    at: Option<(Row, usize)>,
     /// Placed by this scheduler, and not yet seen there.
     assumed: bool,
+}
+
+impl Keyed for CachedPod {
+    fn key(&self) -> &PodKey {
+        &self.pod.key
+    }
+}
+
+impl CachedPod {
+    fn node(&self) -> &Str {
+        self.pod.node().expect("only pods that have a node are taken in")
+    }
+}
+
+/// A pod as it was before it was seen on its node.
+#[derive(Debug)]
+pub(crate) struct Before {
+    pub(crate) pod: PodInfo,
+    /// Whether it was only assumed to be there.
+    pub(crate) assumed: bool,
 }
 
 /// What became of a node.
@@ -35,12 +60,12 @@ pub(crate) struct NodeChange {
 pub(crate) struct Cache {
     columns: Columns,
     stores: Stores,
-    rows: BTreeMap<Str, Row>,
+    rows: HashMap<Str, Row, FxBuildHasher>,
     /// Nodes by zone, both in the order of their arrival.
     zones: Vec<(Str, Vec<Row>)>,
-    pods: BTreeMap<PodKey, CachedPod>,
-    /// Keys of pods on nodes that are not known, by node.
-    homeless: BTreeMap<Str, Vec<PodKey>>,
+    pods: Table<CachedPod>,
+    /// Pods on nodes that are not known, by node.
+    homeless: BTreeMap<Str, Vec<Slot>>,
 }
 
 impl Cache {
@@ -53,8 +78,9 @@ impl Cache {
             let row = self.columns.add(node);
             self.rows.insert(name.clone(), row);
             self.enter_zone(row, zone);
-            for key in self.homeless.remove(&name).unwrap_or_default() {
-                self.columns.place(row, &self.pods[&key].pod);
+            for slot in self.homeless.remove(&name).unwrap_or_default() {
+                let pod = self.pods[slot].pod.clone();
+                self.pods[slot].at = Some(self.settle(&pod, row));
             }
             return NodeChange { before: None, changed: NodeReads::all() };
         };
@@ -79,74 +105,104 @@ impl Cache {
         self.leave_zone(row);
         let pods = self.columns.remove(row);
         if !pods.is_empty() {
-            let keys = pods.into_iter().map(|pod| pod.key.clone()).collect();
-            self.homeless.insert(name.clone(), keys);
+            let slots = pods.iter().filter_map(|pod| self.pods.find(&pod.key));
+            let slots: Vec<Slot> = slots.collect();
+            for &slot in &slots {
+                self.pods[slot].at = None;
+            }
+            self.homeless.insert(name.clone(), slots);
         }
         Some(before)
     }
 
-    /// Takes in a pod that was seen on `node`; the pod it replaces, if any.
-    pub(crate) fn set_pod(&mut self, pod: PodInfo, node: Str) -> Option<PodInfo> {
-        let before = self.remove_pod(&pod.key);
-        self.put(pod, node, false);
-        before
+    /// Takes in a pod that was seen on its node; what was known of it before, if anything.
+    pub(crate) fn set_pod(&mut self, pod: PodInfo) -> Option<Before> {
+        let Some(slot) = self.pods.find(&pod.key) else {
+            let row = pod.node().and_then(|node| self.row(node));
+            self.put(pod, row, false);
+            return None;
+        };
+        let known = &mut self.pods[slot];
+        if known.pod.node() != pod.node() {
+            let assumed = known.assumed;
+            let before = self.take(slot);
+            let row = pod.node().and_then(|node| self.row(node));
+            self.put(pod, row, false);
+            return Some(Before { pod: before, assumed });
+        }
+        if let Some((row, at)) = known.at {
+            self.columns.exchange(row, at, &pod);
+        }
+        let assumed = std::mem::replace(&mut known.assumed, false);
+        Some(Before { pod: std::mem::replace(&mut known.pod, pod), assumed })
     }
 
-    /// Takes it that a pod is on `node`, before it is seen there.
-    pub(crate) fn assume(&mut self, pod: PodInfo, node: Str) {
-        let known = self.knows(&pod.key);
-        debug_assert!(!known, "a pod on a node is not tried again");
-        self.put(pod, node, true);
+    /// Takes it that a pod is on its node, which is in `row`, before it is seen there.
+    pub(crate) fn assume(&mut self, pod: PodInfo, row: Row) {
+        self.put(pod, Some(row), true);
     }
 
     /// Takes an assumption back; the pod, if it was still only assumed.
     pub(crate) fn forget(&mut self, key: &PodKey) -> Option<PodInfo> {
-        if !self.is_assumed(key) {
-            return None;
-        }
-        self.remove_pod(key)
+        let slot = self.pods.find(key)?;
+        self.pods[slot].assumed.then(|| self.take(slot))
     }
 
     /// Forgets a pod; the pod, if it was known.
     pub(crate) fn remove_pod(&mut self, key: &PodKey) -> Option<PodInfo> {
-        let cached = self.pods.remove(key)?;
-        match self.rows.get(&cached.node) {
-            Some(&row) => {
-                self.columns.displace(row, key);
+        self.pods.find(key).map(|slot| self.take(slot))
+    }
+
+    fn put(&mut self, pod: PodInfo, row: Option<Row>, assumed: bool) {
+        let at = row.map(|row| self.settle(&pod, row));
+        let slot = self.pods.insert(CachedPod { pod, at, assumed });
+        if at.is_none() {
+            let node = self.pods[slot].node().clone();
+            self.homeless.entry(node).or_default().push(slot);
+        }
+    }
+
+    /// Puts a pod onto a node that is known; where it is.
+    fn settle(&mut self, pod: &PodInfo, row: Row) -> (Row, usize) {
+        self.columns.place(row, pod);
+        (row, self.columns.pods_on(row).len() - 1)
+    }
+
+    fn take(&mut self, slot: Slot) -> PodInfo {
+        let cached = self.pods.remove(slot);
+        match cached.at {
+            Some((row, at)) => {
+                self.columns.displace_at(row, at);
+                let moved = self.columns.pods_on(row).get(at);
+                if let Some(moved) = moved.and_then(|moved| self.pods.find(&moved.key)) {
+                    self.pods[moved].at = Some((row, at));
+                }
             }
             None => {
-                if let Some(keys) = self.homeless.get_mut(&cached.node) {
-                    keys.retain(|other| other != key);
-                    if keys.is_empty() {
-                        self.homeless.remove(&cached.node);
+                if let Some(slots) = self.homeless.get_mut(cached.node()) {
+                    slots.retain(|&other| other != slot);
+                    if slots.is_empty() {
+                        self.homeless.remove(cached.node());
                     }
                 }
             }
         }
-        Some(cached.pod)
-    }
-
-    fn put(&mut self, pod: PodInfo, node: Str, assumed: bool) {
-        match self.rows.get(&node) {
-            Some(&row) => self.columns.place(row, &pod),
-            None => self.homeless.entry(node.clone()).or_default().push(pod.key.clone()),
-        }
-        self.pods.insert(pod.key.clone(), CachedPod { pod, node, assumed });
-    }
-
-    /// Whether a pod is assumed to be on a node but was not yet seen there.
-    pub(crate) fn is_assumed(&self, key: &PodKey) -> bool {
-        self.pods.get(key).is_some_and(|cached| cached.assumed)
+        cached.pod
     }
 
     /// Whether a pod is on a node, or assumed to be.
     pub(crate) fn knows(&self, key: &PodKey) -> bool {
-        self.pods.contains_key(key)
+        self.pods.find(key).is_some()
     }
 
     /// The pod named `key`, if it is on a node or assumed to be.
     pub(crate) fn pod(&self, key: &PodKey) -> Option<&PodInfo> {
         self.pods.get(key).map(|cached| &cached.pod)
+    }
+
+    /// The pod named `key`, if it is assumed to be on a node but was not yet seen there.
+    pub(crate) fn assumed(&self, key: &PodKey) -> Option<&PodInfo> {
+        self.pods.get(key).filter(|cached| cached.assumed).map(|cached| &cached.pod)
     }
 
     /// The row of the node named `name`.
@@ -217,13 +273,13 @@ mod tests {
     fn pod(name: &str) -> PodInfo {
         let mut pod = Pod { key: PodKey::new("default", name), ..Pod::default() };
         pod.requests.milli_cpu = 100;
-        PodInfo::new(pod)
+        PodInfo::new(pod).placed_on("a".into())
     }
 
     #[test]
     fn a_pod_waits_for_its_node_and_outlives_it() {
         let mut cache = Cache::default();
-        cache.set_pod(pod("p"), "a".into());
+        cache.set_pod(pod("p"));
         cache.set_node(node("a", "z"));
         let row = cache.row("a").expect("the node is known");
         assert_eq!(cache.view().nodes.requested_of(row).milli_cpu, 100);
@@ -238,13 +294,27 @@ mod tests {
     fn an_assumed_pod_can_be_forgotten_until_it_is_seen() {
         let mut cache = Cache::default();
         cache.set_node(node("a", "z"));
-        cache.assume(pod("p"), "a".into());
-        assert!(cache.forget(&pod("p").key).is_some());
-        cache.assume(pod("p"), "a".into());
-        cache.set_pod(pod("p"), "a".into());
-        assert!(cache.forget(&pod("p").key).is_none());
         let row = cache.row("a").expect("the node is known");
+        cache.assume(pod("p"), row);
+        assert!(cache.forget(&pod("p").key).is_some());
+        cache.assume(pod("p"), row);
+        cache.set_pod(pod("p"));
+        assert!(cache.forget(&pod("p").key).is_none());
         assert_eq!(cache.view().nodes.pods_on(row).len(), 1);
+    }
+
+    #[test]
+    fn pods_of_a_node_are_found_whichever_of_them_left() {
+        let mut cache = Cache::default();
+        cache.set_node(node("a", "z"));
+        for name in ["p", "q", "r", "s"] {
+            cache.set_pod(pod(name));
+        }
+        for (gone, left) in [("q", 300), ("s", 200), ("p", 100), ("r", 0)] {
+            assert!(cache.remove_pod(&pod(gone).key).is_some());
+            let row = cache.row("a").expect("the node is known");
+            assert_eq!(cache.view().nodes.requested_of(row).milli_cpu, left);
+        }
     }
 
     #[test]

@@ -68,7 +68,8 @@ impl Scheduler {
 
     fn pod_is(&mut self, now: Time, pod: Pod) {
         let pod = PodInfo::new(pod);
-        if self.known(&pod.key).is_some_and(|known| known.uid != pod.uid) {
+        let known = self.known(&pod.key).map(|known| known.uid == pod.uid);
+        if known == Some(false) {
             // The end of the pod that had this name was missed.
             self.pod_gone(now, &pod.key);
         }
@@ -76,6 +77,12 @@ impl Scheduler {
             self.pod_is_on_its_node(now, &pod);
         } else if self.profiles.get(&pod.scheduler_name).is_none() {
             self.queue.remove(&pod.key);
+        } else if known != Some(true) {
+            if pod.nominated_node.is_some() || !self.nominated.is_empty() {
+                self.renominate(&pod);
+            }
+            let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
+            self.queue.add(now, pod, with);
         } else if self.queue.get(&pod.key).is_some() || !self.cache.knows(&pod.key) {
             if pod.is_terminating() && self.waiting.has(&pod.key) {
                 self.reject_waiting_pod(&pod.key, "", REMOVED);
@@ -99,8 +106,7 @@ impl Scheduler {
     fn left_by(&self, key: &PodKey, now: Option<&Str>) -> Option<PodInfo> {
         let queued = self.queue.get(key).map(|info| &info.pod);
         // Once the binding is answered it is not queued any more, but may not be seen there yet.
-        let assumed = || self.cache.pod(key).filter(|_| self.cache.is_assumed(key));
-        let pod = queued.or_else(assumed)?;
+        let pod = queued.or_else(|| self.cache.assumed(key))?;
         let node = pod.nominated_node.as_ref().filter(|node| Some(*node) != now)?;
         Some(pod.placed_on(node.clone()))
     }
@@ -141,20 +147,21 @@ impl Scheduler {
             self.cancel_binding(key);
             self.queue.remove(key);
         }
-        let assumed = self.cache.is_assumed(key);
-        let before = self.cache.set_pod(pod.clone(), node.clone());
-        if let Some(elsewhere) = before.as_ref().filter(|b| assumed && b.node() != pod.node()) {
+        let (assumed, seen) = match self.cache.set_pod(pod.clone()) {
+            Some(before) if before.assumed => (Some(before.pod), None),
+            before => (None, before.map(|before| before.pod)),
+        };
+        if let Some(elsewhere) = assumed.filter(|assumed| assumed.node() != pod.node()) {
             // Someone else has bound it: the room that was kept for it is free.
-            self.freed(now, elsewhere, Audience::All);
+            self.freed(now, &elsewhere, Audience::All);
         }
-        let before = before.filter(|_| !assumed);
-        let action = match &before {
+        let action = match &seen {
             None => Action::ADD,
             Some(before) => events::pod_actions(before, pod),
         };
         if !action.is_empty() {
             let row = self.cache.row(node);
-            let object = Object::Assigned { before: before.as_ref(), after: Some(pod), row };
+            let object = Object::Assigned { before: seen.as_ref(), after: Some(pod), row };
             self.changed(now, ClusterEvent::new(Resource::Pod, action), object, Audience::All);
         }
         self.leaves_nomination(now, left);

@@ -80,6 +80,11 @@ impl<T: Keyed> Table<T> {
         self.find(key).map(|slot| &self[slot])
     }
 
+    /// Whether there is no value.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.index.is_empty()
+    }
+
     /// All values, in the order of the names of their pods.
     pub(crate) fn iter_by_name(&self) -> impl Iterator<Item = &T> {
         let mut all: Vec<&T> = self.slots.iter().flatten().map(|(_, value)| value).collect();

@@ -86,6 +86,10 @@ impl<'a> Assume<'a> {
 pub trait Reserve: Plugin {
     /// What is held; `()` where the plugin keeps no account of its own.
     type Reservation: Send + 'static;
+    /// `false`: nothing is to be held for this pod, nor done before it is bound, wherever it goes.
+    fn applies(&self, _pod: &PodInfo) -> bool {
+        true
+    }
     /// Holds it. Where it fails, it must leave nothing behind: it is not asked to give it back.
     fn reserve(
         &self,

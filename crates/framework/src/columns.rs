@@ -87,6 +87,11 @@ impl PodSet {
         self.all.iter()
     }
 
+    /// The pod at place `at`, counted from 0.
+    pub fn get(&self, at: usize) -> Option<&PodInfo> {
+        self.all.get(at)
+    }
+
     /// The pods with any affinity or anti-affinity term.
     pub fn with_affinity(&self) -> &[PodInfo] {
         &self.affinity
@@ -117,12 +122,24 @@ impl PodSet {
         }
     }
 
-    fn remove(&mut self, key: &PodKey) -> Option<PodInfo> {
-        let at = self.all.iter().position(|pod| pod.key == *key)?;
-        self.affinity.retain(|pod| pod.key != *key);
-        self.anti_affinity.retain(|pod| pod.key != *key);
-        Some(self.all.swap_remove(at))
+    /// Takes out the pod at `at`; the last pod is there now.
+    fn remove(&mut self, at: usize) -> PodInfo {
+        let gone = self.all.swap_remove(at);
+        if !gone.affinity.is_empty() {
+            self.affinity.retain(|pod| pod.key != gone.key);
+            self.anti_affinity.retain(|pod| pod.key != gone.key);
+        }
+        gone
     }
+}
+
+/// Whether no column tells two pods on a node apart.
+fn takes_the_same(one: &PodInfo, other: &PodInfo) -> bool {
+    one.requests == other.requests
+        && one.non_zero_requests == other.non_zero_requests
+        && one.host_ports == other.host_ports
+        && one.affinity.is_empty()
+        && other.affinity.is_empty()
 }
 
 /// What `NodeInfo` holds in kube-scheduler, turned sideways: one column for each property.
@@ -199,8 +216,17 @@ impl Columns {
 
     /// Takes a pod off the node in `row`; `None` if it was not there.
     pub fn displace(&mut self, row: Row, key: &PodKey) -> Option<PodInfo> {
+        let at = self.pods_on(row).iter().position(|pod| pod.key == *key)?;
+        Some(self.displace_at(row, at))
+    }
+
+    /// Takes the pod at place `at` off the node in `row`. The last pod of the node is at that place now.
+    ///
+    /// # Panics
+    /// If no pod is there.
+    pub fn displace_at(&mut self, row: Row, at: usize) -> PodInfo {
         let i = row.index();
-        let pod = self.pods[i].remove(key)?;
+        let pod = self.pods[i].remove(at);
         self.requested.0[i].0.sub(&pod.requests);
         self.non_zero_requested.0[i].0.sub(pod.non_zero_requests);
         let ports = &mut self.used_ports.0[i];
@@ -209,7 +235,25 @@ impl Columns {
                 ports.swap_remove(at);
             }
         }
-        Some(pod)
+        pod
+    }
+
+    /// Puts what became of the pod at place `at` of the node in `row` in its place.
+    ///
+    /// # Panics
+    /// If no pod is there.
+    pub fn exchange(&mut self, row: Row, at: usize, pod: &PodInfo) {
+        let i = row.index();
+        let before = &mut self.pods[i].all[at];
+        if takes_the_same(before, pod) {
+            *before = pod.clone();
+            return;
+        }
+        self.displace_at(row, at);
+        self.place(row, pod);
+        let all = &mut self.pods[i].all;
+        let last = all.len() - 1;
+        all.swap(at, last);
     }
 
     /// A copy of the node in `row` alone, in row 0 of new columns: what a what-if changes.
@@ -274,5 +318,65 @@ impl Columns {
         self.pods.push(PodSet::default());
         self.node.push(Arc::default());
         Row::from_index(self.live.len() - 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_api::{AffinityTerm, Pod, Selector};
+
+    use super::*;
+
+    fn pod(name: &str, milli_cpu: i64, has_affinity: bool) -> PodInfo {
+        let mut pod = Pod { key: PodKey::new("default", name), ..Pod::default() };
+        pod.requests.milli_cpu = milli_cpu;
+        if has_affinity {
+            pod.affinity.required_anti.push(AffinityTerm {
+                selector: Selector::default(),
+                namespaces: Vec::new(),
+                namespace_selector: Selector::default(),
+                topology_key: "zone".into(),
+            });
+        }
+        PodInfo::new(pod)
+    }
+
+    fn told(nodes: &Columns, row: Row) -> String {
+        let names = |pods: &mut dyn Iterator<Item = &PodInfo>| {
+            pods.map(|pod| pod.key.name.as_str()).collect::<Vec<_>>().join(" ")
+        };
+        let pods = nodes.pods_on(row);
+        let anti = names(&mut pods.with_required_anti_affinity().iter());
+        let all = names(&mut pods.iter());
+        format!("{all} | {anti} | {}", nodes.requested_of(row).milli_cpu)
+    }
+
+    #[test]
+    fn a_pod_that_became_another_stands_in_its_old_place() {
+        let mut nodes = Columns::default();
+        let row = nodes.add(Node::default());
+        for (name, milli_cpu, has_affinity) in [("p", 1, false), ("q", 2, true), ("r", 4, false)] {
+            nodes.place(row, &pod(name, milli_cpu, has_affinity));
+        }
+        nodes.exchange(row, 0, &pod("p", 1, false));
+        assert_eq!(told(&nodes, row), "p q r | q | 7");
+        nodes.exchange(row, 0, &pod("p", 8, true));
+        assert_eq!(told(&nodes, row), "p q r | q p | 14");
+        nodes.exchange(row, 1, &pod("q", 16, false));
+        assert_eq!(told(&nodes, row), "p q r | p | 28");
+    }
+
+    #[test]
+    fn the_last_pod_takes_the_place_of_one_that_leaves() {
+        let mut nodes = Columns::default();
+        let row = nodes.add(Node::default());
+        for name in ["p", "q", "r"] {
+            nodes.place(row, &pod(name, 1, name == "p"));
+        }
+        assert_eq!(nodes.displace_at(row, 0).key.name, "p");
+        assert_eq!(told(&nodes, row), "r q |  | 2");
+        assert!(nodes.displace(row, &PodKey::new("default", "p")).is_none());
+        assert!(nodes.displace(row, &PodKey::new("default", "q")).is_some());
+        assert_eq!(told(&nodes, row), "r |  | 1");
     }
 }

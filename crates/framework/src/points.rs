@@ -301,21 +301,39 @@ type ReserveFn = dyn Fn(&Placement<'_>, &mut CycleState, &mut Assume<'_>) -> Res
     + Sync;
 
 /// A Reserve plugin of a profile, with its PreBind if it has one.
-pub struct ReservePoint(Box<ReserveFn>);
+pub struct ReservePoint {
+    applies: Box<dyn Fn(&PodInfo) -> bool + Send + Sync>,
+    reserve: Box<ReserveFn>,
+}
 
 impl ReservePoint {
     pub(crate) fn new<P: Reserve>(plugin: Arc<P>) -> Self {
-        ReservePoint(Box::new(move |at, shared, assume| {
-            let held = plugin.reserve(at, shared, assume)?;
-            Ok(Held(Box::new(Reserved(plugin.clone(), held))))
-        }))
+        let asked = plugin.clone();
+        let applies = Box::new(move |pod: &PodInfo| asked.applies(pod));
+        let reserve = Box::new(
+            move |at: &Placement<'_>, shared: &mut CycleState, assume: &mut Assume<'_>| {
+                let held = plugin.reserve(at, shared, assume)?;
+                Ok(Held(Box::new(Reserved(plugin.clone(), held))))
+            },
+        );
+        ReservePoint { applies, reserve }
     }
 
     pub(crate) fn with_pre_bind<P: PreBind>(plugin: Arc<P>) -> Self {
-        ReservePoint(Box::new(move |at, shared, assume| {
-            let held = plugin.reserve(at, shared, assume)?;
-            Ok(Held(Box::new(PreBound(plugin.clone(), held))))
-        }))
+        let asked = plugin.clone();
+        let applies = Box::new(move |pod: &PodInfo| asked.applies(pod));
+        let reserve = Box::new(
+            move |at: &Placement<'_>, shared: &mut CycleState, assume: &mut Assume<'_>| {
+                let held = plugin.reserve(at, shared, assume)?;
+                Ok(Held(Box::new(PreBound(plugin.clone(), held))))
+            },
+        );
+        ReservePoint { applies, reserve }
+    }
+
+    /// Whether anything is to be held for the pod.
+    pub fn applies(&self, pod: &PodInfo) -> bool {
+        (self.applies)(pod)
     }
 
     /// Holds what the pod needs.
@@ -325,7 +343,7 @@ impl ReservePoint {
         shared: &mut CycleState,
         assume: &mut Assume<'_>,
     ) -> Result<Held, Rejection> {
-        (self.0)(at, shared, assume)
+        (self.reserve)(at, shared, assume)
     }
 }
 

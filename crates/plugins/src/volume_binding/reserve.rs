@@ -46,6 +46,10 @@ struct DynamicProvision {
 impl Reserve for VolumeBinding {
     type Reservation = HeldClaims;
 
+    fn applies(&self, pod: &PodInfo) -> bool {
+        !pod.volumes.is_empty()
+    }
+
     fn reserve(
         &self,
         at: &Placement<'_>,
