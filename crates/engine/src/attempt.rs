@@ -115,11 +115,13 @@ impl Scheduler {
         let mut verdicts = self.waiting.decide(decisions, &self.profiles);
         verdicts.extend(self.waiting.expire(now));
         self.permit_over(now, verdicts, effects);
-        for (id, answer) in std::mem::take(&mut self.answers) {
+        let mut answers = std::mem::take(&mut self.answers);
+        for (id, answer) in answers.drain(..) {
             if !self.evicted(now, id, &answer) {
-                self.answered(now, id, &answer, effects);
+                self.answered(now, id, answer, effects);
             }
         }
+        self.answers = answers;
         self.give_up_evictions(now);
         for key in self.bindings.to_look_at(now) {
             if let Some(cycle) = self.bindings.take(&key) {
@@ -148,11 +150,11 @@ impl Scheduler {
         &mut self,
         now: Time,
         id: EffectId,
-        answer: &Result<(), WriteError>,
+        answer: Result<(), WriteError>,
         effects: &mut Vec<Effect>,
     ) {
         if let Some(cycle) = self.bindings.take_awaiting(id) {
-            self.drive(now, cycle, effects, |cycle, desk| cycle.answered(id, answer.clone(), desk));
+            self.drive(now, cycle, effects, |cycle, desk| cycle.answered(id, answer, desk));
         }
     }
 
