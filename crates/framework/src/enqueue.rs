@@ -53,5 +53,9 @@ pub trait Requeue: Plugin {
     /// The events that may help.
     fn events(&self) -> Vec<ClusterEvent>;
     /// Whether this change helps this pod.
+    ///
+    /// Pods that differ in nothing but key, uid, annotations and age are asked as one, unless the plugin
+    /// reads any of these, or nothing at all, where it judges: what a hint reads of a pod must be among
+    /// the parts that the plugin names there.
     fn hint(&self, pod: &PodInfo, change: &Change<'_>) -> Hint;
 }
