@@ -12,19 +12,8 @@ use crate::affinity::NodeAffinity;
 use crate::catalogue::Gates;
 use crate::duration::GoDuration;
 use crate::faults::Faults;
+use crate::rules::{ArgsRules, PLUGINS_WITH_ARGS, Rules, Spreading};
 use crate::version::{GROUP, GROUP_VERSION, not_registered};
-
-/// The plugins that have args.
-const PLUGINS_WITH_ARGS: [&str; 8] = [
-    "DefaultPreemption",
-    "DynamicResources",
-    "InterPodAffinity",
-    "NodeAffinity",
-    "NodeResourcesBalancedAllocation",
-    "NodeResourcesFit",
-    "PodTopologySpread",
-    "VolumeBinding",
-];
 
 /// The args of one plugin, defaulted.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,7 +32,7 @@ pub(crate) enum Args {
 
 impl Args {
     /// The default args of the plugin `name`; none if it has no args.
-    pub(crate) fn default_of(name: &str, gates: Gates) -> Option<Self> {
+    pub(crate) fn default_of(name: &str, rules: &Rules, gates: Gates) -> Option<Self> {
         let args = match name {
             "DefaultPreemption" => Self::DefaultPreemption(DefaultPreemptionArgs::default()),
             "DynamicResources" => Self::DynamicResources(DynamicResourcesArgs::default()),
@@ -57,7 +46,7 @@ impl Args {
             "VolumeBinding" => Self::VolumeBinding(VolumeBindingArgs::default()),
             _ => return None,
         };
-        Some(args.defaulted(gates))
+        Some(args.defaulted(rules.args.spreading, gates))
     }
 
     /// The args that `document` holds at `field` for the plugin `name`, defaulted; none if they
@@ -66,17 +55,22 @@ impl Args {
         document: &Document,
         name: &str,
         field: &FieldPath,
-        gates: Gates,
+        (rules, gates): (&Rules, Gates),
         faults: &mut Faults<'_>,
     ) -> Option<Self> {
-        let value = document.get(field);
+        let value = document.get(field).unwrap_or(&Value::Null);
+        if rules.args.dropped.contains(&name) {
+            check_kind(name, value, field, rules, faults)?;
+            return Some(Self::Other(without_kind(value.clone())));
+        }
         if !PLUGINS_WITH_ARGS.contains(&name) {
-            return Some(Self::Other(value.cloned().unwrap_or(Value::Null)));
+            return Some(Self::Other(value.clone()));
         }
-        if value.is_none_or(Value::is_null) {
-            return Self::default_of(name, gates);
+        if value.is_null() || rules.args.ignores(name) {
+            return Self::default_of(name, rules, gates);
         }
-        check_kind(name, value.unwrap_or(&Value::Null), field, faults)?;
+        check_kind(name, value, field, rules, faults)?;
+        refuse_lacking(name, value, field, rules, faults)?;
         let mut typed = Decoding { document, field, faults };
         let args = match name {
             "DefaultPreemption" => Self::DefaultPreemption(typed.decode()?),
@@ -90,7 +84,7 @@ impl Args {
             "PodTopologySpread" => Self::PodTopologySpread(typed.decode()?),
             _ => Self::VolumeBinding(typed.decode()?),
         };
-        Some(args.defaulted(gates))
+        Some(args.defaulted(rules.args.spreading, gates))
     }
 
     /// The args as a plugin receives them: without `apiVersion` and `kind`.
@@ -107,11 +101,8 @@ impl Args {
             Self::Other(value) => Ok(value.clone()),
         }
         .expect("args are plain data");
-        if let Value::Object(fields) = &mut value
-            && !matches!(self, Self::Other(_))
-        {
-            fields.remove("apiVersion");
-            fields.remove("kind");
+        if !matches!(self, Self::Other(_)) {
+            value = without_kind(value);
         }
         value
     }
@@ -128,7 +119,7 @@ impl Args {
         value
     }
 
-    fn defaulted(mut self, gates: Gates) -> Self {
+    fn defaulted(mut self, spreading: Spreading, gates: Gates) -> Self {
         match &mut self {
             Self::DefaultPreemption(args) => {
                 args.min_candidate_nodes_percentage.get_or_insert(10);
@@ -147,8 +138,14 @@ impl Args {
                 default_resources(&mut strategy.resources);
             }
             Self::PodTopologySpread(args) => {
+                let is_given = !args.default_constraints.is_empty();
                 if args.defaulting_type.is_empty() {
-                    "System".clone_into(&mut args.defaulting_type);
+                    let default = match spreading {
+                        Spreading::System => "System",
+                        Spreading::ListIfGiven if !is_given => "System",
+                        Spreading::ListIfGiven | Spreading::List => "List",
+                    };
+                    default.clone_into(&mut args.defaulting_type);
                 }
             }
             Self::VolumeBinding(args) => args.set_defaults(gates),
@@ -158,24 +155,41 @@ impl Args {
     }
 }
 
+impl ArgsRules {
+    /// Whether the version takes args of the plugin `name` of 1.36 and makes nothing of them.
+    pub(crate) fn ignores(&self, name: &str) -> bool {
+        PLUGINS_WITH_ARGS.contains(&name) && !self.known.contains(&name)
+    }
+
+    fn has(&self, plugin: &str) -> bool {
+        self.known.contains(&plugin) || self.dropped.contains(&plugin)
+    }
+}
+
 /// Refuses args of another version, or of another plugin.
 ///
 /// As in config/v1/types.go, decodeNestedObjects.
-fn check_kind(name: &str, args: &Value, field: &FieldPath, faults: &mut Faults<'_>) -> Option<()> {
+fn check_kind(
+    name: &str,
+    args: &Value,
+    field: &FieldPath,
+    rules: &Rules,
+    faults: &mut Faults<'_>,
+) -> Option<()> {
     let own_kind = format!("{name}Args");
+    let own_version = rules.version;
     let text = |key: &str| args.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
     let (version, kind) =
-        (text("apiVersion").unwrap_or(GROUP_VERSION), text("kind").unwrap_or(&own_kind));
-    let is_registered = |kind: &str| {
-        kind.strip_suffix("Args").is_some_and(|plugin| PLUGINS_WITH_ARGS.contains(&plugin))
-    };
-    if version != GROUP_VERSION || !is_registered(kind) {
+        (text("apiVersion").unwrap_or(own_version), text("kind").unwrap_or(&own_kind));
+    let is_registered =
+        |kind: &str| kind.strip_suffix("Args").is_some_and(|plugin| rules.args.has(plugin));
+    if version != own_version || !is_registered(kind) {
         let message = format!(
-            "decoding args for plugin {name}: {}: write `apiVersion: {GROUP_VERSION}` and \
+            "decoding args for plugin {name}: {}: write `apiVersion: {own_version}` and \
              `kind: {own_kind}`, or leave both out",
             not_registered(kind, version),
         );
-        let at_fault = if version == GROUP_VERSION { "kind" } else { "apiVersion" };
+        let at_fault = if version == own_version { "kind" } else { "apiVersion" };
         faults.report(field.key(at_fault), message);
         return None;
     }
@@ -187,6 +201,33 @@ fn check_kind(name: &str, args: &Value, field: &FieldPath, faults: &mut Faults<'
         return None;
     }
     Some(())
+}
+
+/// Refuses fields that the version has not yet.
+fn refuse_lacking(
+    name: &str,
+    args: &Value,
+    field: &FieldPath,
+    rules: &Rules,
+    faults: &mut Faults<'_>,
+) -> Option<()> {
+    let before = faults.len();
+    for (_, key) in rules.args.lacking.iter().filter(|(plugin, _)| *plugin == name) {
+        if args.get(key).is_some_and(|value| !value.is_null()) {
+            let version = rules.version.rsplit('/').next().unwrap_or_default();
+            let message = format!("unknown field `{key}`: version {version} does not have it");
+            faults.report(field.key(*key), message);
+        }
+    }
+    (faults.len() == before).then_some(())
+}
+
+fn without_kind(mut args: Value) -> Value {
+    if let Value::Object(fields) = &mut args {
+        fields.remove("apiVersion");
+        fields.remove("kind");
+    }
+    args
 }
 
 struct Decoding<'d, 'f, 'e> {
@@ -378,9 +419,14 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::catalogue::Catalogue;
+
+    fn v1() -> Rules {
+        Rules::v1(&Catalogue::default())
+    }
 
     fn check(name: &str, expected: &Value) {
-        let args = Args::default_of(name, Gates::default()).expect("the plugin has args");
+        let args = Args::default_of(name, &v1(), Gates::default()).expect("the plugin has args");
         assert_eq!(args.to_value(), *expected);
     }
 
@@ -409,9 +455,9 @@ mod tests {
     #[test]
     fn every_plugin_of_the_list_has_default_args() {
         for name in PLUGINS_WITH_ARGS {
-            assert!(Args::default_of(name, Gates::default()).is_some(), "{name}");
+            assert!(Args::default_of(name, &v1(), Gates::default()).is_some(), "{name}");
         }
-        assert!(Args::default_of("NodeName", Gates::default()).is_none());
+        assert!(Args::default_of("NodeName", &v1(), Gates::default()).is_none());
     }
 
     #[test]
@@ -422,7 +468,7 @@ mod tests {
             dra_resource_claim_device_status: false,
             ..Gates::default()
         };
-        let value = |name| Args::default_of(name, gates).map(|args| args.to_value());
+        let value = |name| Args::default_of(name, &v1(), gates).map(|args| args.to_value());
         let shape = json!([{"utilization": 0, "score": 10}, {"utilization": 100, "score": 0}]);
         assert_eq!(
             value("VolumeBinding"),

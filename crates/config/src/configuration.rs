@@ -7,8 +7,12 @@ use crate::args::Args;
 use crate::catalogue::{Catalogue, Point};
 use crate::defaults;
 use crate::faults::{ConfigError, Faults, error_at};
+use crate::legacy::{self, Reading};
+use crate::migrate;
 use crate::multipoint::ALL;
+use crate::origin::{Form, Origin};
 use crate::profile::{Draft, ResolvedProfile};
+use crate::rules::Rules;
 use crate::types::{Extender, KubeSchedulerConfiguration};
 use crate::{validate, version};
 
@@ -26,8 +30,12 @@ pub struct Configuration {
     /// The extenders, in the order in which they are called.
     pub extenders: Vec<Extender>,
     /// The configuration as `--write-config-to` shows it: with all defaults, and with the plugins
-    /// of the default profile merged into each `multiPoint`. It is itself a valid configuration.
+    /// of the default profile merged into each `multiPoint`. It is itself a valid configuration of
+    /// version v1; for a file of another form, its profiles are those of
+    /// [`migrate`](Configuration::migrate).
     pub effective: KubeSchedulerConfiguration,
+    /// What the configuration was written as.
+    pub origin: Origin,
     /// What is allowed, but has no effect and was hardly meant: in the form of errors.
     pub warnings: Vec<ConfigError>,
 }
@@ -46,16 +54,30 @@ pub fn load(
         return Err(vec![ConfigError::new(source_name, message)]);
     };
     let mut faults = Faults::new(Some(document));
-    version::check(document, &mut faults);
-    if !faults.is_empty() {
-        return Err(faults.into_errors());
-    }
-    let (decoded, errors) = document.decode_all::<KubeSchedulerConfiguration>(&FieldPath::root());
-    faults.undecoded(errors);
-    let Some(decoded) = decoded else {
+    let Some(form) = version::form_of(document, &mut faults) else {
         return Err(faults.into_errors());
     };
-    let mut configuration = complete(decoded, Some(document), catalogue, faults)?;
+    let mut rules = legacy::rules(form).unwrap_or_else(|| Rules::v1(catalogue));
+    let mut reading =
+        Reading { document: document.clone(), origin: Origin::of(form), provider: None };
+    if form != Form::V1 {
+        reading = legacy::read(document, form, &mut faults);
+    }
+    if let Some(provider) = reading.provider {
+        provider.apply_to(&mut rules);
+    }
+    let Reading { document: read, origin, .. } = &reading;
+    let (decoded, errors) = read.decode_all::<KubeSchedulerConfiguration>(&FieldPath::root());
+    faults.undecoded(errors);
+    let Some(decoded) = decoded else {
+        return Err(placed(faults.into_errors(), origin, document));
+    };
+    let setting = Setting { rules: &rules, document: Some(read), catalogue };
+    let mut configuration = match complete(decoded, origin.clone(), &setting, faults) {
+        Ok(configuration) => configuration,
+        Err(errors) => return Err(placed(errors, origin, document)),
+    };
+    configuration.warnings = placed(configuration.warnings, origin, document);
     // As sigs.k8s.io/yaml, which reads one document and does not look further.
     if let Some(second) = documents.get(1) {
         let message = "is ignored: only the first document of the file is read";
@@ -72,25 +94,57 @@ impl Configuration {
     /// If the default plugins of the catalogue are no valid profile: they must sort the queue, with
     /// one plugin, and bind.
     pub fn default_for(catalogue: &Catalogue) -> Self {
-        let decoded = KubeSchedulerConfiguration::default();
-        match complete(decoded, None, catalogue, Faults::new(None)) {
-            Ok(configuration) => configuration,
-            Err(errors) => panic!("the catalogue has no valid default profile: {}", errors[0]),
-        }
+        complete_without_file(&Rules::v1(catalogue), Origin::default(), catalogue)
     }
+}
+
+/// The configuration of a version where nothing is configured.
+pub(crate) fn complete_without_file(
+    rules: &Rules,
+    origin: Origin,
+    catalogue: &Catalogue,
+) -> Configuration {
+    let decoded = KubeSchedulerConfiguration::default();
+    let setting = Setting { rules, document: None, catalogue };
+    match complete(decoded, origin, &setting, Faults::new(None)) {
+        Ok(configuration) => configuration,
+        Err(errors) => panic!("the catalogue has no valid default profile: {}", errors[0]),
+    }
+}
+
+/// The errors with the fields and lines of the file, if it is written otherwise than v1.
+fn placed(errors: Vec<ConfigError>, origin: &Origin, document: &Document) -> Vec<ConfigError> {
+    let place = |error: ConfigError| match &error.field {
+        Some(field) if origin.place(field) != *field => {
+            document.error_at(origin.place(field), error.message)
+        }
+        _ => error,
+    };
+    let mut errors: Vec<_> = errors.into_iter().map(place).collect();
+    errors.sort_by_key(|error| error.line);
+    errors
+}
+
+/// What a configuration is read by.
+struct Setting<'a> {
+    rules: &'a Rules,
+    /// The file in the fields of v1; none if there is none.
+    document: Option<&'a Document>,
+    catalogue: &'a Catalogue,
 }
 
 /// Defaults, validates and resolves what was decoded.
 fn complete(
     mut decoded: KubeSchedulerConfiguration,
-    document: Option<&Document>,
-    catalogue: &Catalogue,
+    origin: Origin,
+    setting: &Setting<'_>,
     mut faults: Faults<'_>,
 ) -> Result<Configuration, Vec<ConfigError>> {
+    let &Setting { rules, catalogue, .. } = setting;
     let global_percentage = decoded.percentage_of_nodes_to_score;
     defaults::set_defaults(&mut decoded);
-    let drafts = drafts(&decoded, document, catalogue, &mut faults);
-    validate::validate(&decoded, &drafts, catalogue, &mut faults);
+    let drafts = drafts(&decoded, setting, &mut faults);
+    validate::validate(&decoded, &drafts, rules, catalogue, &mut faults);
     let profiles: Vec<_> = drafts
         .iter()
         .map(|draft| draft.resolve(catalogue, global_percentage, &mut faults))
@@ -98,10 +152,14 @@ fn complete(
     if !faults.is_empty() {
         return Err(faults.into_errors());
     }
-    let warnings = drafts.iter().flat_map(|draft| warnings(draft, document, catalogue)).collect();
-    let effective = drafts.iter().map(|draft| draft.to_effective(catalogue)).collect();
+    let warnings = drafts.iter().flat_map(|draft| warnings(draft, setting)).collect();
+    let effective = match origin.form {
+        Form::V1 => drafts.iter().map(|draft| draft.to_effective(catalogue)).collect(),
+        _ => migrate::profiles(&profiles, catalogue),
+    };
     drop(drafts);
     decoded.profiles = effective;
+    "leases".clone_into(&mut decoded.leader_election.resource_lock);
     Ok(Configuration {
         profiles,
         parallelism: decoded.parallelism.unwrap_or_default(),
@@ -109,16 +167,17 @@ fn complete(
         pod_max_backoff_seconds: decoded.pod_max_backoff_seconds.unwrap_or_default(),
         extenders: decoded.extenders.clone(),
         effective: decoded,
+        origin,
         warnings,
     })
 }
 
 fn drafts<'a>(
     configuration: &'a KubeSchedulerConfiguration,
-    document: Option<&Document>,
-    catalogue: &Catalogue,
+    setting: &Setting<'a>,
     faults: &mut Faults<'_>,
 ) -> Vec<Draft<'a>> {
+    let &Setting { rules, document, catalogue } = setting;
     let mut drafts = Vec::new();
     for (index, profile) in configuration.profiles.iter().enumerate() {
         let field = FieldPath::root().key("profiles").index(index);
@@ -127,23 +186,20 @@ fn drafts<'a>(
             let field = field.key("pluginConfig").index(index).key("args");
             args.push(match document {
                 Some(document) => {
-                    Args::decode(document, &config.name, &field, catalogue.gates, faults)
+                    Args::decode(document, &config.name, &field, (rules, catalogue.gates), faults)
                 }
                 None => Some(Args::Other(config.args.clone())),
             });
         }
         let plugins = profile.plugins.clone().unwrap_or_default();
-        drafts.push(Draft { profile, plugins, args, field, is_first: index == 0 });
+        drafts.push(Draft { profile, rules, plugins, args, field, is_first: index == 0 });
     }
     drafts
 }
 
 /// What names a plugin that does not exist where kube-scheduler does not mind.
-fn warnings(
-    draft: &Draft<'_>,
-    document: Option<&Document>,
-    catalogue: &Catalogue,
-) -> Vec<ConfigError> {
+fn warnings(draft: &Draft<'_>, setting: &Setting<'_>) -> Vec<ConfigError> {
+    let &Setting { rules, document, catalogue } = setting;
     let mut warnings = Vec::new();
     let mut warn = |field: FieldPath, name: &str, effect: &str| {
         if name != ALL && catalogue.get(name).is_none() {
@@ -162,6 +218,16 @@ fn warnings(
     for (index, config) in draft.profile.plugin_config.iter().enumerate() {
         let field = draft.field.key("pluginConfig").index(index);
         warn(field, &config.name, "its args have no effect");
+    }
+    for (index, config) in draft.profile.plugin_config.iter().enumerate() {
+        if rules.args.ignores(&config.name) {
+            let field = draft.field.key("pluginConfig").index(index).key("args");
+            let message = format!(
+                "version {} has no args of plugin {:?}: they have no effect",
+                rules.version, config.name
+            );
+            warnings.push(error_at(document, field, message));
+        }
     }
     warnings
 }

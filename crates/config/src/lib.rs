@@ -39,9 +39,13 @@ mod defaults;
 mod duration;
 mod extenders;
 mod faults;
+mod legacy;
+mod migrate;
 mod multipoint;
 mod names;
+mod origin;
 mod profile;
+mod rules;
 mod types;
 mod validate;
 mod version;
@@ -50,6 +54,9 @@ pub use catalogue::{Catalogue, Gates, Known, Point, PointSet};
 pub use configuration::{Configuration, load};
 pub use duration::{DurationError, GoDuration};
 pub use faults::ConfigError;
+pub use legacy::{Provider, ProviderError};
+pub use migrate::{Migration, Note};
+pub use origin::{Form, Origin};
 pub use profile::{EnabledPlugin, ResolvedProfile};
 pub use types::{
     Base64, ClientConnection, Extender, ExtenderTlsConfig, KubeSchedulerConfiguration,

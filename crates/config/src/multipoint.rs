@@ -3,6 +3,7 @@
 //! As in default_plugins.go, mergePluginSet, and runtime/framework.go, expandMultiPointPlugins.
 
 use crate::catalogue::{Catalogue, Known, Point};
+use crate::rules::Weighed;
 use crate::types::{PluginSet, Plugins};
 
 /// The name that disables all default plugins.
@@ -40,7 +41,7 @@ pub(crate) struct MultiPoint<'a> {
 ///
 /// A default plugin that the profile enables, too, keeps its place and gets the profile's weight;
 /// one that is disabled and enabled moves to the end, where all others follow in their order.
-pub(crate) fn merge<'a>(catalogue: &'a Catalogue, custom: &'a PluginSet) -> Vec<MultiPoint<'a>> {
+pub(crate) fn merge<'a>(defaults: &[Weighed], custom: &'a PluginSet) -> Vec<MultiPoint<'a>> {
     let enabled: Vec<_> = custom
         .enabled
         .iter()
@@ -54,15 +55,15 @@ pub(crate) fn merge<'a>(catalogue: &'a Catalogue, custom: &'a PluginSet) -> Vec<
     let mut merged = Vec::new();
     let mut replacing = vec![false; enabled.len()];
     if !disables(custom, ALL) {
-        for plugin in catalogue.by_default().filter(|plugin| !disables(custom, plugin.name)) {
+        for &(name, weight) in defaults.iter().filter(|(name, _)| !disables(custom, name)) {
             // Of several entries of one name the last replaces the default, the others remain.
-            let replacement = enabled.iter().rposition(|entry| entry.name == plugin.name);
+            let replacement = enabled.iter().rposition(|entry| entry.name == name);
             merged.push(match replacement {
                 Some(position) => {
                     replacing[position] = true;
                     enabled[position]
                 }
-                None => MultiPoint { name: plugin.name, weight: plugin.weight, position: None },
+                None => MultiPoint { name, weight, position: None },
             });
         }
     }

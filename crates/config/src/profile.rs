@@ -8,9 +8,10 @@ use serde_json::Value;
 use crate::args::Args;
 use crate::catalogue::{Catalogue, Point};
 use crate::faults::Faults;
+use crate::legacy;
 use crate::multipoint::{self, ALL, EXPANSION_ORDER, MultiPoint};
+use crate::rules::{Again, Base, Rules};
 use crate::types::{Plugin, PluginConfig, Plugins, Profile};
-use crate::validate::{is_removed, is_removed_at};
 
 /// The highest score a plugin gives a node.
 const MAX_NODE_SCORE: i64 = 100;
@@ -52,6 +53,8 @@ impl ResolvedProfile {
 /// A profile on its way: decoded, defaulted, its args with their types.
 pub(crate) struct Draft<'a> {
     pub(crate) profile: &'a Profile,
+    /// The rules of the version.
+    pub(crate) rules: &'a Rules,
     pub(crate) plugins: Plugins,
     /// Aligned with `profile.plugin_config`; none for args that could not be decoded.
     pub(crate) args: Vec<Option<Args>>,
@@ -68,10 +71,27 @@ impl Draft<'_> {
     /// Whether the plugin `name` is made at all: some set enables it, which need not have an effect.
     ///
     /// As in runtime/framework.go, pluginsNeeded.
-    pub(crate) fn needs(&self, catalogue: &Catalogue, name: &str) -> bool {
-        let is_named = |point: Point| self.plugins.at(point).enabled.iter().any(|p| p.name == name);
-        multipoint::merge(catalogue, &self.plugins.multi_point).iter().any(|e| e.name == name)
+    pub(crate) fn needs(&self, name: &str) -> bool {
+        let is_named = |point: Point| {
+            self.listed_at(point).any(|other| other == name)
+                || self.plugins.at(point).enabled.iter().any(|p| p.name == name)
+        };
+        self.merged().iter().any(|e| e.name == name)
             || Point::ALL.into_iter().any(is_named)
+            || self.rules.always.iter().any(|(_, always)| *always == name)
+    }
+
+    /// What the profile enables at all points.
+    fn merged(&self) -> Vec<MultiPoint<'_>> {
+        multipoint::merge(self.rules.multi_point(), &self.plugins.multi_point)
+    }
+
+    /// The plugins that are at `point` because the version lists them there.
+    fn listed_at(&self, point: Point) -> impl Iterator<Item = &str> {
+        let merged =
+            legacy::merge(self.rules.list_at(point), Again::Replaces, self.plugins.at(point));
+        let names: Vec<&str> = merged.into_iter().map(|entry| entry.name).collect();
+        names.into_iter()
     }
 
     /// Decides what the profile runs, and reports what cannot be decided.
@@ -81,12 +101,10 @@ impl Draft<'_> {
         global_percentage: Option<i32>,
         faults: &mut Faults<'_>,
     ) -> ResolvedProfile {
-        let merged = multipoint::merge(catalogue, &self.plugins.multi_point);
-        let names_are_valid = self.check_names(catalogue, &merged, faults);
-        let points: BTreeMap<_, Vec<_>> = Point::ALL
-            .into_iter()
-            .map(|point| (point, self.enabled_at(catalogue, &merged, point)))
-            .collect();
+        let names_are_valid = self.check_names(catalogue, faults);
+        let points = Point::ALL.into_iter().map(|point| (point, self.enabled_at(catalogue, point)));
+        let mut points: BTreeMap<_, Vec<_>> = points.collect();
+        self.add_of_today(catalogue, &mut points);
         if names_are_valid {
             self.check_counts(&points, faults);
         }
@@ -97,15 +115,17 @@ impl Draft<'_> {
             }
         }
         let is_enabled = |name: &str| points.values().flatten().any(|p| p.name == name);
+        let is_available = |name: &str| catalogue.get(name).is_some_and(|plugin| plugin.available);
         let unavailable: Vec<_> = catalogue
             .plugins()
             .iter()
             .filter(|plugin| !plugin.available && is_enabled(plugin.name))
             .map(|plugin| plugin.name.to_owned())
             .collect();
-        let mut points = points;
+        let strangers = self.rules.strangers(catalogue).into_iter().filter(|name| self.needs(name));
+        let unavailable = unavailable.into_iter().chain(strangers.map(str::to_owned)).collect();
         for plugins in points.values_mut() {
-            plugins.retain(|plugin| unavailable.iter().all(|name| name != plugin.name));
+            plugins.retain(|plugin| is_available(plugin.name));
         }
         ResolvedProfile {
             scheduler_name: self.scheduler_name().to_owned(),
@@ -122,8 +142,8 @@ impl Draft<'_> {
     /// The profile with the default plugins and args in it, as `--write-config-to` shows it.
     pub(crate) fn to_effective(&self, catalogue: &Catalogue) -> Profile {
         let mut plugins = self.plugins.clone();
-        let merged = multipoint::merge(catalogue, &self.plugins.multi_point);
-        plugins.multi_point.enabled = merged
+        plugins.multi_point.enabled = self
+            .merged()
             .iter()
             .map(|entry| Plugin { name: entry.name.to_owned(), weight: Some(entry.weight) })
             .collect();
@@ -140,24 +160,57 @@ impl Draft<'_> {
         Profile { plugins: Some(plugins), plugin_config, ..self.profile.clone() }
     }
 
-    fn enabled_at(
+    /// The plugins that work at `point`, in order.
+    pub(crate) fn enabled_at(&self, catalogue: &Catalogue, point: Point) -> Vec<EnabledPlugin> {
+        let merged = self.merged();
+        let weighed = |name: &'static str, weight: i64| {
+            let weight = if point.is_weighed() { weight.max(1) } else { 0 };
+            EnabledPlugin { name, weight }
+        };
+        match &self.rules.base {
+            Base::MultiPoint(_) => {
+                let plugins = multipoint::expand(catalogue, &merged, &self.plugins, point);
+                let weight = |name| multipoint::weight(&merged, &self.plugins, point, name);
+                plugins.iter().map(|plugin| weighed(plugin.name, weight(plugin.name))).collect()
+            }
+            Base::Lists { again, .. } => {
+                let set = self.plugins.at(point);
+                let mut plugins: Vec<EnabledPlugin> = Vec::new();
+                for entry in legacy::merge(self.rules.list_at(point), *again, set) {
+                    let known = catalogue.get(entry.name);
+                    if let Some(known) = known.filter(|known| known.points.contains(point))
+                        && plugins.iter().all(|other| other.name != known.name)
+                    {
+                        plugins.push(weighed(known.name, i64::from(entry.weight)));
+                    }
+                }
+                plugins
+            }
+        }
+    }
+
+    /// Adds what plugins of today need and the version did not list.
+    fn add_of_today(
         &self,
         catalogue: &Catalogue,
-        merged: &[MultiPoint<'_>],
-        point: Point,
-    ) -> Vec<EnabledPlugin> {
-        let plugins = multipoint::expand(catalogue, merged, &self.plugins, point);
-        let weight = |name: &str| {
-            if point.is_weighed() {
-                multipoint::weight(merged, &self.plugins, point, name)
-            } else {
-                0
-            }
+        points: &mut BTreeMap<Point, Vec<EnabledPlugin>>,
+    ) {
+        let stands = |point: Point, name: &str| {
+            catalogue.get(name).is_some_and(|plugin| plugin.points.contains(point))
         };
-        let enabled = plugins
-            .into_iter()
-            .map(|plugin| EnabledPlugin { name: plugin.name, weight: weight(plugin.name) });
-        enabled.collect()
+        for grown in self.rules.grown.iter().filter(|grown| stands(grown.at, grown.plugin)) {
+            let is_at = |point: Point| points[&point].iter().any(|p| p.name == grown.plugin);
+            if is_at(grown.beside) && !is_at(grown.at) {
+                let plugin = EnabledPlugin { name: grown.plugin, weight: 0 };
+                points.entry(grown.at).or_default().push(plugin);
+            }
+        }
+        for &(point, name) in self.rules.always.iter().filter(|(point, name)| stands(*point, name))
+        {
+            if points[&point].iter().all(|plugin| plugin.name != name) {
+                points.entry(point).or_default().insert(0, EnabledPlugin { name, weight: 0 });
+            }
+        }
     }
 
     /// The args of the plugins that are made and have some.
@@ -176,34 +229,33 @@ impl Draft<'_> {
             .iter()
             .filter(|plugin| !is_configured(plugin.name))
             .filter_map(|plugin| {
-                Some((plugin.name.to_owned(), Args::default_of(plugin.name, catalogue.gates)?))
+                let args = Args::default_of(plugin.name, self.rules, catalogue.gates)?;
+                Some((plugin.name.to_owned(), args))
             })
             .collect();
         let all = configured.into_iter().chain(defaults);
-        all.filter(|(name, _)| self.needs(catalogue, name))
+        all.filter(|(name, _)| self.needs(name))
     }
 
     /// Reports plugins that do not exist, do not implement a point, or are enabled twice there.
     ///
     /// As in runtime/framework.go, updatePluginList and expandMultiPointPlugins.
-    fn check_names(
-        &self,
-        catalogue: &Catalogue,
-        merged: &[MultiPoint<'_>],
-        faults: &mut Faults<'_>,
-    ) -> bool {
+    fn check_names(&self, catalogue: &Catalogue, faults: &mut Faults<'_>) -> bool {
         let before = faults.len();
+        let merged = self.merged();
         let field = self.field.key("plugins");
-        // What version v1 no longer has is unknown to it, though it may be there for older versions.
-        let find = |name: &str| catalogue.get(name).filter(|_| !is_removed(name));
+        // What a version refuses is unknown to it, though it may be there for others.
+        let is_refused = |name: &str| self.rules.refused.plugins.contains(&name);
+        let find = |name: &str| catalogue.get(name).filter(|_| !is_refused(name));
         for point in Point::ALL {
             let set = self.plugins.at(point);
             for (index, Plugin { name, .. }) in set.enabled.iter().enumerate() {
                 let field = field.key(point.key()).key("enabled").index(index).key("name");
                 let interface = point.interface();
-                let is_repeated = set.enabled[..index].iter().any(|other| other.name == *name);
+                let is_repeated = set.enabled[..index].iter().any(|other| other.name == *name)
+                    || self.doubles(point, name);
                 match find(name) {
-                    None if is_removed_at(point, name) => {}
+                    None if self.rules.refuses_at(point, name) => {}
                     None => faults.report(field, format!("{interface} {name:?} does not exist")),
                     Some(plugin) if !plugin.points.contains(point) => {
                         let message = format!("plugin {name:?} does not extend {interface} plugin");
@@ -237,6 +289,15 @@ impl Draft<'_> {
             }
         }
         faults.len() == before
+    }
+
+    /// Whether enabling `name` at `point` puts it there beside the default one.
+    fn doubles(&self, point: Point, name: &str) -> bool {
+        let set = self.plugins.at(point);
+        matches!(self.rules.base, Base::Lists { again: Again::Doubles, .. })
+            && self.rules.list_at(point).iter().any(|(default, _)| *default == name)
+            && !multipoint::disables(set, name)
+            && !multipoint::disables(set, ALL)
     }
 
     /// Reports points with too many plugins or too few.

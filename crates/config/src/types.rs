@@ -149,6 +149,26 @@ impl Plugins {
         }
     }
 
+    /// The set of `point`, to be changed.
+    pub(crate) fn at_mut(&mut self, point: Point) -> &mut PluginSet {
+        match point {
+            Point::PreEnqueue => &mut self.pre_enqueue,
+            Point::QueueSort => &mut self.queue_sort,
+            Point::PreFilter => &mut self.pre_filter,
+            Point::Filter => &mut self.filter,
+            Point::PostFilter => &mut self.post_filter,
+            Point::PreScore => &mut self.pre_score,
+            Point::Score => &mut self.score,
+            Point::Reserve => &mut self.reserve,
+            Point::Permit => &mut self.permit,
+            Point::PreBind => &mut self.pre_bind,
+            Point::Bind => &mut self.bind,
+            Point::PostBind => &mut self.post_bind,
+            Point::PlacementGenerate => &mut self.placement_generate,
+            Point::PlacementScore => &mut self.placement_score,
+        }
+    }
+
     /// All sets.
     pub(crate) fn sets_mut(&mut self) -> [&mut PluginSet; 15] {
         [

@@ -9,16 +9,14 @@ use crate::catalogue::{Catalogue, Point};
 use crate::extenders;
 use crate::faults::Faults;
 use crate::profile::Draft;
+use crate::rules::Rules;
 use crate::types::{KubeSchedulerConfiguration, LeaderElection, PluginSet};
-use crate::version::GROUP_VERSION;
-
-/// Plugins that version v1 no longer has.
-const REMOVED: [&str; 4] = ["AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"];
 
 /// Reports what is invalid in a defaulted configuration with these profiles.
 pub(crate) fn validate(
     configuration: &KubeSchedulerConfiguration,
     drafts: &[Draft<'_>],
+    rules: &Rules,
     catalogue: &Catalogue,
     faults: &mut Faults<'_>,
 ) {
@@ -27,7 +25,7 @@ pub(crate) fn validate(
     if burst < 0 {
         faults.invalid(root.key("clientConnection").key("burst"), burst, "must be non-negative");
     }
-    leader_election(&configuration.leader_election, faults);
+    leader_election(&configuration.leader_election, rules, faults);
     let parallelism = configuration.parallelism.unwrap_or_default();
     if parallelism <= 0 {
         let rule = "should be an integer value greater than zero";
@@ -45,7 +43,7 @@ pub(crate) fn validate(
         faults.invalid(root.key("podMaxBackoffSeconds"), longest, rule);
     }
     for (index, draft) in drafts.iter().enumerate() {
-        profile(draft, catalogue, faults);
+        profile(draft, rules, catalogue, faults);
         // As upstream, the nearest profile before it is named.
         let name = draft.scheduler_name();
         let earlier = drafts[..index].iter().rfind(|other| other.scheduler_name() == name);
@@ -59,19 +57,7 @@ pub(crate) fn validate(
     extenders::validate(&configuration.extenders, faults);
 }
 
-/// Whether `point` refuses the plugin `name` because version v1 no longer has it.
-///
-/// As upstream, the points of pod groups are not looked at, nor is multi-point.
-pub(crate) fn is_removed_at(point: Point, name: &str) -> bool {
-    !matches!(point, Point::PlacementGenerate | Point::PlacementScore) && is_removed(name)
-}
-
-/// Whether the plugin `name` is one that version v1 no longer has.
-pub(crate) fn is_removed(name: &str) -> bool {
-    REMOVED.contains(&name)
-}
-
-fn leader_election(election: &LeaderElection, faults: &mut Faults<'_>) {
+fn leader_election(election: &LeaderElection, rules: &Rules, faults: &mut Faults<'_>) {
     if election.leader_elect != Some(true) {
         return;
     }
@@ -90,7 +76,7 @@ fn leader_election(election: &LeaderElection, faults: &mut Faults<'_>) {
         let rule = "must be greater than `RenewDeadline`";
         faults.invalid_shown(field.key("leaseDuration"), election.renew_deadline, rule);
     }
-    if election.resource_lock != "leases" {
+    if !rules.locks.contains(&election.resource_lock.as_str()) {
         let rule = "resourceLock value must be \"leases\"";
         faults.invalid(field.key("resourceLock"), &election.resource_lock, rule);
     }
@@ -103,7 +89,7 @@ fn percentage(percentage: Option<i32>, parent: &FieldPath, faults: &mut Faults<'
     }
 }
 
-fn profile(draft: &Draft<'_>, catalogue: &Catalogue, faults: &mut Faults<'_>) {
+fn profile(draft: &Draft<'_>, rules: &Rules, catalogue: &Catalogue, faults: &mut Faults<'_>) {
     if draft.scheduler_name().is_empty() {
         faults.required(draft.field.key("schedulerName"), "");
     }
@@ -111,19 +97,20 @@ fn profile(draft: &Draft<'_>, catalogue: &Catalogue, faults: &mut Faults<'_>) {
     for point in Point::ALL {
         let field = draft.field.key("plugins").key(point.key()).key("enabled");
         for (index, plugin) in draft.plugins.at(point).enabled.iter().enumerate() {
-            if is_removed_at(point, &plugin.name) {
-                removed(&plugin.name, field.index(index), faults);
+            if rules.refuses_at(point, &plugin.name) {
+                refuse(&plugin.name, field.index(index), rules, faults);
             }
         }
     }
+    conflicts(draft, rules, catalogue, faults);
     for (index, config) in draft.profile.plugin_config.iter().enumerate() {
         let field = draft.field.key("pluginConfig").index(index);
         let name = config.name.as_str();
         if draft.profile.plugin_config[..index].iter().any(|other| other.name == name) {
             faults.duplicate(field.clone(), name);
         }
-        if is_removed(name) {
-            removed(name, field, faults);
+        if rules.refused.plugins.contains(&name) {
+            refuse(name, field, rules, faults);
             continue;
         }
         let Some(args) = draft.args.get(index).and_then(Option::as_ref) else {
@@ -131,18 +118,41 @@ fn profile(draft: &Draft<'_>, catalogue: &Catalogue, faults: &mut Faults<'_>) {
         };
         // Upstream looks for the args of this plugin under a wrong name, and so validates them
         // only when it makes the plugin.
-        let is_unseen = matches!(args, Args::NodeResourcesFit(_)) && !draft.needs(catalogue, name);
+        let is_unseen = matches!(args, Args::NodeResourcesFit(_)) && !draft.needs(name);
         if !is_unseen {
             args.validate(&field.key("args"), catalogue.gates, faults);
         }
     }
 }
 
-fn removed(name: &str, field: FieldPath, faults: &mut Faults<'_>) {
+fn refuse(name: &str, field: FieldPath, rules: &Rules, faults: &mut Faults<'_>) {
     let rule = format!(
-        "was invalid in version \"v1\" (KubeSchedulerConfiguration is version {GROUP_VERSION:?})"
+        "was invalid in version {:?} (KubeSchedulerConfiguration is version {:?}){}",
+        rules.refused.since,
+        rules.version,
+        (rules.refused.remedy)(name)
     );
     faults.invalid(field, name, &rule);
+}
+
+/// As in validation.go of 1.22, validateScorePluginSetForConflictPlugins.
+fn conflicts(draft: &Draft<'_>, rules: &Rules, catalogue: &Catalogue, faults: &mut Faults<'_>) {
+    let scores = draft.enabled_at(catalogue, Point::Score);
+    let in_conflict = scores.iter().map(|plugin| plugin.name);
+    let in_conflict: Vec<_> = in_conflict.filter(|name| rules.in_conflict.contains(name)).collect();
+    let field = draft.field.key("plugins").key(Point::Score.key()).key("enabled");
+    let enabled = &draft.plugins.score.enabled;
+    let fit = enabled.iter().position(|plugin| plugin.name == "NodeResourcesFit");
+    if let Some(index) = fit
+        && !in_conflict.is_empty()
+    {
+        let version = rules.version;
+        let rule = format!(
+            "was conflict with {in_conflict:?} in version {version:?} (KubeSchedulerConfiguration \
+             is version {version:?}): disable those at score"
+        );
+        faults.invalid(field.index(index), "NodeResourcesFit", &rule);
+    }
 }
 
 /// All profiles share one queue, so they must agree on its order.

@@ -4,29 +4,22 @@ use plimsoll_document::{Document, FieldPath};
 use serde_json::Value;
 
 use crate::faults::Faults;
+use crate::legacy;
+use crate::origin::Form;
 
 /// The API group of the configuration.
 pub(crate) const GROUP: &str = "kubescheduler.config.k8s.io";
-/// The group with the version that is read.
+/// The group with its latest version.
 pub(crate) const GROUP_VERSION: &str = "kubescheduler.config.k8s.io/v1";
 const KIND: &str = "KubeSchedulerConfiguration";
 
-/// What earlier releases read beside [`GROUP_VERSION`].
-const OLDER_VERSIONS: [&str; 6] = [
-    "kubescheduler.config.k8s.io/v1beta3",
-    "kubescheduler.config.k8s.io/v1beta2",
-    "kubescheduler.config.k8s.io/v1beta1",
-    "kubescheduler.config.k8s.io/v1alpha2",
-    "kubescheduler.config.k8s.io/v1alpha1",
-    "componentconfig/v1alpha1",
-];
-
-/// Reports a document that is not a configuration of the version that is read.
-pub(crate) fn check(document: &Document, faults: &mut Faults<'_>) {
+/// The form of a document; none if it is no configuration of a version that is read, which `faults`
+/// then knows.
+pub(crate) fn form_of(document: &Document, faults: &mut Faults<'_>) -> Option<Form> {
     if !document.value.is_object() {
         let message = format!("is not an object: expected a {KIND}");
         faults.report(FieldPath::root(), message);
-        return;
+        return None;
     }
     let text =
         |key: &str| document.value.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
@@ -34,7 +27,7 @@ pub(crate) fn check(document: &Document, faults: &mut Faults<'_>) {
         (FieldPath::root().key("kind"), FieldPath::root().key("apiVersion"));
     let Some(kind) = text("kind") else {
         faults.report(kind_field, format!("Object 'Kind' is missing: write `kind: {KIND}`"));
-        return;
+        return None;
     };
     if kind == "Policy" {
         let message = format!(
@@ -43,29 +36,25 @@ pub(crate) fn check(document: &Document, faults: &mut Faults<'_>) {
              `plugins.score`"
         );
         faults.report(kind_field, message);
-        return;
+        return None;
     }
     let Some(version) = text("apiVersion") else {
         let message =
             format!("Object 'apiVersion' is missing: write `apiVersion: {GROUP_VERSION}`");
         faults.report(version_field, message);
-        return;
+        return None;
     };
-    if version == GROUP_VERSION && kind == KIND {
-        return;
+    let form = if version == GROUP_VERSION { Some(Form::V1) } else { legacy::form_of(version) };
+    if kind == KIND && form.is_some() {
+        return form;
     }
-    if OLDER_VERSIONS.contains(&version) {
-        let message =
-            format!("version {version} is not supported yet: convert the file to {GROUP_VERSION}");
-        faults.report(version_field, message);
-    } else {
-        let message = format!(
-            "{}: expected `apiVersion: {GROUP_VERSION}` and `kind: {KIND}`",
-            not_registered(kind, version)
-        );
-        let field = if version == GROUP_VERSION { kind_field } else { version_field };
-        faults.report(field, message);
-    }
+    let message = format!(
+        "{}: expected `apiVersion: {GROUP_VERSION}` and `kind: {KIND}`",
+        not_registered(kind, version)
+    );
+    let field = if form.is_some() { kind_field } else { version_field };
+    faults.report(field, message);
+    None
 }
 
 /// As in apimachinery's runtime/error.go, notRegisteredErr.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use plimsoll_config::{Catalogue, Configuration, Known, Point, PointSet, load};
+use plimsoll_config::{Catalogue, Configuration, Known, Point, PointSet, ResolvedProfile, load};
 
 use Point::{
     Bind, Filter, Permit, PlacementGenerate, PlacementScore, PostFilter, PreBind, PreEnqueue,
@@ -50,6 +50,34 @@ pub(crate) fn catalogue() -> Catalogue {
     ])
 }
 
+/// The plugins of 1.36 with volumes, and on request those that later releases dropped.
+pub(crate) fn catalogue_of_all_releases() -> Catalogue {
+    let known = |name, points: &[Point]| Known::new(name, PointSet::of(points));
+    let mut plugins: Vec<_> =
+        catalogue().plugins().iter().map(|plugin| Known { available: true, ..*plugin }).collect();
+    plugins.retain(|plugin| !plugin.name.ends_with("Limits"));
+    let place = plugins.iter().position(|plugin| plugin.name == "VolumeBinding");
+    let place = place.expect("the catalogue has volumes");
+    plugins.insert(place + 1, known("VolumeZone", &[PreFilter, Filter]));
+    plugins.insert(place, known("NodeVolumeLimits", &[PreFilter, Filter]));
+    plugins.insert(place, known("VolumeRestrictions", &[PreFilter, Filter]));
+    plugins.extend([
+        known("SelectorSpread", &[PreScore, Score]).on_request(),
+        known("NodeLabel", &[Filter, Score]).on_request(),
+        known("ServiceAffinity", &[PreFilter, Filter, Score]).on_request(),
+        known("NodePreferAvoidPods", &[Score]).on_request(),
+        known("NodeResourcesLeastAllocated", &[Score]).on_request(),
+        known("NodeResourcesMostAllocated", &[Score]).on_request(),
+        known("RequestedToCapacityRatio", &[Score]).on_request(),
+        known("NodeResourceLimits", &[PreScore, Score]).on_request(),
+        known("EBSLimits", &[Filter]).on_request(),
+        known("GCEPDLimits", &[Filter]).on_request(),
+        known("AzureDiskLimits", &[Filter]).on_request(),
+        known("CinderLimits", &[Filter]).on_request(),
+    ]);
+    Catalogue::new(plugins)
+}
+
 /// The configuration whose fields after apiVersion and kind are `text`, which must be valid.
 pub(crate) fn configuration(text: &str) -> Configuration {
     match load("test.yaml", &format!("{HEAD}{text}"), &catalogue()) {
@@ -73,8 +101,13 @@ pub(crate) fn errors_with(text: &str, catalogue: &Catalogue) -> String {
 
 /// The profiles as text: a line for each point at which something is enabled.
 pub(crate) fn profiles(text: &str) -> String {
+    shown(&configuration(text).profiles)
+}
+
+/// Profiles as text.
+pub(crate) fn shown(profiles: &[ResolvedProfile]) -> String {
     let mut shown = String::new();
-    for profile in configuration(text).profiles {
+    for profile in profiles {
         writeln!(shown, "{}", profile.scheduler_name).expect("a string takes all");
         for (point, plugins) in &profile.points {
             let plugins: Vec<_> = plugins

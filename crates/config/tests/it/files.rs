@@ -45,17 +45,6 @@ fn a_file_names_its_version_and_kind() {
 
 #[test]
 fn other_versions_are_refused_with_advice() {
-    for version in ["kubescheduler.config.k8s.io/v1beta3", "componentconfig/v1alpha1"] {
-        let text = format!("kind: KubeSchedulerConfiguration\napiVersion: {version}\n");
-        let errors = load("test.yaml", &text, &catalogue()).expect_err("the version is old");
-        assert_eq!(
-            errors[0].to_string(),
-            format!(
-                "test.yaml:2: apiVersion: version {version} is not supported yet: \
-                 convert the file to kubescheduler.config.k8s.io/v1"
-            )
-        );
-    }
     let text = "kind: KubeSchedulerConfiguration\napiVersion: kubescheduler.config.k8s.io/v2\n";
     check_file(
         text,

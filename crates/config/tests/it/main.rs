@@ -6,4 +6,6 @@ mod args;
 mod catalogue;
 mod files;
 mod merging;
+mod migration;
+mod old_versions;
 mod rules;

@@ -1,0 +1,74 @@
+//! Which fields the versions before v1 have that v1 has not, and the other way round.
+
+use crate::origin::Form;
+
+/// How the fields of a version differ from those of v1.
+pub(super) struct FieldRules {
+    /// At the top: what v1 has and the version has not.
+    pub(super) lacks: &'static [&'static str],
+    /// In profiles alike.
+    pub(super) profile_lacks: &'static [&'static str],
+    /// Points of `plugins` alike.
+    pub(super) point_lacks: &'static [&'static str],
+    /// At the top: what the version has, and is without effect.
+    pub(super) dropped: &'static [&'static str],
+    /// Whether there is a point `unreserve`.
+    pub(super) has_unreserve: bool,
+}
+
+const ADDRESSES: [&str; 2] = ["healthzBindAddress", "metricsBindAddress"];
+
+pub(super) fn rules(form: Form) -> FieldRules {
+    let v1beta3 = FieldRules {
+        lacks: &["delayCacheUntilActive"],
+        profile_lacks: &["percentageOfNodesToScore"],
+        point_lacks: &["placementGenerate", "placementScore"],
+        dropped: &[],
+        has_unreserve: false,
+    };
+    match form {
+        Form::V1beta2 => FieldRules {
+            point_lacks: &["multiPoint", "placementGenerate", "placementScore"],
+            dropped: &ADDRESSES,
+            ..v1beta3
+        },
+        Form::V1beta1 => FieldRules {
+            point_lacks: &["multiPoint", "preEnqueue", "placementGenerate", "placementScore"],
+            dropped: &ADDRESSES,
+            ..v1beta3
+        },
+        Form::V1alpha2 => FieldRules {
+            lacks: &["delayCacheUntilActive", "parallelism"],
+            point_lacks: &["multiPoint", "preEnqueue", "placementGenerate", "placementScore"],
+            dropped: &ADDRESSES,
+            has_unreserve: true,
+            ..v1beta3
+        },
+        Form::V1alpha1 => FieldRules {
+            lacks: &["delayCacheUntilActive", "parallelism", "extenders", "profiles"],
+            // The percentage stands at the top, where it is known.
+            profile_lacks: &[],
+            point_lacks: &[
+                "multiPoint",
+                "preEnqueue",
+                "preScore",
+                "placementGenerate",
+                "placementScore",
+            ],
+            dropped: &["healthzBindAddress", "metricsBindAddress", "failureDomains"],
+            has_unreserve: true,
+        },
+        _ => v1beta3,
+    }
+}
+
+/// What became of a field without effect.
+pub(super) fn fate(key: &str) -> &'static str {
+    match key {
+        "failureDomains" => "is dropped: it has had no effect since 1.8",
+        _ => {
+            "is dropped: since 1.23 health and metrics are served on the secure port alone, which \
+             the flags --bind-address and --secure-port choose"
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! The versions of KubeSchedulerConfiguration before v1: what each takes for granted, and how a file
+//! of one is read.
+
+mod drop_fields;
+mod point_lists;
+mod provider;
+mod reading;
+mod source;
+mod v1alpha1;
+mod v1alpha2;
+mod v1beta1;
+mod v1beta2;
+mod v1beta3;
+
+use plimsoll_document::FieldPath;
+
+use crate::catalogue::Point;
+use crate::origin::Form;
+use crate::rules::{Grown, Rules};
+
+pub(crate) use point_lists::merge;
+pub use provider::{Provider, ProviderError};
+pub(crate) use reading::{Reading, read};
+
+/// The form of a file with this `apiVersion`; none if it is not of a version before v1.
+pub(crate) fn form_of(version: &str) -> Option<Form> {
+    Some(match version {
+        v1beta3::VERSION => Form::V1beta3,
+        v1beta2::VERSION => Form::V1beta2,
+        v1beta1::VERSION => Form::V1beta1,
+        v1alpha2::VERSION => Form::V1alpha2,
+        v1alpha1::VERSION | v1alpha1::OLD_VERSION => Form::V1alpha1,
+        _ => return None,
+    })
+}
+
+/// The rules of a version before v1; none if `form` is none.
+pub(crate) fn rules(form: Form) -> Option<Rules> {
+    Some(match form {
+        Form::V1beta3 => v1beta3::rules(),
+        Form::V1beta2 => v1beta2::rules(),
+        Form::V1beta1 => v1beta1::rules(),
+        Form::V1alpha2 => v1alpha2::rules(),
+        Form::V1alpha1 => v1alpha1::rules(),
+        Form::V1 | Form::Provider(_) | Form::Policy => return None,
+    })
+}
+
+/// A pod with scheduling gates must not be scheduled, whatever the release that the file was
+/// written for knew of them.
+const ALWAYS: [(Point, &str); 1] = [(Point::PreEnqueue, "SchedulingGates")];
+
+/// The locks that releases before 1.24 had.
+const LOCKS: [&str; 5] =
+    ["leases", "endpoints", "configmaps", "endpointsleases", "configmapsleases"];
+
+/// As in validation.go of 1.22, removedPluginsByVersion.
+const GONE_IN_V1BETA2: [&str; 6] = [
+    "NodeLabel",
+    "ServiceAffinity",
+    "NodePreferAvoidPods",
+    "NodeResourcesLeastAllocated",
+    "NodeResourcesMostAllocated",
+    "RequestedToCapacityRatio",
+];
+
+fn instead_in_v1beta2(plugin: &str) -> &'static str {
+    match plugin {
+        "NodeLabel" => ": use `addedAffinity` in the args of NodeAffinity",
+        "ServiceAffinity" => ": use the affinity of pods to each other",
+        "NodePreferAvoidPods" => ": use taints with PreferNoSchedule",
+        _ => ": use `scoringStrategy` in the args of NodeResourcesFit",
+    }
+}
+
+/// The plugins with args that later versions dropped.
+const DROPPED: [&str; 5] = [
+    "NodeLabel",
+    "NodeResourcesLeastAllocated",
+    "NodeResourcesMostAllocated",
+    "RequestedToCapacityRatio",
+    "ServiceAffinity",
+];
+
+/// Where the plugins of 1.36 stand beside the points they had in 1.20.
+const GROWN: [Grown; 9] = [
+    grown("VolumeRestrictions", Point::Filter, Point::PreFilter),
+    grown("NodeVolumeLimits", Point::Filter, Point::PreFilter),
+    grown("VolumeBinding", Point::Filter, Point::PreFilter),
+    grown("VolumeZone", Point::Filter, Point::PreFilter),
+    grown("NodeAffinity", Point::Filter, Point::PreFilter),
+    grown("NodeAffinity", Point::Score, Point::PreScore),
+    grown("NodeResourcesFit", Point::Score, Point::PreScore),
+    grown("NodeResourcesBalancedAllocation", Point::Score, Point::PreScore),
+    grown("DefaultPreemption", Point::PostFilter, Point::PreEnqueue),
+];
+
+/// Where they stand beside the points they had in 1.26.
+const GROWN_SINCE_1_26: [Grown; 4] = [
+    grown("NodeVolumeLimits", Point::Filter, Point::PreFilter),
+    grown("NodeResourcesFit", Point::Score, Point::PreScore),
+    grown("NodeResourcesBalancedAllocation", Point::Score, Point::PreScore),
+    grown("DefaultPreemption", Point::PostFilter, Point::PreEnqueue),
+];
+
+const fn grown(plugin: &'static str, beside: Point, at: Point) -> Grown {
+    Grown { plugin, beside, at }
+}
+
+/// Where the field that v1 has at `path` stands in a file of `form`.
+pub(crate) fn place(form: Form, path: &FieldPath) -> FieldPath {
+    match form {
+        Form::V1alpha1 => v1alpha1::place(path),
+        _ => path.clone(),
+    }
+}

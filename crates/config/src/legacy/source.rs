@@ -1,0 +1,77 @@
+//! `algorithmSource` of v1alpha1: an algorithm provider by name, or a Policy somewhere else.
+
+use plimsoll_document::FieldPath;
+use serde::Deserialize;
+
+use super::provider::Provider;
+use crate::faults::Faults;
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "an object")]
+pub(super) struct AlgorithmSource {
+    policy: Option<PolicySource>,
+    provider: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "an object")]
+struct PolicySource {
+    file: Option<PolicyFile>,
+    config_map: Option<PolicyConfigMap>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "an object")]
+struct PolicyFile {
+    path: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "an object")]
+struct PolicyConfigMap {
+    namespace: String,
+    name: String,
+}
+
+impl AlgorithmSource {
+    /// The provider that the source at `field` names. What stands elsewhere is reported, with how to
+    /// hand it over.
+    pub(super) fn provider(&self, field: &FieldPath, faults: &mut Faults<'_>) -> Option<Provider> {
+        if let Some(policy) = &self.policy {
+            policy.report(&field.key("policy"), faults);
+            return None;
+        }
+        let name = self.provider.as_deref().filter(|name| !name.is_empty())?;
+        match name.parse() {
+            Ok(provider) => Some(provider),
+            Err(error) => {
+                let error: super::provider::ProviderError = error;
+                faults.report(field.key("provider"), error.to_string());
+                None
+            }
+        }
+    }
+}
+
+impl PolicySource {
+    fn report(&self, field: &FieldPath, faults: &mut Faults<'_>) {
+        if let Some(file) = &self.file {
+            let path = &file.path;
+            let message = format!(
+                "the policy stands in another file: hand over {path:?} itself as the configuration"
+            );
+            faults.report(field.key("file").key("path"), message);
+        } else if let Some(PolicyConfigMap { namespace, name }) = &self.config_map {
+            let namespace = if namespace.is_empty() { "kube-system" } else { namespace };
+            let message = format!(
+                "the policy stands in ConfigMap {namespace}/{name}: save its key policy.cfg to a \
+                 file, and hand over that as the configuration"
+            );
+            faults.report(field.key("configMap").key("name"), message);
+        } else {
+            let message = "names neither a file nor a configMap: hand over the policy itself, or \
+                           name a provider";
+            faults.report(field.clone(), message);
+        }
+    }
+}

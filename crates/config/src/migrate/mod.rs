@@ -1,0 +1,165 @@
+//! A configuration of any form as a file of version v1 that decides alike.
+
+mod notes;
+mod spelling;
+mod substitutes;
+mod yaml;
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use crate::args::Args;
+use crate::catalogue::{Catalogue, Point};
+use crate::configuration::Configuration;
+use crate::defaults;
+use crate::multipoint::ALL;
+use crate::profile::ResolvedProfile;
+use crate::rules::Rules;
+use crate::types::{KubeSchedulerConfiguration, Plugin, PluginConfig, PluginSet, Profile};
+
+pub use notes::Note;
+pub(crate) use yaml::to_yaml;
+
+/// A configuration as a file of version v1.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Migration {
+    /// The configuration. It has only what differs from the defaults.
+    pub configuration: Value,
+    /// What changes in meaning or has to be known, and what to do about it.
+    pub notes: Vec<Note>,
+}
+
+impl Migration {
+    /// The configuration as YAML, with a line break at its end.
+    pub fn to_yaml(&self) -> String {
+        to_yaml(&self.configuration)
+    }
+}
+
+impl Configuration {
+    /// The configuration as a file of version v1, which [`load`](crate::load) resolves to the same
+    /// profiles by the same catalogue.
+    ///
+    /// There are three exceptions, which version v1 does not allow: EBSLimits, GCEPDLimits,
+    /// AzureDiskLimits and CinderLimits become NodeVolumeLimits; plugins that the catalogue does not
+    /// know are left out.
+    pub fn migrate(&self, catalogue: &Catalogue) -> Migration {
+        let mut file = self.effective.clone();
+        file.profiles = profiles(&self.profiles, catalogue);
+        let percentage = self.profiles[0].percentage_of_nodes_to_score;
+        let is_common =
+            |profile: &ResolvedProfile| profile.percentage_of_nodes_to_score == percentage;
+        file.percentage_of_nodes_to_score = None;
+        if self.profiles.iter().all(is_common) {
+            file.percentage_of_nodes_to_score = percentage;
+        } else {
+            for (profile, resolved) in file.profiles.iter_mut().zip(&self.profiles) {
+                profile.percentage_of_nodes_to_score = resolved.percentage_of_nodes_to_score;
+            }
+        }
+        Migration { configuration: without_defaults(&file), notes: notes::of(self, catalogue) }
+    }
+}
+
+/// The profiles of a file of version v1 that resolve to these.
+pub(crate) fn profiles(resolved: &[ResolvedProfile], catalogue: &Catalogue) -> Vec<Profile> {
+    let mut profiles: Vec<_> = resolved.iter().map(|profile| spelled(profile, catalogue)).collect();
+    agree_on_queue_sort(&mut profiles, resolved);
+    profiles
+}
+
+fn spelled(profile: &ResolvedProfile, catalogue: &Catalogue) -> Profile {
+    let points = substitutes::points(profile, catalogue);
+    let target = spelling::Target { points: &points, unavailable: &profile.unavailable };
+    let sets = spelling::sets(target, catalogue);
+    Profile {
+        scheduler_name: Some(profile.scheduler_name.clone()),
+        percentage_of_nodes_to_score: None,
+        plugins: Some(sets),
+        plugin_config: args(profile, catalogue),
+    }
+}
+
+/// The args that are not the default ones, of plugins that stand somewhere.
+fn args(profile: &ResolvedProfile, catalogue: &Catalogue) -> Vec<PluginConfig> {
+    let rules = Rules::v1(catalogue);
+    let enabled = profile.plugins();
+    let stands =
+        |name: &String| enabled.contains(name.as_str()) || profile.unavailable.contains(name);
+    let mut configs = Vec::new();
+    for (name, args) in profile.args.iter().filter(|(name, _)| stands(name)) {
+        let default = Args::default_of(name, &rules, catalogue.gates);
+        let default = default.map_or(Value::Null, |args| args.to_value());
+        let differing = match (args, &default) {
+            (Value::Object(fields), Value::Object(default)) => {
+                let differing =
+                    fields.iter().filter(|(key, value)| default.get(*key) != Some(value));
+                let differing = differing.map(|(key, value)| (key.clone(), value.clone()));
+                Value::Object(differing.collect())
+            }
+            _ => args.clone(),
+        };
+        if differing != json!({}) || default.is_null() {
+            configs.push(PluginConfig { name: name.clone(), args: differing });
+        }
+    }
+    configs
+}
+
+/// All profiles have to say the same of the order of the queue.
+fn agree_on_queue_sort(profiles: &mut [Profile], resolved: &[ResolvedProfile]) {
+    let set = |profile: &Profile| profile.plugins.as_ref().map(|sets| sets.queue_sort.clone());
+    let Some((first, others)) = profiles.split_first() else { return };
+    if others.iter().all(|other| set(other) == set(first)) {
+        return;
+    }
+    for (profile, resolved) in profiles.iter_mut().zip(resolved) {
+        let enabled = &resolved.points[&Point::QueueSort];
+        let enabled =
+            enabled.iter().map(|plugin| Plugin { name: plugin.name.to_owned(), weight: None });
+        let all = Plugin { name: ALL.to_owned(), weight: None };
+        if let Some(sets) = &mut profile.plugins {
+            sets.queue_sort = PluginSet { enabled: enabled.collect(), disabled: vec![all] };
+        }
+    }
+}
+
+/// The configuration as JSON, without what it would be anyway.
+fn without_defaults(configuration: &KubeSchedulerConfiguration) -> Value {
+    let mut default = KubeSchedulerConfiguration::default();
+    defaults::set_defaults(&mut default);
+    default.profiles.clear();
+    let mut value = configuration.to_value();
+    let mut default = default.to_value();
+    for kept in ["apiVersion", "kind", "percentageOfNodesToScore"] {
+        default.as_object_mut().map(|fields| fields.remove(kept));
+    }
+    subtract(&mut value, &default);
+    for profile in value["profiles"].as_array_mut().into_iter().flatten() {
+        prune_sets(profile);
+    }
+    value
+}
+
+/// Takes out of `value` what `default` has alike.
+fn subtract(value: &mut Value, default: &Value) {
+    let (Value::Object(fields), Value::Object(defaults)) = (value, default) else { return };
+    for (key, default) in defaults {
+        let Some(value) = fields.get_mut(key) else { continue };
+        subtract(value, default);
+        if value == default || *value == Value::Object(Map::new()) {
+            fields.remove(key);
+        }
+    }
+}
+
+/// Takes out sets in which nothing stands.
+fn prune_sets(profile: &mut Value) {
+    let Value::Object(profile) = profile else { return };
+    if let Some(Value::Object(sets)) = profile.get_mut("plugins") {
+        sets.retain(|_, set| *set != json!({}));
+        if sets.is_empty() {
+            profile.remove("plugins");
+        }
+    }
+}

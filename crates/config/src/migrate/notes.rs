@@ -1,0 +1,210 @@
+//! What a migration changes in meaning, or leaves to be done, in words.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::substitutes::{self, VOLUME_LIMITS};
+use crate::catalogue::{Catalogue, Point};
+use crate::configuration::Configuration;
+use crate::faults::ConfigError;
+use crate::origin::Form;
+use crate::profile::ResolvedProfile;
+use crate::rules::Rules;
+
+/// What has to be known about one thing in a migrated configuration.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Note {
+    /// What it is about: a field of the file with its line, a profile, or the scheduler as a whole.
+    pub subject: String,
+    /// What is different from before, or will be.
+    pub change: String,
+    /// What to do about it; empty where nothing can be or has to be done.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub remedy: String,
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.subject, self.change)?;
+        if self.remedy.is_empty() { Ok(()) } else { write!(f, "; {}", self.remedy) }
+    }
+}
+
+/// The notes about migrating `configuration`: about its fields, its profiles, and everything else.
+pub(super) fn of(configuration: &Configuration, catalogue: &Catalogue) -> Vec<Note> {
+    let fields = configuration.origin.dropped.iter().map(dropped);
+    let profiles =
+        configuration.profiles.iter().flat_map(|profile| about_profile(profile, catalogue));
+    let mut notes: Vec<_> = fields.chain(profiles).collect();
+    if configuration.origin.form != Form::V1 {
+        notes.extend(about_release(configuration));
+    }
+    notes
+}
+
+fn dropped(error: &ConfigError) -> Note {
+    let line = error.line.map(|line| format!(":{line}")).unwrap_or_default();
+    let field = error.field.as_ref().map(|field| format!(": {field}")).unwrap_or_default();
+    let subject = format!("{}{line}{field}", error.source_name);
+    Note { subject, change: error.message.clone(), remedy: String::new() }
+}
+
+fn about_profile(profile: &ResolvedProfile, catalogue: &Catalogue) -> Vec<Note> {
+    let mut notes = Vec::new();
+    let mut note = |change: String, remedy: &str| {
+        let subject = format!("profile {}", profile.scheduler_name);
+        notes.push(Note { subject, change, remedy: remedy.to_owned() });
+    };
+    let weights = other_weights(profile, catalogue);
+    if !weights.is_empty() {
+        note(
+            format!("keeps weights that are not those of v1: {}", weights.join(", ")),
+            "write those of v1 to have those",
+        );
+    }
+    let missing = missing(profile, catalogue);
+    if !missing.is_empty() {
+        note(
+            format!("does not have plugins of v1's default profile: {}", missing.join(", ")),
+            "enable them to have them",
+        );
+    }
+    let refused = substitutes::refused(profile, catalogue);
+    if !refused.is_empty() {
+        note(
+            format!(
+                "{} become {VOLUME_LIMITS}, which counts the same volumes as those of CSI drivers, \
+                 up to the limits that the drivers report for each node",
+                refused.join(", ")
+            ),
+            "see that every node has a CSINode with limits: what has none is not limited, and \
+             KUBE_MAX_PD_VOLS has no effect",
+        );
+    }
+    for name in profile.plugins() {
+        if let Some(instead) = instead_of(name) {
+            note(format!("keeps {name}, which kube-scheduler 1.36 does not know"), instead);
+        }
+    }
+    let unknown = profile.unavailable.iter().filter(|name| catalogue.get(name).is_none());
+    for name in unknown {
+        note(format!("{name} is left out: this build does not have it"), "");
+    }
+    notes
+}
+
+/// Plugins of the default profile with the weights that v1 does not give them.
+fn other_weights(profile: &ResolvedProfile, catalogue: &Catalogue) -> Vec<String> {
+    let scores = profile.points[&Point::Score].iter();
+    let others = scores.filter_map(|plugin| {
+        let default = catalogue.by_default().find(|default| default.name == plugin.name)?;
+        let default = i64::from(default.weight).max(1);
+        let is_other = plugin.weight != default;
+        is_other.then(|| format!("{} {} (v1: {default})", plugin.name, plugin.weight))
+    });
+    others.collect()
+}
+
+/// Plugins of the default profile that stand nowhere.
+fn missing(profile: &ResolvedProfile, catalogue: &Catalogue) -> Vec<&'static str> {
+    let enabled = profile.plugins();
+    let becomes_limits = !substitutes::refused(profile, catalogue).is_empty();
+    let rules = Rules::v1(catalogue);
+    let defaults = rules.multi_point().iter().map(|(name, _)| *name);
+    let is_there = |name: &str| {
+        enabled.contains(name)
+            || profile.unavailable.iter().any(|other| other == name)
+            || (becomes_limits && name == VOLUME_LIMITS)
+    };
+    defaults.filter(|name| !is_there(name)).collect()
+}
+
+/// What to do without a plugin that later releases dropped; none for others.
+fn instead_of(plugin: &str) -> Option<&'static str> {
+    Some(match plugin {
+        "SelectorSpread" => {
+            "there, disable it: PodTopologySpread with `defaultingType: System` spreads the pods of \
+             services over nodes and zones, too, by other scores"
+        }
+        "NodeLabel" => {
+            "there, require labels with `addedAffinity` in the args of NodeAffinity, and prefer them \
+             with its preferred terms"
+        }
+        "ServiceAffinity" => {
+            "there, give the pods of a service an affinity to each other by the label of the nodes"
+        }
+        "NodePreferAvoidPods" => {
+            "there, disable it, and taint the nodes with PreferNoSchedule instead of annotating them"
+        }
+        "NodeResourcesLeastAllocated" => {
+            "there, enable NodeResourcesFit at score with the same weight and `scoringStrategy: \
+             {type: LeastAllocated}` with the same resources: it leaves out what a node does not have \
+             and extended resources that the pod does not ask for, which this plugin scores 0"
+        }
+        "NodeResourcesMostAllocated" => {
+            "there, enable NodeResourcesFit at score with the same weight and `scoringStrategy: \
+             {type: MostAllocated}` with the same resources: it leaves out what a node does not have \
+             and extended resources that the pod does not ask for, and scores an overfull node 100, \
+             where this plugin scores 0"
+        }
+        "RequestedToCapacityRatio" => {
+            "there, enable NodeResourcesFit at score with the same weight and `scoringStrategy: \
+             {type: RequestedToCapacityRatio}` with the same shape and resources: it rounds the \
+             utilization down, where this plugin rounds it up, and leaves out extended resources that \
+             the pod does not ask for"
+        }
+        "NodeResourceLimits" => "there, disable it: nothing has taken its place",
+        _ => return None,
+    })
+}
+
+fn about_release(configuration: &Configuration) -> Vec<Note> {
+    let form = configuration.origin.form;
+    let note = |subject: &str, change: &str, remedy: &str| Note {
+        subject: subject.to_owned(),
+        change: change.to_owned(),
+        remedy: remedy.to_owned(),
+    };
+    let mut notes = Vec::new();
+    let percentages = configuration.profiles.iter().map(|p| p.percentage_of_nodes_to_score);
+    if percentages.into_iter().any(|percentage| percentage.is_none()) {
+        let change = match form {
+            Form::V1alpha1 => {
+                "is not set: Plimsoll looks at all nodes, kube-scheduler at a share that adapts to \
+                 their number, and before 1.14 at half of them"
+            }
+            _ => {
+                "is not set: Plimsoll looks at all nodes, kube-scheduler at a share that adapts to \
+                 their number"
+            }
+        };
+        notes.push(note("percentageOfNodesToScore", change, "set it to 0 to have such a share"));
+    }
+    notes.push(note(
+        "equally good nodes",
+        "Plimsoll takes the one whose name comes first, kube-scheduler of every release any by chance",
+        "`--tie-break random` does so, too",
+    ));
+    if matches!(form, Form::V1alpha2 | Form::V1alpha1) {
+        notes.push(note(
+            "leaderElection.resourceLock",
+            "was \"endpointsleases\" by default, and is \"leases\": replicas with different locks do \
+             not see each other",
+            "stop the old ones before you start the new",
+        ));
+    }
+    if !matches!(form, Form::V1beta3) {
+        notes.push(note(
+            "unschedulable pods",
+            "are tried again after 5 minutes at the latest, after 60 seconds before 1.24",
+            "nothing has to be done: events that could help a pod wake it at once",
+        ));
+    }
+    notes.push(note(
+        "plugins that live on",
+        "decide as in 1.36, and pods with scheduling gates wait in every profile",
+        "",
+    ));
+    notes
+}

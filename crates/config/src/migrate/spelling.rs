@@ -1,0 +1,206 @@
+//! Plugin sets by which v1 resolves to given points: as small a difference from the default profile
+//! as there is, or else a profile from nothing.
+
+use std::collections::BTreeMap;
+
+use crate::catalogue::{Catalogue, Known, Point};
+use crate::multipoint::{self, ALL, MultiPoint};
+use crate::profile::EnabledPlugin;
+use crate::rules::{Rules, Weighed};
+use crate::types::{Plugin, PluginSet, Plugins};
+
+/// What a profile is to resolve to.
+#[derive(Clone, Copy)]
+pub(super) struct Target<'a> {
+    pub(super) points: &'a BTreeMap<Point, Vec<EnabledPlugin>>,
+    /// Enabled plugins of the catalogue that this build does not have.
+    pub(super) unavailable: &'a [String],
+}
+
+/// The shortest sets that resolve to the target.
+pub(super) fn sets(target: Target<'_>, catalogue: &Catalogue) -> Plugins {
+    let candidates = [
+        // Of equally short ones the first is taken: all weights in one place read best.
+        Spelling { from: From::Default, weights: Weights::AtPoints },
+        Spelling { from: From::Default, weights: Weights::AtMultiPoint },
+        Spelling { from: From::Nothing, weights: Weights::AtPoints },
+        Spelling { from: From::Nothing, weights: Weights::AtMultiPoint },
+    ];
+    let sets = candidates.into_iter().map(|spelling| spelling.sets(target, catalogue));
+    sets.min_by_key(length).expect("there are candidates")
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum From {
+    Default,
+    Nothing,
+}
+
+/// Where weights are given that the default profile does not give.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Weights {
+    AtMultiPoint,
+    AtPoints,
+}
+
+#[derive(Clone, Copy)]
+struct Spelling {
+    from: From,
+    weights: Weights,
+}
+
+impl Spelling {
+    fn sets(self, target: Target<'_>, catalogue: &Catalogue) -> Plugins {
+        let rules = Rules::v1(catalogue);
+        let multi_point = self.multi_point(target, &rules, catalogue);
+        let merged = multipoint::merge(rules.multi_point(), &multi_point);
+        let mut sets = Plugins { multi_point: multi_point.clone(), ..Plugins::default() };
+        for (&point, wanted) in target.points {
+            let implied = resolve(&merged, &Plugins::default(), catalogue, point);
+            *sets.at_mut(point) = set_at(point, wanted, &implied);
+        }
+        without_idle(sets, &rules, catalogue)
+    }
+
+    fn multi_point(self, target: Target<'_>, rules: &Rules, catalogue: &Catalogue) -> PluginSet {
+        let defaults = rules.multi_point();
+        let is_kept = |name: &str| self.from == From::Default && is_default(defaults, name);
+        let disabled = match self.from {
+            From::Nothing => vec![named(ALL, None)],
+            From::Default => {
+                let gone = defaults.iter().filter(|(name, _)| !target.stands(name));
+                gone.map(|(name, _)| named(name, None)).collect()
+            }
+        };
+        let mut enabled = Vec::new();
+        for plugin in target.in_order(catalogue) {
+            let weight = target.weight(plugin.name);
+            let weight = weight.filter(|_| self.weights == Weights::AtMultiPoint);
+            if is_kept(plugin.name) {
+                let default = defaults.iter().find(|(name, _)| *name == plugin.name);
+                let default = default.map_or(1, |(_, weight)| i64::from(*weight).max(1));
+                if weight.is_some_and(|weight| weight != default) {
+                    enabled.push(named(plugin.name, weight));
+                }
+            } else if target.is_everywhere(plugin) {
+                enabled.push(named(plugin.name, weight.filter(|weight| *weight != 1)));
+            }
+        }
+        PluginSet { enabled, disabled }
+    }
+}
+
+impl Target<'_> {
+    fn stands(&self, name: &str) -> bool {
+        self.points.values().flatten().any(|plugin| plugin.name == name)
+            || self.unavailable.iter().any(|other| other == name)
+    }
+
+    fn is_at(&self, point: Point, name: &str) -> bool {
+        self.points.get(&point).is_some_and(|plugins| plugins.iter().any(|p| p.name == name))
+    }
+
+    /// Whether a plugin stands at every point it implements.
+    fn is_everywhere(&self, plugin: &Known) -> bool {
+        plugin.points.iter().all(|point| self.is_at(point, plugin.name))
+            || self.unavailable.iter().any(|name| name == plugin.name)
+    }
+
+    fn weight(&self, name: &str) -> Option<i64> {
+        let scores = self.points.get(&Point::Score)?;
+        scores.iter().find(|plugin| plugin.name == name).map(|plugin| plugin.weight)
+    }
+
+    /// The plugins that stand anywhere, in the order of the catalogue.
+    fn in_order<'c>(&self, catalogue: &'c Catalogue) -> impl Iterator<Item = &'c Known> {
+        catalogue.plugins().iter().filter(|plugin| self.stands(plugin.name))
+    }
+}
+
+/// The plugins of this build that stand at `point`.
+fn resolve(
+    merged: &[MultiPoint<'_>],
+    sets: &Plugins,
+    catalogue: &Catalogue,
+    point: Point,
+) -> Vec<EnabledPlugin> {
+    let plugins = multipoint::expand(catalogue, merged, sets, point);
+    let available = plugins.into_iter().filter(|plugin| plugin.available);
+    let weighed = available.map(|plugin| EnabledPlugin {
+        name: plugin.name,
+        weight: match point.is_weighed() {
+            true => multipoint::weight(merged, sets, point, plugin.name),
+            false => 0,
+        },
+    });
+    weighed.collect()
+}
+
+/// The sets without the plugins at multi-point that change nothing, since the points name them.
+fn without_idle(mut sets: Plugins, rules: &Rules, catalogue: &Catalogue) -> Plugins {
+    let points = |sets: &Plugins| {
+        let merged = multipoint::merge(rules.multi_point(), &sets.multi_point);
+        Point::ALL.map(|point| resolve(&merged, sets, catalogue, point))
+    };
+    let wanted = points(&sets);
+    for index in (0..sets.multi_point.enabled.len()).rev() {
+        let is_available = |name: &str| catalogue.get(name).is_some_and(|known| known.available);
+        let entry = sets.multi_point.enabled.remove(index);
+        if !is_available(&entry.name) || points(&sets) != wanted {
+            sets.multi_point.enabled.insert(index, entry);
+        }
+    }
+    sets
+}
+
+/// The set that makes `wanted` of what multi-point implies at a point.
+///
+/// v1 runs first what the point names and multi-point implies, then what else multi-point implies,
+/// then what else the point names.
+fn set_at(point: Point, wanted: &[EnabledPlugin], implied: &[EnabledPlugin]) -> PluginSet {
+    let entry =
+        |plugin: &EnabledPlugin| named(plugin.name, point.is_weighed().then_some(plugin.weight));
+    let from_nothing =
+        PluginSet { enabled: wanted.iter().map(entry).collect(), disabled: vec![named(ALL, None)] };
+    let place = |name: &str| implied.iter().position(|plugin| plugin.name == name);
+    let is_wanted = |name: &str| wanted.iter().any(|plugin| plugin.name == name);
+    let n_added = wanted.iter().rev().take_while(|plugin| place(plugin.name).is_none()).count();
+    let (rest, added) = wanted.split_at(wanted.len() - n_added);
+    let mut n_named = rest.len();
+    let mut next = implied.len();
+    while let Some(plugin) = n_named.checked_sub(1).map(|last| &rest[last])
+        && let Some(at) = place(plugin.name)
+        && at < next
+        && implied[at].weight == plugin.weight
+    {
+        (n_named, next) = (n_named - 1, at);
+    }
+    let named_first = &rest[..n_named];
+    if named_first.iter().any(|plugin| place(plugin.name).is_none()) {
+        return from_nothing;
+    }
+    let gone = implied.iter().filter(|plugin| !is_wanted(plugin.name));
+    let difference = PluginSet {
+        enabled: named_first.iter().chain(added).map(entry).collect(),
+        disabled: gone.map(|plugin| named(plugin.name, None)).collect(),
+    };
+    if n_entries(&difference) <= n_entries(&from_nothing) { difference } else { from_nothing }
+}
+
+fn is_default(defaults: &[Weighed], name: &str) -> bool {
+    defaults.iter().any(|(default, _)| *default == name)
+}
+
+fn named(name: &str, weight: Option<i64>) -> Plugin {
+    let weight = weight.map(|weight| i32::try_from(weight).expect("weights are read as 32 bits"));
+    Plugin { name: name.to_owned(), weight }
+}
+
+fn n_entries(set: &PluginSet) -> usize {
+    set.enabled.len() + set.disabled.len()
+}
+
+fn length(sets: &Plugins) -> usize {
+    let points = Point::ALL.into_iter().map(|point| n_entries(sets.at(point)));
+    n_entries(&sets.multi_point) + points.sum::<usize>()
+}

@@ -1,0 +1,47 @@
+//! What stands for plugins that version v1 refuses.
+
+use std::collections::BTreeMap;
+
+use crate::catalogue::{Catalogue, Point};
+use crate::profile::{EnabledPlugin, ResolvedProfile};
+use crate::rules::Rules;
+
+/// What counts the volumes of every kind since they are all CSI volumes.
+pub(super) const VOLUME_LIMITS: &str = "NodeVolumeLimits";
+
+/// The refused plugins that a profile runs.
+pub(super) fn refused(profile: &ResolvedProfile, catalogue: &Catalogue) -> Vec<&'static str> {
+    let rules = Rules::v1(catalogue);
+    let plugins = rules.refused.plugins.iter().copied();
+    plugins.filter(|name| profile.plugins().contains(name)).collect()
+}
+
+/// The plugins of a profile, with NodeVolumeLimits for those that version v1 refuses: where it stands
+/// already, or else in the place of the first of them.
+pub(super) fn points(
+    profile: &ResolvedProfile,
+    catalogue: &Catalogue,
+) -> BTreeMap<Point, Vec<EnabledPlugin>> {
+    let refused = refused(profile, catalogue);
+    let mut points = profile.points.clone();
+    if refused.is_empty() {
+        return points;
+    }
+    let stands_at = catalogue.get(VOLUME_LIMITS).filter(|plugin| plugin.available);
+    for (point, plugins) in &mut points {
+        let place = plugins.iter().position(|plugin| refused.contains(&plugin.name));
+        let is_there = plugins.iter().any(|plugin| plugin.name == VOLUME_LIMITS);
+        plugins.retain(|plugin| !refused.contains(&plugin.name));
+        let belongs = match point {
+            Point::Filter => place.is_some(),
+            // It prepares there what it needs to filter.
+            Point::PreFilter => true,
+            _ => false,
+        };
+        if stands_at.is_some_and(|plugin| plugin.points.contains(*point)) && belongs && !is_there {
+            let place = place.unwrap_or(plugins.len());
+            plugins.insert(place, EnabledPlugin { name: VOLUME_LIMITS, weight: 0 });
+        }
+    }
+    points
+}
