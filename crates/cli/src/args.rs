@@ -79,6 +79,14 @@ Examples:
   # How does it grow with the number of classes?
   for n in 1 10 100 1000 10000; do plimsoll bench ClassSweep --classes $n -o json; done";
 
+const MIGRATE_EXAMPLES: &str = "\
+Examples:
+  # The file on standard output, what to know about it on standard error
+  plimsoll config migrate old.yaml > scheduler.yaml
+
+  # Which plugins of the file does kube-scheduler 1.36 not know?
+  plimsoll config migrate old.yaml 2>&1 >/dev/null | grep 'does not know'";
+
 const COMPLETIONS_EXAMPLES: &str = "\
 Examples:
   source <(plimsoll completions bash)
@@ -211,6 +219,7 @@ pub(crate) struct Plugins {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Config {
     Check(Check),
+    Migrate(Migrate),
 }
 
 /// Validate a configuration and show what it resolves to
@@ -283,6 +292,23 @@ pub(crate) struct Bench {
     pub(crate) output: Output,
 }
 
+/// Write a configuration of any version as one of version v1
+///
+/// Prints a file of version kubescheduler.config.k8s.io/v1 that decides as the given one does here,
+/// and as little in it as there must be. On standard error it says what the file means otherwise than
+/// before, what v1 does not have, and what to do about it.
+#[derive(Debug, clap::Args)]
+#[command(after_help = MIGRATE_EXAMPLES)]
+pub(crate) struct Migrate {
+    /// The configuration; `-` is standard input
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) file: PathBuf,
+
+    /// How the answer is printed: as a file with notes, or both as JSON
+    #[arg(short = 'o', long = "output", value_enum, value_name = "FORMAT", default_value_t)]
+    pub(crate) format: FileFormat,
+}
+
 /// Print a script that completes command lines of plimsoll
 #[derive(Debug, clap::Args)]
 #[command(after_help = COMPLETIONS_EXAMPLES)]
@@ -318,6 +344,15 @@ pub(crate) enum Scale {
     #[default]
     #[value(name = "100")]
     Hundred,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FileFormat {
+    /// A file, with notes on standard error
+    #[default]
+    Yaml,
+    /// The file as `configuration`, and `notes`
+    Json,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

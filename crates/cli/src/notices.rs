@@ -4,11 +4,16 @@ use std::fmt::Display;
 use std::io::Write;
 
 use crate::faults::Faults;
-use crate::render::style::{BAD, DOUBTFUL};
+use crate::render::style::{BAD, DOUBTFUL, HEADING};
 
 /// Says that something given has no effect, or hardly the one that was meant.
 pub(crate) fn warning(message: impl Display) {
     tell(format_args!("{DOUBTFUL}warning{DOUBTFUL:#}: {message}"));
+}
+
+/// Says what is to be known about the answer.
+pub(crate) fn note(message: impl Display) {
+    tell(format_args!("{HEADING}note{HEADING:#}: {message}"));
 }
 
 /// Says why there is no answer.

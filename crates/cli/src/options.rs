@@ -127,6 +127,7 @@ fn args_field(
     let mut profiles = configuration.profiles.iter();
     let index = profiles.position(|other| other.scheduler_name == profile)?;
     let configs = FieldPath::root().key("profiles").index(index).key("pluginConfig");
+    let configs = configuration.origin.place(&configs);
     let mut entries = document.get(&configs)?.as_array()?.iter();
     let index = entries.position(|entry| entry["name"] == error.plugin)?;
     Some(configs.index(index).key("args").concat(&FieldPath::from(error.field.as_str())))
@@ -137,6 +138,7 @@ fn without_effect(configuration: &Configuration, document: &Document) -> Vec<Con
     let mut warnings = Vec::new();
     for (index, profile) in configuration.profiles.iter().enumerate() {
         let field = FieldPath::root().key("profiles").index(index);
+        let place = |key: &str| configuration.origin.place(&field.key(key));
         let mut warn = |field: FieldPath, entry: &Value, effect: &str| {
             let name = entry["name"].as_str().unwrap_or_default();
             if profile.unavailable.iter().any(|other| other == name) {
@@ -144,10 +146,10 @@ fn without_effect(configuration: &Configuration, document: &Document) -> Vec<Con
                 warnings.push(document.error_at(field.key("name"), message));
             }
         };
-        for (field, entry) in entries(document, &field.key("pluginConfig")) {
+        for (field, entry) in entries(document, &place("pluginConfig")) {
             warn(field, entry, "its args have no effect");
         }
-        let plugins = field.key("plugins");
+        let plugins = place("plugins");
         let sets = document.get(&plugins).and_then(Value::as_object);
         for point in sets.into_iter().flat_map(|sets| sets.keys()) {
             for (field, entry) in entries(document, &plugins.key(point).key("enabled")) {

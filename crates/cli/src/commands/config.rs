@@ -4,23 +4,25 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use anyhow::Result;
-use plimsoll_config::{Configuration, Point, ResolvedProfile};
+use plimsoll_config::{Configuration, Form, Note, Point, ResolvedProfile};
 use plimsoll_plugins::in_tree;
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::args::{Check, Format};
-use crate::options::Setup;
+use crate::options::{self, Setup};
 use crate::render::style::{DOUBTFUL, HEADING, Screen};
 
 /// Validates a configuration and prints what it resolves to.
 pub(crate) fn check(args: &Check) -> Result<()> {
-    let setup = Setup::load(Some(&args.file), &in_tree())?;
+    let registry = in_tree();
+    let setup = Setup::load(Some(&args.file), &registry)?;
     let configuration = &setup.configuration;
+    let notes = configuration.migrate(&options::catalogue(&registry)).notes;
     match args.output.format {
         Format::Json => {
             let mut out = io::stdout().lock();
-            serde_json::to_writer_pretty(&mut out, &Resolved::of(configuration))?;
+            serde_json::to_writer_pretty(&mut out, &Resolved::of(configuration, &notes))?;
             writeln!(out)?;
         }
         Format::Table => {
@@ -29,6 +31,9 @@ pub(crate) fn check(args: &Check) -> Result<()> {
                 describe(&mut out, profile, Screen::stdout())?;
             }
             writeln!(out, "{}", backoff(configuration))?;
+            if configuration.origin.form != Form::V1 {
+                changes(&mut out, configuration.origin.form, &notes)?;
+            }
         }
     }
     Ok(())
@@ -40,6 +45,11 @@ struct Resolved<'a> {
     pod_initial_backoff_seconds: i64,
     pod_max_backoff_seconds: i64,
     profiles: Vec<ProfileShape<'a>>,
+    /// What the configuration is written as.
+    form: String,
+    /// What is otherwise in version v1.
+    #[serde(skip_serializing_if = "<[Note]>::is_empty")]
+    notes: &'a [Note],
 }
 
 #[derive(Serialize)]
@@ -63,11 +73,13 @@ struct Plugin<'a> {
 }
 
 impl<'a> Resolved<'a> {
-    fn of(configuration: &'a Configuration) -> Self {
+    fn of(configuration: &'a Configuration, notes: &'a [Note]) -> Self {
         Resolved {
             pod_initial_backoff_seconds: configuration.pod_initial_backoff_seconds,
             pod_max_backoff_seconds: configuration.pod_max_backoff_seconds,
             profiles: configuration.profiles.iter().map(ProfileShape::of).collect(),
+            form: configuration.origin.form.to_string(),
+            notes,
         }
     }
 }
@@ -120,6 +132,15 @@ fn describe(out: &mut impl Write, profile: &ResolvedProfile, screen: Screen) -> 
         writeln!(out, "  {DOUBTFUL}enabled, but not there yet{DOUBTFUL:#}: {names}")?;
     }
     writeln!(out)
+}
+
+/// What is otherwise when a configuration of this form becomes one of version v1.
+fn changes(out: &mut impl Write, form: Form, notes: &[Note]) -> io::Result<()> {
+    writeln!(
+        out,
+        "\n{HEADING}from {form} to v1{HEADING:#} (`plimsoll config migrate` writes the file)"
+    )?;
+    notes.iter().try_for_each(|note| writeln!(out, "- {note}"))
 }
 
 fn backoff(configuration: &Configuration) -> String {

@@ -4,6 +4,7 @@ mod bench;
 mod completions;
 mod config;
 mod explain;
+mod migrate;
 mod plugins;
 mod simulate;
 mod swarm;
@@ -26,6 +27,7 @@ pub(crate) fn run(args: Args) -> Result<()> {
         Command::Explain(args) => explain::run(&args),
         Command::Plugins(args) => plugins::run(&args),
         Command::Config(Config::Check(args)) => config::check(&args),
+        Command::Config(Config::Migrate(args)) => migrate::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Completions(args) => completions::run(&args),
     }

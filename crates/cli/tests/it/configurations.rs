@@ -197,3 +197,55 @@ fn parallelism_changes_no_byte() {
     assert_eq!(with(1).status, 0);
     assert_eq!(with(1), with(16));
 }
+
+const OLD: &str = "\
+apiVersion: kubescheduler.config.k8s.io/v1beta2
+kind: KubeSchedulerConfiguration
+metricsBindAddress: 0.0.0.0:10251
+profiles:
+- plugins:
+    score:
+      disabled: [{name: ImageLocality}]
+      enabled: [{name: NodeResourcesFit, weight: 5}]
+";
+
+#[test]
+fn an_old_configuration_and_its_migration_decide_alike() {
+    let migrated = run(&[("old.yaml", OLD)], "config migrate old.yaml");
+    assert_eq!(migrated.status, 0, "{}", migrated.err);
+    let files = [("a.yaml", CLUSTER), ("old.yaml", OLD), ("new.yaml", &migrated.out)];
+    let with =
+        |config: &str| records(&files, &format!("simulate -f a.yaml --explain -o json {config}"));
+    assert_eq!(with("--config old.yaml"), with("--config new.yaml"));
+    assert_ne!(with("--config old.yaml"), with(""), "the weights are those of v1beta2");
+}
+
+#[test]
+fn a_check_of_an_old_configuration_says_what_changes_in_v1() {
+    let answer = run(&[("s.yaml", OLD)], "config check s.yaml -o json");
+    let resolved: Value = serde_json::from_str(&answer.out).expect("it is JSON");
+    assert_eq!(resolved["form"], "v1beta2");
+    let notes = resolved["notes"].as_array().expect("there are notes");
+    assert_eq!(notes[0]["subject"], "s.yaml:3: metricsBindAddress");
+    let migrated = run(&[("s.yaml", OLD)], "config migrate s.yaml -o json");
+    let migrated: Value = serde_json::from_str(&migrated.out).expect("it is JSON");
+    assert_eq!(migrated["notes"], resolved["notes"]);
+    assert_eq!(migrated["configuration"]["profiles"][0]["schedulerName"], "default-scheduler");
+    let table = run(&[("s.yaml", OLD)], "config check s.yaml").out;
+    assert!(table.contains("\nfrom v1beta2 to v1 (`plimsoll config migrate` writes the file)\n"));
+    assert!(table.contains("\n- s.yaml:3: metricsBindAddress: is dropped"), "{table}");
+}
+
+#[test]
+fn errors_in_an_old_configuration_have_its_fields() {
+    let file = "apiVersion: componentconfig/v1alpha1\nkind: KubeSchedulerConfiguration\n\
+                plugins:\n  score: {enabled: [{name: NodeLabel}]}\n\
+                pluginConfig:\n- name: NodeLabel\n  args: {presentLabel: [a]}\n";
+    check_refused(
+        &[("s.yaml", file)],
+        "config migrate s.yaml",
+        &expect![[r#"
+            error: s.yaml:7: pluginConfig[0].args.presentLabel: unknown field `presentLabel`, expected one of `presentLabels`, `absentLabels`, `presentLabelsPreference`, `absentLabelsPreference`
+        "#]],
+    );
+}

@@ -87,8 +87,10 @@ fn about_profile(profile: &ResolvedProfile, catalogue: &Catalogue) -> Vec<Note> 
             note(format!("keeps {name}, which kube-scheduler 1.36 does not know"), instead);
         }
     }
-    let unknown = profile.unavailable.iter().filter(|name| catalogue.get(name).is_none());
-    for name in unknown {
+    let is_left_out = |name: &&String| {
+        catalogue.get(name).is_none() && !refused.iter().any(|refused| refused == name)
+    };
+    for name in profile.unavailable.iter().filter(is_left_out) {
         note(format!("{name} is left out: this build does not have it"), "");
     }
     notes

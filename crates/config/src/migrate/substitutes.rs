@@ -9,11 +9,14 @@ use crate::rules::Rules;
 /// What counts the volumes of every kind since they are all CSI volumes.
 pub(super) const VOLUME_LIMITS: &str = "NodeVolumeLimits";
 
-/// The refused plugins that a profile runs.
+/// The refused plugins that a profile runs, or would if this build had them.
 pub(super) fn refused(profile: &ResolvedProfile, catalogue: &Catalogue) -> Vec<&'static str> {
     let rules = Rules::v1(catalogue);
-    let plugins = rules.refused.plugins.iter().copied();
-    plugins.filter(|name| profile.plugins().contains(name)).collect()
+    let enabled = profile.plugins();
+    let runs = |name: &str| {
+        enabled.contains(name) || profile.unavailable.iter().any(|other| other == name)
+    };
+    rules.refused.plugins.iter().copied().filter(|name| runs(name)).collect()
 }
 
 /// The plugins of a profile, with NodeVolumeLimits for those that version v1 refuses: where it stands
@@ -32,12 +35,8 @@ pub(super) fn points(
         let place = plugins.iter().position(|plugin| refused.contains(&plugin.name));
         let is_there = plugins.iter().any(|plugin| plugin.name == VOLUME_LIMITS);
         plugins.retain(|plugin| !refused.contains(&plugin.name));
-        let belongs = match point {
-            Point::Filter => place.is_some(),
-            // It prepares there what it needs to filter.
-            Point::PreFilter => true,
-            _ => false,
-        };
+        // It prepares at PreFilter what it needs to filter.
+        let belongs = matches!(point, Point::PreFilter | Point::Filter);
         if stands_at.is_some_and(|plugin| plugin.points.contains(*point)) && belongs && !is_there {
             let place = place.unwrap_or(plugins.len());
             plugins.insert(place, EnabledPlugin { name: VOLUME_LIMITS, weight: 0 });

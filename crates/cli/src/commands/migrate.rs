@@ -1,0 +1,29 @@
+//! `plimsoll config migrate`: any configuration as a file of version v1.
+
+use std::io::{self, Write};
+
+use anyhow::Result;
+use plimsoll_plugins::in_tree;
+
+use crate::args::{FileFormat, Migrate};
+use crate::notices;
+use crate::options::{self, Setup};
+
+/// Prints the file, and what is to be known about it.
+pub(crate) fn run(args: &Migrate) -> Result<()> {
+    let registry = in_tree();
+    let setup = Setup::load(Some(&args.file), &registry)?;
+    let migration = setup.configuration.migrate(&options::catalogue(&registry));
+    let mut out = io::stdout().lock();
+    match args.format {
+        FileFormat::Json => {
+            serde_json::to_writer_pretty(&mut out, &migration)?;
+            writeln!(out)?;
+        }
+        FileFormat::Yaml => {
+            migration.notes.iter().for_each(notices::note);
+            out.write_all(migration.to_yaml().as_bytes())?;
+        }
+    }
+    Ok(())
+}
