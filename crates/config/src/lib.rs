@@ -1,8 +1,9 @@
 //! KubeSchedulerConfiguration: from a file to the profiles the scheduler runs.
 //!
-//! [`load`] reads a configuration of version `kubescheduler.config.k8s.io/v1`, fills in every
-//! default, merges each profile's plugin sets with the default ones as kube-scheduler 1.36 does,
-//! and validates the result. Which plugins exist is said by a [`Catalogue`]; this crate knows no
+//! [`load`] reads a configuration of version `kubescheduler.config.k8s.io/v1` or of any version before
+//! it, fills in every default, merges each profile's plugin sets with the default ones as the release
+//! of the version does, and validates the result. [`Configuration::migrate`] writes any of them as a
+//! file of v1. Which plugins exist is said by a [`Catalogue`]; this crate knows no
 //! plugin but the args of those that have some.
 //!
 //! ```
@@ -31,6 +32,7 @@
 
 mod affinity;
 mod args;
+mod args_of_version;
 mod args_rules;
 mod assemble;
 mod catalogue;

@@ -252,8 +252,7 @@ impl Draft<'_> {
             for (index, Plugin { name, .. }) in set.enabled.iter().enumerate() {
                 let field = field.key(point.key()).key("enabled").index(index).key("name");
                 let interface = point.interface();
-                let is_repeated = set.enabled[..index].iter().any(|other| other.name == *name)
-                    || self.doubles(point, name);
+                let is_repeated = set.enabled[..index].iter().any(|other| other.name == *name);
                 match find(name) {
                     None if self.rules.refuses_at(point, name) => {}
                     None => faults.report(field, format!("{interface} {name:?} does not exist")),
@@ -262,6 +261,13 @@ impl Draft<'_> {
                         faults.report(field, message);
                     }
                     Some(_) if is_repeated => faults.report(field, registered(name, point)),
+                    Some(_) if self.doubles(point, name) => {
+                        let message = format!(
+                            "{}: it is there by default, so disable it here, too",
+                            registered(name, point)
+                        );
+                        faults.report(field, message);
+                    }
                     Some(_) => {}
                 }
             }

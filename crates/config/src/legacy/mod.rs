@@ -1,7 +1,7 @@
 //! The versions of KubeSchedulerConfiguration before v1: what each takes for granted, and how a file
 //! of one is read.
 
-mod drop_fields;
+mod fields;
 mod point_lists;
 mod provider;
 mod reading;

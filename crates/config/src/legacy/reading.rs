@@ -7,7 +7,7 @@ use plimsoll_document::{Document, FieldPath, Segment};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use super::drop_fields::{self, FieldRules};
+use super::fields::{self, FieldRules};
 use super::provider::Provider;
 use super::source::AlgorithmSource;
 use crate::faults::{ConfigError, Faults};
@@ -25,7 +25,7 @@ pub(crate) struct Reading {
 pub(crate) fn read(document: &Document, form: Form, faults: &mut Faults<'_>) -> Reading {
     let mut reader =
         Reader { document: document.clone(), form, dropped: Vec::new(), provider: None, faults };
-    reader.refuse_unknown(&drop_fields::rules(form));
+    reader.refuse_unknown(&fields::rules(form));
     reader.drop_addresses();
     match form {
         Form::V1alpha1 => {
@@ -121,10 +121,10 @@ impl Reader<'_, '_> {
 
     /// Takes out where health and metrics were served.
     fn drop_addresses(&mut self) {
-        for key in drop_fields::rules(self.form).dropped {
+        for key in fields::rules(self.form).dropped {
             let field = FieldPath::root().key(*key);
             let _ = self.decode::<String>(&field);
-            self.drop_field(&field, drop_fields::fate(key));
+            self.drop_field(&field, fields::fate(key));
         }
     }
 

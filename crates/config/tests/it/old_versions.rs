@@ -158,16 +158,16 @@ profiles:
         "v1beta1",
         text,
         &expect![[r#"
-        old.yaml:7: profiles[0].plugins.score.enabled[0].name: plugin "ImageLocality" already registered as "ScorePlugin"
-    "#]],
+            old.yaml:7: profiles[0].plugins.score.enabled[0].name: plugin "ImageLocality" already registered as "ScorePlugin": it is there by default, so disable it here, too
+        "#]],
     );
     check_errors(
         "v1alpha2",
         text,
         &expect![[r#"
-        old.yaml:7: profiles[0].plugins.score.enabled[0].name: plugin "ImageLocality" already registered as "ScorePlugin"
-        old.yaml:7: profiles[0].plugins.score.enabled[1].name: plugin "SelectorSpread" already registered as "ScorePlugin"
-    "#]],
+            old.yaml:7: profiles[0].plugins.score.enabled[0].name: plugin "ImageLocality" already registered as "ScorePlugin": it is there by default, so disable it here, too
+            old.yaml:7: profiles[0].plugins.score.enabled[1].name: plugin "SelectorSpread" already registered as "ScorePlugin": it is there by default, so disable it here, too
+        "#]],
     );
     check_point(
         "v1beta2",

@@ -1,0 +1,84 @@
+//! Which args a version of the configuration takes: their kinds, and the fields that it has.
+
+use plimsoll_document::FieldPath;
+use serde_json::Value;
+
+use crate::faults::Faults;
+use crate::rules::{ArgsRules, PLUGINS_WITH_ARGS, Rules};
+use crate::version::{GROUP, not_registered};
+
+impl ArgsRules {
+    /// Whether the version takes args of the plugin `name` of 1.36 and makes nothing of them.
+    pub(crate) fn ignores(&self, name: &str) -> bool {
+        PLUGINS_WITH_ARGS.contains(&name) && !self.known.contains(&name)
+    }
+
+    fn has(&self, plugin: &str) -> bool {
+        self.known.contains(&plugin) || self.dropped.contains(&plugin)
+    }
+}
+
+/// Refuses args of another version, or of another plugin.
+///
+/// As in config/v1/types.go, decodeNestedObjects.
+pub(crate) fn check_kind(
+    name: &str,
+    args: &Value,
+    field: &FieldPath,
+    rules: &Rules,
+    faults: &mut Faults<'_>,
+) -> Option<()> {
+    let own_kind = format!("{name}Args");
+    let own_version = rules.version;
+    let text = |key: &str| args.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let (version, kind) =
+        (text("apiVersion").unwrap_or(own_version), text("kind").unwrap_or(&own_kind));
+    let is_registered =
+        |kind: &str| kind.strip_suffix("Args").is_some_and(|plugin| rules.args.has(plugin));
+    if version != own_version || !is_registered(kind) {
+        let message = format!(
+            "decoding args for plugin {name}: {}: write `apiVersion: {own_version}` and \
+             `kind: {own_kind}`, or leave both out",
+            not_registered(kind, version),
+        );
+        let at_fault = if version == own_version { "kind" } else { "apiVersion" };
+        faults.report(field.key(at_fault), message);
+        return None;
+    }
+    if kind != own_kind {
+        let message = format!(
+            "args for plugin {name} were not of type {own_kind}.{GROUP}, got {kind}.{GROUP}"
+        );
+        faults.report(field.key("kind"), message);
+        return None;
+    }
+    Some(())
+}
+
+/// Refuses fields that the version has not yet.
+pub(crate) fn refuse_lacking(
+    name: &str,
+    args: &Value,
+    field: &FieldPath,
+    rules: &Rules,
+    faults: &mut Faults<'_>,
+) -> Option<()> {
+    let before = faults.len();
+    for (_, key) in rules.args.lacking.iter().filter(|(plugin, _)| *plugin == name) {
+        if args.get(key).is_some_and(|value| !value.is_null()) {
+            let version = rules.version.rsplit('/').next().unwrap_or_default();
+            let message = format!("unknown field `{key}`: version {version} does not have it");
+            faults.report(field.key(*key), message);
+        }
+    }
+    (faults.len() == before).then_some(())
+}
+
+/// Args as a plugin receives them.
+pub(crate) fn without_kind(mut args: Value) -> Value {
+    if let Value::Object(fields) = &mut args {
+        fields.remove("apiVersion");
+        fields.remove("kind");
+    }
+    args
+}
