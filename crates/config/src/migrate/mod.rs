@@ -84,8 +84,10 @@ fn spelled(profile: &ResolvedProfile, catalogue: &Catalogue) -> Profile {
 fn args(profile: &ResolvedProfile, catalogue: &Catalogue) -> Vec<PluginConfig> {
     let rules = Rules::v1(catalogue);
     let enabled = profile.plugins();
-    let stands =
-        |name: &String| enabled.contains(name.as_str()) || profile.unavailable.contains(name);
+    let is_refused = |name: &str| rules.refused.plugins.contains(&name);
+    let stands = |name: &String| {
+        (enabled.contains(name.as_str()) || profile.unavailable.contains(name)) && !is_refused(name)
+    };
     let mut configs = Vec::new();
     for (name, args) in profile.args.iter().filter(|(name, _)| stands(name)) {
         let default = Args::default_of(name, &rules, catalogue.gates);

@@ -67,6 +67,7 @@ fn as_in_v1(profile: &ResolvedProfile) -> ResolvedProfile {
     }
     let enabled: BTreeSet<_> = profile.plugins();
     profile.args.retain(|name, _| enabled.contains(name.as_str()));
+    profile.args.retain(|name, _| !name.ends_with("Limits"));
     profile
 }
 
@@ -239,6 +240,14 @@ profiles:
             plugins that live on: decide as in 1.36, and pods with scheduling gates wait in every profile
         "#]],
     );
+}
+
+#[test]
+fn limits_leave_their_args_behind() {
+    let text = "profiles:\n- pluginConfig:\n  - {name: EBSLimits, args: {maxVolumes: 3}}\n";
+    let configuration = old("v1beta1", text);
+    assert_eq!(configuration.profiles[0].args["EBSLimits"]["maxVolumes"], 3);
+    assert_same(&configuration, text);
 }
 
 #[test]

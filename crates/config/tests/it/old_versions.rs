@@ -143,7 +143,7 @@ fn what_this_build_does_not_have_is_named() {
     let text = file("v1beta1", "");
     let configuration = load("old.yaml", &text, &catalogue()).expect("it is valid");
     let names = configuration.profiles[0].unavailable.join(" ");
-    expect!["VolumeBinding VolumeRestrictions EBSLimits GCEPDLimits NodeVolumeLimits AzureDiskLimits VolumeZone NodeResourcesLeastAllocated NodePreferAvoidPods"].assert_eq(&names);
+    expect!["VolumeBinding VolumeRestrictions GCEPDLimits NodeVolumeLimits AzureDiskLimits VolumeZone NodeResourcesLeastAllocated NodePreferAvoidPods"].assert_eq(&names);
 }
 
 #[test]
