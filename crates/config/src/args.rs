@@ -13,7 +13,7 @@ use crate::args_of_version::{check_kind, refuse_lacking, without_kind};
 use crate::catalogue::Gates;
 use crate::duration::GoDuration;
 use crate::faults::Faults;
-use crate::rules::{PLUGINS_WITH_ARGS, Rules, Spreading};
+use crate::rules::{ArgsRules, PLUGINS_WITH_ARGS, Rules, Spreading};
 use crate::version::GROUP_VERSION;
 
 /// The args of one plugin, defaulted.
@@ -47,7 +47,7 @@ impl Args {
             "VolumeBinding" => Self::VolumeBinding(VolumeBindingArgs::default()),
             _ => return None,
         };
-        Some(args.defaulted(rules.args.spreading, gates))
+        Some(args.defaulted(&rules.args, gates))
     }
 
     /// The args that `document` holds at `field` for the plugin `name`, defaulted; none if they
@@ -85,7 +85,7 @@ impl Args {
             "PodTopologySpread" => Self::PodTopologySpread(typed.decode()?),
             _ => Self::VolumeBinding(typed.decode()?),
         };
-        Some(args.defaulted(rules.args.spreading, gates))
+        Some(args.defaulted(&rules.args, gates))
     }
 
     /// The args as a plugin receives them: without `apiVersion` and `kind`.
@@ -120,7 +120,7 @@ impl Args {
         value
     }
 
-    fn defaulted(mut self, spreading: Spreading, gates: Gates) -> Self {
+    fn defaulted(mut self, rules: &ArgsRules, gates: Gates) -> Self {
         match &mut self {
             Self::DefaultPreemption(args) => {
                 args.min_candidate_nodes_percentage.get_or_insert(10);
@@ -132,6 +132,7 @@ impl Args {
             }
             Self::NodeResourcesBalancedAllocation(args) => default_resources(&mut args.resources),
             Self::NodeResourcesFit(args) => {
+                args.reject_overcommitted_nodes |= rules.rejects_overcommitted_nodes;
                 let strategy = args.scoring_strategy.get_or_insert_with(|| ScoringStrategy {
                     kind: "LeastAllocated".to_owned(),
                     ..ScoringStrategy::default()
@@ -141,7 +142,7 @@ impl Args {
             Self::PodTopologySpread(args) => {
                 let is_given = !args.default_constraints.is_empty();
                 if args.defaulting_type.is_empty() {
-                    let default = match spreading {
+                    let default = match rules.spreading {
                         Spreading::System => "System",
                         Spreading::ListIfGiven if !is_given => "System",
                         Spreading::ListIfGiven | Spreading::List => "List",
@@ -243,6 +244,9 @@ pub(crate) struct NodeResourcesFitArgs {
     pub(crate) ignored_resource_groups: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) scoring_strategy: Option<ScoringStrategy>,
+    /// Not of upstream: what its plugin did up to 1.22 without being asked.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    reject_overcommitted_nodes: bool,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -81,6 +81,9 @@ pub(crate) struct ArgsRules {
     pub(crate) lacking: &'static [(&'static str, &'static str)],
     /// Where spread constraints come from if the args of PodTopologySpread do not say.
     pub(crate) spreading: Spreading,
+    /// Whether NodeResourcesFit leaves nodes whose pods ask for more than there is to pods that ask
+    /// for nothing.
+    pub(crate) rejects_overcommitted_nodes: bool,
 }
 
 /// The default of `defaultingType` of PodTopologySpread.
@@ -122,6 +125,7 @@ impl Rules {
                 dropped: &[],
                 lacking: &[],
                 spreading: Spreading::System,
+                rejects_overcommitted_nodes: false,
             },
             locks: &["leases"],
             grown: &[],

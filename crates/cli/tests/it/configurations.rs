@@ -52,7 +52,7 @@ fn a_misspelt_field_of_args_is_refused() {
     check_wrong(
         "profiles:\n- pluginConfig:\n  - name: NodeResourcesFit\n    args:\n      scoringStrateggy: {}\n",
         &expect![[r#"
-            error: s.yaml:7: profiles[0].pluginConfig[0].args.scoringStrateggy: unknown field `scoringStrateggy`, expected one of `apiVersion`, `kind`, `ignoredResources`, `ignoredResourceGroups`, `scoringStrategy`
+            error: s.yaml:7: profiles[0].pluginConfig[0].args.scoringStrateggy: unknown field `scoringStrateggy`, expected one of `apiVersion`, `kind`, `ignoredResources`, `ignoredResourceGroups`, `scoringStrategy`, `rejectOvercommittedNodes`
         "#]],
     );
 }

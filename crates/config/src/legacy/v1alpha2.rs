@@ -23,6 +23,7 @@ pub(super) fn rules() -> Rules {
                 ("VolumeBinding", "shape"),
             ],
             spreading: Spreading::List,
+            rejects_overcommitted_nodes: true,
         },
         locks: &LOCKS,
         grown: &GROWN,

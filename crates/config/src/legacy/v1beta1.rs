@@ -31,6 +31,7 @@ pub(super) fn rules() -> Rules {
                 ("VolumeBinding", "shape"),
             ],
             spreading: Spreading::ListIfGiven,
+            rejects_overcommitted_nodes: true,
         },
         locks: &LOCKS,
         grown: &GROWN,

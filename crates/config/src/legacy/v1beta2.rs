@@ -25,6 +25,7 @@ pub(super) fn rules() -> Rules {
             dropped: &[],
             lacking: &[("InterPodAffinity", "ignorePreferredTermsOfExistingPods")],
             spreading: Spreading::System,
+            rejects_overcommitted_nodes: false,
         },
         locks: &LOCKS,
         grown: &GROWN_SINCE_1_26,

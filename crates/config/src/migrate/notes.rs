@@ -12,6 +12,9 @@ use crate::origin::Form;
 use crate::profile::ResolvedProfile;
 use crate::rules::Rules;
 
+/// What NodeResourcesFit did up to 1.22 without being asked.
+const OVERCOMMITTED: &str = "rejectOvercommittedNodes";
+
 /// What has to be known about one thing in a migrated configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Note {
@@ -86,6 +89,16 @@ fn about_profile(profile: &ResolvedProfile, catalogue: &Catalogue) -> Vec<Note> 
         if let Some(instead) = instead_of(name) {
             note(format!("keeps {name}, which kube-scheduler 1.36 does not know"), instead);
         }
+    }
+    if profile.args.get("NodeResourcesFit").is_some_and(|args| args[OVERCOMMITTED] == true) {
+        note(
+            format!(
+                "keeps `{OVERCOMMITTED}` in the args of NodeResourcesFit, which kube-scheduler 1.36 \
+                 does not know: nodes whose pods ask for more than there is take only pods that ask \
+                 for nothing, as up to 1.22"
+            ),
+            "there, take it out: pods that do not ask for what is short may then go to such nodes",
+        );
     }
     let is_left_out = |name: &&String| {
         catalogue.get(name).is_none() && !refused.iter().any(|refused| refused == name)

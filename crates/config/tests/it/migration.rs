@@ -218,6 +218,8 @@ profiles:
               pluginConfig:
               - name: InterPodAffinity
                 args: {hardPodAffinityWeight: 7}
+              - name: NodeResourcesFit
+                args: {rejectOvercommittedNodes: true}
               - name: RequestedToCapacityRatio
                 args:
                   shape:
@@ -235,6 +237,7 @@ profiles:
             profile mine: AzureDiskLimits, EBSLimits, GCEPDLimits become NodeVolumeLimits, which counts the same volumes as those of CSI drivers, up to the limits that the drivers report for each node; see that every node has a CSINode with limits: what has none is not limited, and KUBE_MAX_PD_VOLS has no effect
             profile mine: keeps NodePreferAvoidPods, which kube-scheduler 1.36 does not know; there, disable it, and taint the nodes with PreferNoSchedule instead of annotating them
             profile mine: keeps RequestedToCapacityRatio, which kube-scheduler 1.36 does not know; there, enable NodeResourcesFit at score with the same weight and `scoringStrategy: {type: RequestedToCapacityRatio}` with the same shape and resources: it rounds the utilization down, where this plugin rounds it up, and leaves out extended resources that the pod does not ask for
+            profile mine: keeps `rejectOvercommittedNodes` in the args of NodeResourcesFit, which kube-scheduler 1.36 does not know: nodes whose pods ask for more than there is take only pods that ask for nothing, as up to 1.22; there, take it out: pods that do not ask for what is short may then go to such nodes
             equally good nodes: Plimsoll takes the one whose name comes first, kube-scheduler of every release any by chance; `--tie-break random` does so, too
             unschedulable pods: are tried again after 5 minutes at the latest, after 60 seconds before 1.24; nothing has to be done: events that could help a pod wake it at once
             plugins that live on: decide as in 1.36, and pods with scheduling gates wait in every profile
@@ -319,6 +322,8 @@ disablePreemption: true
               pluginConfig:
               - name: InterPodAffinity
                 args: {hardPodAffinityWeight: 5}
+              - name: NodeResourcesFit
+                args: {rejectOvercommittedNodes: true}
               - name: PodTopologySpread
                 args: {defaultingType: List}
         "#]],
@@ -335,6 +340,7 @@ disablePreemption: true
             profile default-scheduler: keeps NodePreferAvoidPods, which kube-scheduler 1.36 does not know; there, disable it, and taint the nodes with PreferNoSchedule instead of annotating them
             profile default-scheduler: keeps NodeResourcesMostAllocated, which kube-scheduler 1.36 does not know; there, enable NodeResourcesFit at score with the same weight and `scoringStrategy: {type: MostAllocated}` with the same resources: it leaves out what a node does not have and extended resources that the pod does not ask for, and scores an overfull node 100, where this plugin scores 0
             profile default-scheduler: keeps SelectorSpread, which kube-scheduler 1.36 does not know; there, disable it: PodTopologySpread with `defaultingType: System` spreads the pods of services over nodes and zones, too, by other scores
+            profile default-scheduler: keeps `rejectOvercommittedNodes` in the args of NodeResourcesFit, which kube-scheduler 1.36 does not know: nodes whose pods ask for more than there is take only pods that ask for nothing, as up to 1.22; there, take it out: pods that do not ask for what is short may then go to such nodes
             percentageOfNodesToScore: is not set: Plimsoll looks at all nodes, kube-scheduler at a share that adapts to their number, and before 1.14 at half of them; set it to 0 to have such a share
             equally good nodes: Plimsoll takes the one whose name comes first, kube-scheduler of every release any by chance; `--tie-break random` does so, too
             leaderElection.resourceLock: was "endpointsleases" by default, and is "leases": replicas with different locks do not see each other; stop the old ones before you start the new

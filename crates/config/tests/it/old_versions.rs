@@ -777,7 +777,7 @@ pluginConfig:
         "NodeResourcesFit",
         text,
         &expect![[
-            r#"{"ignoredResources":["example.com/a"],"scoringStrategy":{"resources":[{"name":"cpu","weight":1},{"name":"memory","weight":1}],"type":"LeastAllocated"}}"#
+            r#"{"ignoredResources":["example.com/a"],"rejectOvercommittedNodes":true,"scoringStrategy":{"resources":[{"name":"cpu","weight":1},{"name":"memory","weight":1}],"type":"LeastAllocated"}}"#
         ]],
     );
     let configuration = old("v1alpha1", text);

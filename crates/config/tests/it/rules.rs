@@ -525,7 +525,7 @@ profiles:
             test.yaml:19: profiles[1].schedulerName: invalid type: integer `5`, expected a string
             test.yaml:24: profiles[1].pluginConfig[0].args.scoringStrategy.type: Unsupported value: "Best": supported values: "LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"
             test.yaml:25: profiles[1].pluginConfig[0].args.scoringStrategy.resource: unknown field `resource`, expected one of `type`, `resources`, `requestedToCapacityRatio`
-            test.yaml:26: profiles[1].pluginConfig[0].args.ignoredResource: unknown field `ignoredResource`, expected one of `apiVersion`, `kind`, `ignoredResources`, `ignoredResourceGroups`, `scoringStrategy`
+            test.yaml:26: profiles[1].pluginConfig[0].args.ignoredResource: unknown field `ignoredResource`, expected one of `apiVersion`, `kind`, `ignoredResources`, `ignoredResourceGroups`, `scoringStrategy`, `rejectOvercommittedNodes`
         "#]],
     );
 }

@@ -43,7 +43,7 @@ pub struct NodeResourcesFitArgs {
     /// for `example.com/a` and `example.com/b`.
     pub ignored_resource_groups: BTreeSet<String>,
     /// A node whose pods ask for more of something than it has takes only pods that ask for nothing at
-    /// all, as in release 1.20. Configurations of version v1 cannot say so.
+    /// all, as in release 1.20. kube-scheduler's args have no such field.
     pub reject_overcommitted_nodes: bool,
     /// How nodes are scored; by default emptier nodes are preferred, by CPU and memory.
     pub scoring_strategy: ScoringStrategy,
