@@ -86,6 +86,7 @@ impl ResolvedProfile {
             }),
             points: points.into(),
             args: self.args.clone(),
+            run_all_filters: self.run_all_filters,
         }
     }
 }

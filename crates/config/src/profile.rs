@@ -41,6 +41,8 @@ pub struct ResolvedProfile {
     /// The enabled plugins that this build does not have, in the order of the catalogue. They are
     /// left out of `points`.
     pub unavailable: Vec<String>,
+    /// Whether every filter is asked about a node, even after one rejected it.
+    pub run_all_filters: bool,
 }
 
 impl ResolvedProfile {
@@ -136,6 +138,7 @@ impl Draft<'_> {
             points,
             args: self.needed_args(catalogue).map(|(name, args)| (name, args.to_value())).collect(),
             unavailable,
+            run_all_filters: false,
         }
     }
 

@@ -21,6 +21,8 @@ pub(crate) struct Filters {
     /// The only nodes worth judging, and the plugins that say so.
     candidates: Candidates,
     narrowed_by: BTreeSet<&'static str>,
+    /// Whether all are asked about a node that one of them rejects.
+    run_all: bool,
 }
 
 /// Why no node has to be judged.
@@ -45,6 +47,7 @@ impl Filters {
             order: Vec::new(),
             candidates: Candidates::All,
             narrowed_by: BTreeSet::new(),
+            run_all: profile.run_all_filters,
         };
         let mut rejected = None;
         for (index, _) in profile.indices(Point::PreFilter) {
@@ -227,6 +230,15 @@ impl Filters {
                 }
             });
         }
+        if self.run_all {
+            for row in left {
+                match self.judge_row(pod, nodes, row) {
+                    None => cycle.feasible.push(row),
+                    Some(rejection) => cycle.rejected.push(rejection),
+                }
+            }
+            return;
+        }
         for &(plugin, at) in &self.order {
             let filter = &self.prepared[at].1;
             if filter.skips() {
@@ -267,7 +279,7 @@ impl Filters {
 
     fn judge_row(&self, pod: &PodInfo, nodes: &Columns, row: Row) -> Option<NodeRejection> {
         let filters = self.order.iter().map(|&(plugin, at)| (plugin, &self.prepared[at].1));
-        let (plugin, rejection) = first_rejection(filters, pod, nodes, row)?;
+        let (plugin, rejection) = self.rejection_by(filters, pod, nodes, row)?;
         Some(NodeRejection { row, plugin, rejection })
     }
 
@@ -307,8 +319,25 @@ impl Filters {
             }
         }
         let filters = self.order.iter().map(|&(plugin, _)| plugin).zip(&filters);
-        let (plugin, rejection) = first_rejection(filters, pod, &scratch, only)?;
+        let (plugin, rejection) = self.rejection_by(filters, pod, &scratch, only)?;
         Some(NodeRejection { row, plugin, rejection })
+    }
+
+    /// Which of `filters` rejects the node in `row`, and why: the first, or all of them together.
+    fn rejection_by<'f>(
+        &self,
+        filters: impl Iterator<Item = (&'static str, &'f Prepared)>,
+        pod: &PodInfo,
+        nodes: &Columns,
+        row: Row,
+    ) -> Option<(&'static str, Rejection)> {
+        let mut rejections =
+            filters.filter_map(|(plugin, filter)| match filter.judge_one(pod, nodes, row) {
+                Verdict::Pass => None,
+                Verdict::Fail(rejection) => Some((plugin, rejection)),
+            });
+        let first = rejections.next()?;
+        Some(if self.run_all { rejections.fold(first, merge) } else { first })
     }
 
     /// Rejects the nodes that were no candidates, as kube-scheduler does.
@@ -327,15 +356,21 @@ impl Filters {
     }
 }
 
-/// The first of `filters` that rejects the node in `row`, and why.
-fn first_rejection<'f>(
-    mut filters: impl Iterator<Item = (&'static str, &'f Prepared)>,
-    pod: &PodInfo,
-    nodes: &Columns,
-    row: Row,
-) -> Option<(&'static str, Rejection)> {
-    filters.find_map(|(plugin, filter)| match filter.judge_one(pod, nodes, row) {
-        Verdict::Pass => None,
-        Verdict::Fail(rejection) => Some((plugin, rejection)),
-    })
+/// Two rejections of one node as one: an error alone, else the graver code with the plugin it is from,
+/// and all reasons. As in framework/interface.go, PluginToStatus.Merge.
+fn merge(
+    (plugin, mut why): (&'static str, Rejection),
+    (other, more): (&'static str, Rejection),
+) -> (&'static str, Rejection) {
+    if why.code == Code::Error {
+        return (plugin, why);
+    }
+    if more.code == Code::Error {
+        return (other, more);
+    }
+    why.reasons.extend(more.reasons);
+    if why.code < more.code {
+        return (other, Rejection { code: more.code, reasons: why.reasons });
+    }
+    (plugin, why)
 }

@@ -26,6 +26,9 @@ pub struct ProfileSpec {
     pub points: BTreeMap<Point, Vec<(String, i64)>>,
     /// The args of plugins, by name.
     pub args: BTreeMap<String, Value>,
+    /// Whether every filter is asked about a node, even after one rejected it, so that the reasons of
+    /// all are told. As upstream's `WithRunAllFilters`, a Policy's `alwaysCheckAllPredicates`.
+    pub run_all_filters: bool,
 }
 
 /// Why a profile could not be made.
@@ -101,6 +104,7 @@ pub(crate) type PluginIndex = usize;
 pub struct Profile {
     pub(crate) scheduler_name: String,
     pub(crate) percentage_of_nodes_to_score: Option<u8>,
+    pub(crate) run_all_filters: bool,
     plugins: Vec<ProfilePlugin>,
     /// A dozen points at most: looking through them is faster than any map.
     order: Vec<(Point, Vec<(PluginIndex, i64)>)>,
@@ -124,6 +128,7 @@ impl Profile {
         let mut profile = Profile {
             scheduler_name: spec.scheduler_name.clone(),
             percentage_of_nodes_to_score: spec.percentage_of_nodes_to_score,
+            run_all_filters: spec.run_all_filters,
             plugins: Vec::new(),
             order: Vec::new(),
         };

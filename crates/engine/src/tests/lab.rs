@@ -42,14 +42,17 @@ pub(super) struct Lab {
 }
 
 impl Default for Lab {
-    /// Two profiles: `lab` with every plugin, and `other-lab` with all but the filters.
+    /// Three profiles: `lab` with every plugin, `other-lab` with all but the filters, and
+    /// `thorough-lab`, which runs all filters.
     fn default() -> Self {
         let all = profile("lab", None, |_| true);
         let unfiltered = profile("other-lab", None, |point| point != Point::Filter);
+        let thorough =
+            ProfileSpec { run_all_filters: true, ..spec("thorough-lab", None, |_| true) };
         let options = Options { detail: Detail::Outcome, ..Options::default() };
-        let scheduler = Scheduler::new(vec![all, unfiltered], options, 0);
+        let scheduler = Scheduler::new(vec![all, unfiltered, made(&thorough)], options, 0);
         Lab {
-            scheduler: scheduler.expect("both profiles order the queue alike"),
+            scheduler: scheduler.expect("all profiles order the queue alike"),
             now: Time::ZERO,
             pods: BTreeMap::new(),
             binds: Manner::Works,
@@ -67,6 +70,14 @@ pub(crate) fn profile(
     percentage_of_nodes_to_score: Option<u8>,
     at: impl Fn(Point) -> bool,
 ) -> Profile {
+    made(&spec(scheduler_name, percentage_of_nodes_to_score, at))
+}
+
+fn spec(
+    scheduler_name: &str,
+    percentage_of_nodes_to_score: Option<u8>,
+    at: impl Fn(Point) -> bool,
+) -> ProfileSpec {
     let registry = registry();
     let mut spec = ProfileSpec {
         scheduler_name: scheduler_name.into(),
@@ -78,7 +89,11 @@ pub(crate) fn profile(
             spec.points.entry(point).or_default().push((entry.name().to_owned(), 1));
         }
     }
-    Profile::new(&spec, &registry, &FeatureGates::default()).expect("the plugins make a profile")
+    spec
+}
+
+fn made(spec: &ProfileSpec) -> Profile {
+    Profile::new(spec, &registry(), &FeatureGates::default()).expect("the plugins make a profile")
 }
 
 impl Lab {

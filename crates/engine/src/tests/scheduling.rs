@@ -28,6 +28,44 @@ fn the_text_counts_every_reason() {
 }
 
 #[test]
+fn where_all_filters_run_the_reasons_of_all_are_told() {
+    check(
+        "0 node a cpu=1
+         0 node b cpu=9
+         0 node c cpu=1 zone=y
+         0 pod p cpu=2 zone=y
+         0 pod q cpu=2 zone=y for=thorough-lab
+         0 pod r cpu=2 zone=y broken=yes for=thorough-lab
+         0 node d cpu=2 zone=y",
+        expect![[r#"
+            0s p #1 !! 0/3 nodes are available: 1 wrong zone, 2 Insufficient cpu.
+            0s q #1 !! 0/3 nodes are available: 2 Insufficient cpu, 2 wrong zone.
+            0s r #1 error: running "Broken" filter plugin: cannot judge
+            0s p #2 -> d
+            0s bind p to d
+            0s q #2 !! 0/4 nodes are available: 2 wrong zone, 3 Insufficient cpu.
+        "#]],
+    );
+}
+
+#[test]
+fn nominated_pods_count_where_all_filters_run() {
+    check(
+        "0 node a cpu=4
+         0 evictions linger
+         0 pod small cpu=4 on=a
+         0 pod big cpu=4 prio=9 oust=yes
+         0 pod p cpu=4 zone=y for=thorough-lab",
+        expect![[r#"
+            0s big #1 !! 0/1 nodes are available: 1 Insufficient cpu.
+            0s evict small for big
+            0s nominate big to a
+            0s p #1 !! 0/1 nodes are available: 1 Insufficient cpu, 1 wrong zone.
+        "#]],
+    );
+}
+
+#[test]
 fn a_plugin_that_cannot_judge_makes_it_an_error() {
     check(
         "0 node a cpu=1
