@@ -158,7 +158,8 @@ fn scoring_strategy(strategy: &ScoringStrategy, field: &FieldPath, faults: &mut 
 }
 
 /// As in validation_pluginargs.go, validateFunctionShape.
-fn shape(points: &[ShapePoint], field: &FieldPath, faults: &mut Faults<'_>) {
+/// Reports what is invalid in a function from utilization to score.
+pub(crate) fn shape(points: &[ShapePoint], field: &FieldPath, faults: &mut Faults<'_>) {
     if points.is_empty() {
         faults.required(field.clone(), "at least one point must be specified");
         return;

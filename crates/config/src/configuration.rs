@@ -8,13 +8,12 @@ use crate::catalogue::{Catalogue, Point};
 use crate::defaults;
 use crate::faults::{ConfigError, Faults, error_at};
 use crate::legacy::{self, Reading};
-use crate::migrate;
 use crate::multipoint::ALL;
 use crate::origin::{Form, Origin};
 use crate::profile::{Draft, ResolvedProfile};
 use crate::rules::Rules;
 use crate::types::{Extender, KubeSchedulerConfiguration};
-use crate::{validate, version};
+use crate::{migrate, policy, validate, version};
 
 /// A valid configuration with everything decided.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,7 +39,8 @@ pub struct Configuration {
     pub warnings: Vec<ConfigError>,
 }
 
-/// Reads the configuration in `text`, the content of the file `source_name`.
+/// Reads the configuration in `text`, the content of the file `source_name`: a
+/// KubeSchedulerConfiguration, a Policy, or a ConfigMap with a Policy under `policy.cfg`.
 ///
 /// The errors are all that were found, in the order of their lines.
 pub fn load(
@@ -53,6 +53,24 @@ pub fn load(
         let message = "is empty: expected a KubeSchedulerConfiguration";
         return Err(vec![ConfigError::new(source_name, message)]);
     };
+    let mut configuration = if policy::is_policy(document) {
+        policy::load(document, catalogue)?
+    } else {
+        from_document(document, catalogue)?
+    };
+    // As sigs.k8s.io/yaml, which reads one document and does not look further.
+    if let Some(second) = documents.get(1) {
+        let message = "is ignored: only the first document of the file is read";
+        configuration.warnings.push(second.error_at(FieldPath::root(), message));
+    }
+    Ok(configuration)
+}
+
+/// Reads a KubeSchedulerConfiguration.
+fn from_document(
+    document: &Document,
+    catalogue: &Catalogue,
+) -> Result<Configuration, Vec<ConfigError>> {
     let mut faults = Faults::new(Some(document));
     let Some(form) = version::form_of(document, &mut faults) else {
         return Err(faults.into_errors());
@@ -78,11 +96,6 @@ pub fn load(
         Err(errors) => return Err(placed(errors, origin, document)),
     };
     configuration.warnings = placed(configuration.warnings, origin, document);
-    // As sigs.k8s.io/yaml, which reads one document and does not look further.
-    if let Some(second) = documents.get(1) {
-        let message = "is ignored: only the first document of the file is read";
-        configuration.warnings.push(second.error_at(FieldPath::root(), message));
-    }
     Ok(configuration)
 }
 

@@ -8,7 +8,7 @@ use crate::types::{ClientConnection, KubeSchedulerConfiguration, LeaderElection,
 use crate::version::GROUP_VERSION;
 
 /// The profile of pods that name no scheduler.
-const DEFAULT_SCHEDULER: &str = "default-scheduler";
+pub(crate) const DEFAULT_SCHEDULER: &str = "default-scheduler";
 
 /// Sets every field that is absent, but for plugins and their args.
 pub(crate) fn set_defaults(configuration: &mut KubeSchedulerConfiguration) {

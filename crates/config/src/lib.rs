@@ -46,6 +46,7 @@ mod migrate;
 mod multipoint;
 mod names;
 mod origin;
+mod policy;
 mod profile;
 mod rules;
 mod types;
@@ -59,6 +60,7 @@ pub use faults::ConfigError;
 pub use legacy::{Provider, ProviderError};
 pub use migrate::{Migration, Note};
 pub use origin::{Form, Origin};
+pub use policy::{load_config_map, load_policy};
 pub use profile::{EnabledPlugin, ResolvedProfile};
 pub use types::{
     Base64, ClientConnection, Extender, ExtenderTlsConfig, KubeSchedulerConfiguration,

@@ -29,15 +29,6 @@ pub(crate) fn form_of(document: &Document, faults: &mut Faults<'_>) -> Option<Fo
         faults.report(kind_field, format!("Object 'Kind' is missing: write `kind: {KIND}`"));
         return None;
     };
-    if kind == "Policy" {
-        let message = format!(
-            "a scheduler Policy is not supported yet: write it as a {KIND} of version \
-             {GROUP_VERSION}, its predicates as `plugins.filter` and its priorities as \
-             `plugins.score`"
-        );
-        faults.report(kind_field, message);
-        return None;
-    }
     let Some(version) = text("apiVersion") else {
         let message =
             format!("Object 'apiVersion' is missing: write `apiVersion: {GROUP_VERSION}`");

@@ -64,12 +64,6 @@ fn other_versions_are_refused_with_advice() {
             test.yaml:1: kind: no kind "Pod" is registered for version "kubescheduler.config.k8s.io/v1": expected `apiVersion: kubescheduler.config.k8s.io/v1` and `kind: KubeSchedulerConfiguration`
         "#]],
     );
-    check_file(
-        "{\"kind\": \"Policy\",\n \"apiVersion\": \"v1\"}",
-        &expect![[r#"
-            test.yaml:1: kind: a scheduler Policy is not supported yet: write it as a KubeSchedulerConfiguration of version kubescheduler.config.k8s.io/v1, its predicates as `plugins.filter` and its priorities as `plugins.score`
-        "#]],
-    );
 }
 
 #[test]

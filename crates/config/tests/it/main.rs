@@ -8,4 +8,6 @@ mod files;
 mod merging;
 mod migration;
 mod old_versions;
+mod policies;
+mod policy_errors;
 mod rules;
