@@ -41,6 +41,7 @@ mod defaults;
 mod duration;
 mod extenders;
 mod faults;
+mod flags;
 mod legacy;
 mod migrate;
 mod multipoint;

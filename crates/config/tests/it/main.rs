@@ -5,6 +5,7 @@
 mod args;
 mod catalogue;
 mod files;
+mod flags;
 mod merging;
 mod migration;
 mod old_versions;
