@@ -10,6 +10,8 @@ use plimsoll_api::PodKey;
 use plimsoll_config::{DurationError, GoDuration};
 use plimsoll_sim::perf::Workload;
 
+use crate::deprecated::Deprecated;
+
 /// The namespace of a pod that is named without one.
 const DEFAULT_NAMESPACE: &str = "default";
 
@@ -127,9 +129,12 @@ pub(crate) struct Cluster {
     #[arg(value_hint = ValueHint::AnyPath)]
     pub(crate) files: Vec<PathBuf>,
 
-    /// A KubeSchedulerConfiguration; without one, the default profile decides
+    /// A KubeSchedulerConfiguration or a scheduler Policy; without one, the default profile decides
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) config: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) deprecated: Deprecated,
 }
 
 /// Place every pending pod of a cluster, one after the other
@@ -225,7 +230,8 @@ pub(crate) enum Config {
 /// Validate a configuration and show what it resolves to
 ///
 /// Reads a KubeSchedulerConfiguration, merges each profile with the default one, and prints which
-/// plugins then stand at which extension point, in their order and with their weights.
+/// plugins then stand at which extension point, in their order and with their weights. Of a scheduler
+/// Policy, also in a ConfigMap, it prints the plugins that do the work of its predicates and priorities.
 #[derive(Debug, clap::Args)]
 #[command(after_help = CONFIG_EXAMPLES)]
 pub(crate) struct Check {

@@ -5,7 +5,9 @@
 mod args;
 mod caveats;
 mod commands;
+mod deprecated;
 mod faults;
+mod given;
 mod input;
 mod measured;
 mod notices;

@@ -12,9 +12,9 @@ use plimsoll_framework::{ArgsError, FeatureGates, Registry};
 use plimsoll_plugins::default_profile;
 use serde_json::Value;
 
-use crate::faults::Faults;
+use crate::given::{Given, Place};
 use crate::input::Source;
-use crate::notices;
+use crate::{args, notices};
 
 /// The environment variable by which kube-scheduler was told how many disks a node takes.
 const MAX_VOLUMES: &str = "KUBE_MAX_PD_VOLS";
@@ -29,40 +29,41 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
-    /// What the configuration in `file` sets up, or kube-scheduler's own without a file. Warns of
-    /// what in it has no effect.
+    /// What the configuration in `file` sets up. Warns of what in it has no effect.
     ///
     /// The error is everything that is wrong with the file.
-    pub(crate) fn load(file: Option<&Path>, registry: &Registry) -> Result<Self> {
-        let catalogue = catalogue(registry);
-        let Some(file) = file else {
-            return Self::assemble(Configuration::default_for(&catalogue), None, registry);
-        };
-        let Source { name, text } = Source::read(file)?;
-        let configuration =
-            plimsoll_config::load(&name, &text, &catalogue).map_err(Faults::from)?;
-        let documents = Document::parse_all(&name, &text)?;
-        Self::assemble(configuration, documents.first(), registry)
+    pub(crate) fn load(file: &Path, registry: &Registry) -> Result<Self> {
+        Self::assemble(Given::read(file, &catalogue(registry))?, registry)
     }
 
-    fn assemble(
-        mut configuration: Configuration,
-        document: Option<&Document>,
+    /// What the command line sets up, with a Policy from `sources` if that is where it is; kube-scheduler's
+    /// own where nothing is said. Warns of what has no effect.
+    ///
+    /// The error is everything that is wrong with a file.
+    pub(crate) fn choose(
+        args: &args::Cluster,
+        sources: &[Source],
         registry: &Registry,
     ) -> Result<Self> {
+        let given = Given::choose(args, sources, &catalogue(registry))?;
+        Self::assemble(given, registry)
+    }
+
+    fn assemble(given: Given, registry: &Registry) -> Result<Self> {
+        let Given { mut configuration, place } = given;
         if configuration.counts_disks()
             && let Some(most) = max_volumes()
         {
             configuration.set_max_volumes(most);
         }
         let profiles = configuration.profiles(registry, &FeatureGates::default());
-        let profiles = profiles.map_err(|error| located(error, &configuration, document))?;
-        if let Some(document) = document {
-            let mut warnings = configuration.warnings.clone();
-            warnings.extend(without_effect(&configuration, document));
-            warnings.sort_by_key(|warning| warning.line);
-            warnings.iter().for_each(notices::warning);
+        let profiles = profiles.map_err(|error| located(error, &configuration, place.as_ref()))?;
+        let mut warnings = configuration.warnings.clone();
+        if let Some(place) = &place {
+            warnings.extend(without_effect(&configuration, place));
         }
+        warnings.sort_by_key(|warning| warning.line);
+        warnings.iter().for_each(notices::warning);
         Ok(Setup { configuration, profiles })
     }
 
@@ -105,40 +106,41 @@ pub(crate) fn catalogue(registry: &Registry) -> Catalogue {
 fn located(
     error: ProfileError,
     configuration: &Configuration,
-    document: Option<&Document>,
+    place: Option<&Place>,
 ) -> anyhow::Error {
-    let place = match (&error, document) {
-        (ProfileError::Args { profile, error }, Some(document)) => {
-            args_field(configuration, document, profile, error)
-                .map(|field| document.error_at(field, error.message.clone()))
+    let located = match (&error, place) {
+        (ProfileError::Args { profile, error }, Some(place)) => {
+            args_field(configuration, place, profile, error)
+                .map(|field| place.document.error_at(field, error.message.clone()))
         }
         _ => None,
     };
-    place.map_or_else(|| error.into(), Into::into)
+    located.map_or_else(|| error.into(), Into::into)
 }
 
 /// The field of the configuration that a plugin does not accept.
 fn args_field(
     configuration: &Configuration,
-    document: &Document,
+    place: &Place,
     profile: &str,
     error: &ArgsError,
 ) -> Option<FieldPath> {
     let mut profiles = configuration.profiles.iter();
     let index = profiles.position(|other| other.scheduler_name == profile)?;
     let configs = FieldPath::root().key("profiles").index(index).key("pluginConfig");
-    let configs = configuration.origin.place(&configs);
-    let mut entries = document.get(&configs)?.as_array()?.iter();
+    let configs = place.at.concat(&configuration.origin.place(&configs));
+    let mut entries = place.document.get(&configs)?.as_array()?.iter();
     let index = entries.position(|entry| entry["name"] == error.plugin)?;
     Some(configs.index(index).key("args").concat(&FieldPath::from(error.field.as_str())))
 }
 
 /// What the file says of things that this build does not have.
-fn without_effect(configuration: &Configuration, document: &Document) -> Vec<ConfigError> {
+fn without_effect(configuration: &Configuration, place: &Place) -> Vec<ConfigError> {
+    let Place { document, at } = place;
     let mut warnings = Vec::new();
     for (index, profile) in configuration.profiles.iter().enumerate() {
         let field = FieldPath::root().key("profiles").index(index);
-        let place = |key: &str| configuration.origin.place(&field.key(key));
+        let place = |key: &str| at.concat(&configuration.origin.place(&field.key(key)));
         let mut warn = |field: FieldPath, entry: &Value, effect: &str| {
             let name = entry["name"].as_str().unwrap_or_default();
             if profile.unavailable.iter().any(|other| other == name) {
@@ -158,7 +160,7 @@ fn without_effect(configuration: &Configuration, document: &Document) -> Vec<Con
         }
     }
     if !configuration.extenders.is_empty() {
-        let field = FieldPath::root().key("extenders");
+        let field = at.key("extenders");
         warnings.push(document.error_at(field, "extenders are not called yet"));
     }
     warnings

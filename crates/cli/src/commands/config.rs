@@ -16,7 +16,7 @@ use crate::render::style::{DOUBTFUL, HEADING, Screen};
 /// Validates a configuration and prints what it resolves to.
 pub(crate) fn check(args: &Check) -> Result<()> {
     let registry = in_tree();
-    let setup = Setup::load(Some(&args.file), &registry)?;
+    let setup = Setup::load(&args.file, &registry)?;
     let configuration = &setup.configuration;
     let notes = configuration.migrate(&options::catalogue(&registry)).notes;
     match args.output.format {
@@ -63,6 +63,9 @@ struct ProfileShape<'a> {
     args: &'a BTreeMap<String, Value>,
     /// Enabled, but not there yet.
     unavailable: &'a [String],
+    /// Whether every filter is asked about a node, even after one rejected it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    run_all_filters: bool,
 }
 
 #[derive(Serialize)]
@@ -99,6 +102,7 @@ impl<'a> ProfileShape<'a> {
             points: points.collect(),
             args: &profile.args,
             unavailable: &profile.unavailable,
+            run_all_filters: profile.run_all_filters,
         }
     }
 }
@@ -110,8 +114,9 @@ fn describe(out: &mut impl Write, profile: &ResolvedProfile, screen: Screen) -> 
         Some(0) => "looks at a share of the nodes that adapts to their number".to_owned(),
         Some(percentage) => format!("looks for feasible nodes up to {percentage}% of all"),
     };
+    let filters = if profile.run_all_filters { ", and asks all filters about each" } else { "" };
     let name = &profile.scheduler_name;
-    writeln!(out, "{HEADING}profile {name}{HEADING:#}: {nodes}")?;
+    writeln!(out, "{HEADING}profile {name}{HEADING:#}: {nodes}{filters}")?;
     let mut table = screen.table(&["  POINT", "PLUGINS"]);
     for point in Point::ALL {
         let plugins: Vec<_> = profile.points[&point]

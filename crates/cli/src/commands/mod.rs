@@ -43,14 +43,16 @@ impl Scene {
     /// Reads all that was named, and warns of what in it has no effect.
     fn read(args: &args::Cluster) -> Result<Self> {
         let stdin = Path::new(STDIN);
-        let configured = args.config.as_deref() == Some(stdin);
+        let configured = [&args.config, &args.deprecated.policy_config_file];
+        let configured = configured.into_iter().filter(|file| file.as_deref() == Some(stdin));
+        let described = args.files.iter().any(|file| file == stdin);
         ensure!(
-            !configured || args.files.iter().all(|file| file != stdin),
+            configured.count() + usize::from(described) <= 1,
             "standard input can hold the cluster or the configuration, not both"
         );
-        let registry = in_tree();
-        let setup = Setup::load(args.config.as_deref(), &registry)?;
-        let cluster = input::load(&args.files)?;
+        let sources = input::read(&args.files)?;
+        let setup = Setup::choose(args, &sources, &in_tree())?;
+        let cluster = input::load(&sources, &args.deprecated)?;
         caveats::before(&cluster);
         Ok(Scene { setup, cluster })
     }

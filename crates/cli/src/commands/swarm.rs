@@ -20,7 +20,7 @@ const VIOLATIONS: usize = 5;
 /// Tries `n` seeds, tells of each that shows a violation, and fails if one does.
 pub(crate) fn run(args: &Simulate, n: u64) -> Result<()> {
     let registry = in_tree();
-    let setup = Setup::load(args.cluster.config.as_deref(), &registry)?;
+    let setup = Setup::choose(&args.cluster, &[], &registry)?;
     let profiles = || {
         let profiles = setup.configuration.profiles(&registry, &FeatureGates::default());
         profiles.expect("they were made before")

@@ -6,25 +6,56 @@ mod objects;
 mod source;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
+use anyhow::bail;
 use plimsoll_api::wire::Object;
 use plimsoll_api::{ObjectKey, Str};
-use plimsoll_document::Document;
+use plimsoll_document::{Document, FieldPath};
 use plimsoll_sim::Cluster;
 
 use self::fault::Fault;
 use self::ignored::Ignored;
-pub(crate) use self::source::{STDIN, Source};
+pub(crate) use self::source::{STDIN, Source, read_all as read};
+use crate::deprecated::{Deprecated, PolicySource};
 use crate::faults::{Faults, MAX_SHOWN};
 use crate::notices;
 
-/// Reads the cluster that `files` describe, and warns of what in it has no effect.
+/// The ConfigMap called `key` in the first of `sources` that has it, with the document and its place
+/// in there.
+///
+/// The error names those that may have been meant.
+pub(crate) fn config_map(
+    sources: &[Source],
+    key: &ObjectKey,
+) -> anyhow::Result<(Document, FieldPath)> {
+    let mut others = Vec::new();
+    for source in sources {
+        // What is wrong with a file is told when the cluster is read.
+        for document in objects::documents(source).unwrap_or_default() {
+            for (at, name) in objects::names(&document) {
+                if name == format!("ConfigMap {key}") {
+                    return Ok((document, at));
+                }
+                if name.starts_with("ConfigMap ") && name.ends_with(&format!("/{}", key.name)) {
+                    others.push(name);
+                }
+            }
+        }
+    }
+    let offer = match others.as_slice() {
+        [] => "add its manifest".to_owned(),
+        [other, ..] => format!("there is {other}, which --policy-configmap-namespace can name"),
+    };
+    bail!("couldn't get policy config map {key}: it is not in the files; {offer}")
+}
+
+/// Reads the cluster that `sources` describe, and warns of what in it has no effect. The ConfigMap that
+/// `deprecated` names has one.
 ///
 /// The error is everything that is wrong with the files.
-pub(crate) fn load(files: &[PathBuf]) -> anyhow::Result<Cluster> {
-    let sources = source::read_all(files)?;
-    let mut cluster = Gathering { sources: &sources, ..Gathering::default() };
+pub(crate) fn load(sources: &[Source], deprecated: &Deprecated) -> anyhow::Result<Cluster> {
+    let policy = deprecated.policy();
+    let mut cluster = Gathering { sources, policy, ..Gathering::default() };
     for (index, source) in sources.iter().enumerate() {
         match objects::read(source) {
             Ok(objects) => cluster.add_all(index, objects),
@@ -46,6 +77,8 @@ type Identity = (&'static str, ObjectKey);
 #[derive(Default)]
 struct Gathering<'a> {
     sources: &'a [Source],
+    /// What decides.
+    policy: Option<PolicySource<'a>>,
     cluster: Cluster,
     /// The index of the source in which each object stands.
     places: BTreeMap<Identity, usize>,
@@ -82,6 +115,9 @@ impl Gathering<'_> {
             Object::Selecting(selecting) => self.cluster.selecting.push(selecting),
             Object::Volume(object) => self.cluster.volumes.push(*object),
             Object::Budget(budget) => self.cluster.budgets.push(budget),
+            Object::Unknown { kind, key, .. }
+                if &*kind == "ConfigMap"
+                    && self.policy == Some(PolicySource::ConfigMap(key.clone())) => {}
             Object::Unknown { kind, api_version, .. } => {
                 self.ignored.add(&self.sources[source].name, kind, api_version);
             }

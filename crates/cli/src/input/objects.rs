@@ -50,6 +50,15 @@ pub(crate) fn documents(source: &Source) -> Result<Vec<Document>, Fault> {
     Document::parse_all(&source.name, &source.text).map_err(Fault::from)
 }
 
+/// The objects of a document, as far as they tell their names: where each stands, and its kind and name.
+pub(crate) fn names(document: &Document) -> Vec<(FieldPath, String)> {
+    let mut paths = Vec::new();
+    collect_paths(&document.value, &FieldPath::root(), &mut paths);
+    let named =
+        paths.into_iter().filter_map(|path| Some((path.clone(), name_of(document, &path)?)));
+    named.collect()
+}
+
 /// The line of the object called `name`, kind and name, in `documents`; of several the one that
 /// `before` others stand before.
 pub(crate) fn line_of(documents: &[Document], name: &str, before: usize) -> Option<usize> {

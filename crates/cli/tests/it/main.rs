@@ -9,4 +9,5 @@ mod decisions;
 mod docs;
 mod manifests;
 mod old_scale;
+mod policies;
 mod run;

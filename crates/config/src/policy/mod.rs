@@ -119,7 +119,7 @@ fn check_kind(document: &Document, faults: &mut Faults<'_>) {
         faults.report(root, "is not an object: expected a Policy");
         return;
     }
-    if document.value.get("profiles").is_some() {
+    if text("kind") == KIND && document.value.get("profiles").is_some() {
         let message = "cannot set a Plugin config and Policy config: a Policy has no profiles; \
                        remove them, or write all of it as a KubeSchedulerConfiguration";
         faults.report(root.key("profiles"), message);

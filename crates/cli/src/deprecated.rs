@@ -1,0 +1,187 @@
+//! Flags of kube-scheduler up to 1.22 that later releases have not.
+//!
+//! As in cmd/kube-scheduler/app/options/deprecated.go and insecure_serving.go of release 1.20.
+
+use std::path::{Path, PathBuf};
+
+use clap::ValueHint;
+use plimsoll_api::ObjectKey;
+
+use crate::notices;
+
+/// Where the ConfigMap with the Policy is, unless a flag says.
+const POLICY_NAMESPACE: &str = "kube-system";
+
+/// The flags. Those without effect are read, so that a command line of old can be used as it is.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct Deprecated {
+    /// The file of a scheduler Policy; use --config, which takes it, too
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(help_heading = "Deprecated", hide_short_help = true)]
+    pub(crate) policy_config_file: Option<PathBuf>,
+
+    /// A ConfigMap in the files with a scheduler Policy under `policy.cfg`; use --config
+    #[arg(long, value_name = "NAME", help_heading = "Deprecated", hide_short_help = true)]
+    pub(crate) policy_configmap: Option<String>,
+
+    /// The namespace of that ConfigMap; `kube-system` if not given
+    #[arg(long, value_name = "NAME", help_heading = "Deprecated", hide_short_help = true)]
+    pub(crate) policy_configmap_namespace: Option<String>,
+
+    /// Whether the file of the Policy comes before the ConfigMap
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "true", requires_if("true", "policy_config_file"))]
+    #[arg(help_heading = "Deprecated", hide_short_help = true)]
+    pub(crate) use_legacy_policy_config: Option<bool>,
+
+    /// The hardPodAffinityWeight of InterPodAffinity, without --config and Policy
+    #[arg(long, value_name = "0..100", value_parser = clap::value_parser!(i32).range(0..=100))]
+    #[arg(help_heading = "Deprecated", hide_short_help = true)]
+    pub(crate) hard_pod_affinity_symmetric_weight: Option<i32>,
+
+    /// The name of the profile, without a KubeSchedulerConfiguration
+    #[arg(long, value_name = "NAME", help_heading = "Deprecated", hide_short_help = true)]
+    pub(crate) scheduler_name: Option<String>,
+
+    /// No effect
+    #[arg(long, value_name = "NAME", help_heading = "Deprecated", hide_short_help = true)]
+    lock_object_namespace: Option<String>,
+
+    /// No effect
+    #[arg(long, value_name = "NAME", help_heading = "Deprecated", hide_short_help = true)]
+    lock_object_name: Option<String>,
+
+    /// No effect
+    #[arg(long, value_name = "IP", help_heading = "Deprecated", hide_short_help = true)]
+    address: Option<String>,
+
+    /// No effect
+    #[arg(long, value_name = "PORT", help_heading = "Deprecated", hide_short_help = true)]
+    port: Option<u16>,
+
+    /// No effect
+    #[arg(long, value_name = "KEYS", help_heading = "Deprecated", hide_short_help = true)]
+    failure_domains: Option<String>,
+}
+
+/// Where a Policy is.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum PolicySource<'a> {
+    File(&'a Path),
+    ConfigMap(ObjectKey),
+}
+
+impl Deprecated {
+    /// Warns of every flag that was given, with what takes its place, and of those that others
+    /// override.
+    pub(crate) fn tell(&self) {
+        for (flag, instead) in self.given() {
+            notices::warning(format_args!("--{flag} is deprecated: {instead}"));
+        }
+        let file = self.policy_config_file.is_some();
+        match self.policy() {
+            Some(PolicySource::File(_)) if self.policy_configmap.is_some() => {
+                no_effect("policy-configmap", "--use-legacy-policy-config asks for the file");
+            }
+            Some(PolicySource::ConfigMap(_)) if file => {
+                no_effect("policy-config-file", "--policy-configmap comes before it");
+            }
+            _ => {}
+        }
+    }
+
+    /// Where the Policy is that the flags ask for. As in deprecated.go, ApplyTo: the file where it is
+    /// alone or forced, else the ConfigMap.
+    pub(crate) fn policy(&self) -> Option<PolicySource<'_>> {
+        let is_forced = self.use_legacy_policy_config == Some(true);
+        match (&self.policy_config_file, &self.policy_configmap) {
+            (Some(file), None) => Some(PolicySource::File(file)),
+            (Some(file), Some(_)) if is_forced => Some(PolicySource::File(file)),
+            (_, Some(name)) => {
+                let namespace = self.policy_configmap_namespace.as_deref();
+                let namespace = namespace.filter(|namespace| !namespace.is_empty());
+                let namespace = namespace.unwrap_or(POLICY_NAMESPACE);
+                Some(PolicySource::ConfigMap(ObjectKey::new(namespace, name.as_str())))
+            }
+            (None, None) => None,
+        }
+    }
+
+    /// The flags that were given, with what takes their place.
+    fn given(&self) -> Vec<(&'static str, &'static str)> {
+        let election = "leaderElection in a KubeSchedulerConfiguration takes its place, and it has \
+                        no effect on files";
+        let serving = "nothing is served, and it has no effect";
+        let flags = [
+            (
+                self.policy_config_file.is_some(),
+                "policy-config-file",
+                "use --config, which takes a Policy, too",
+            ),
+            (
+                self.policy_configmap.is_some(),
+                "policy-configmap",
+                "use --config with the manifest of the ConfigMap",
+            ),
+            (
+                self.policy_configmap_namespace.is_some(),
+                "policy-configmap-namespace",
+                "use --config with the manifest of the ConfigMap",
+            ),
+            (
+                self.use_legacy_policy_config.is_some(),
+                "use-legacy-policy-config",
+                "use --config with the file of the Policy",
+            ),
+            (
+                self.hard_pod_affinity_symmetric_weight.is_some(),
+                "hard-pod-affinity-symmetric-weight",
+                "use hardPodAffinityWeight in the args of InterPodAffinity",
+            ),
+            (
+                self.scheduler_name.is_some(),
+                "scheduler-name",
+                "use profiles[].schedulerName in a KubeSchedulerConfiguration",
+            ),
+            (self.lock_object_namespace.is_some(), "lock-object-namespace", election),
+            (self.lock_object_name.is_some(), "lock-object-name", election),
+            (self.address.is_some(), "address", serving),
+            (self.port.is_some(), "port", serving),
+            (
+                self.failure_domains.is_some(),
+                "failure-domains",
+                "use the topologyKey of each term; it has no effect",
+            ),
+        ];
+        let given = flags.into_iter().filter(|(is_given, ..)| *is_given);
+        given.map(|(_, flag, instead)| (flag, instead)).collect()
+    }
+}
+
+/// Warns that a flag was given in vain.
+pub(crate) fn no_effect(flag: &str, why: &str) {
+    notices::warning(format_args!("--{flag} has no effect: {why}"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_comes_before_a_config_map_only_if_it_is_forced() {
+        let flags = |file: bool, config_map: bool, forced| Deprecated {
+            policy_config_file: file.then(|| PathBuf::from("p.json")),
+            policy_configmap: config_map.then(|| "p".to_owned()),
+            use_legacy_policy_config: forced,
+            ..Deprecated::default()
+        };
+        let file = Some(PolicySource::File(Path::new("p.json")));
+        let config_map = Some(PolicySource::ConfigMap(ObjectKey::new("kube-system", "p")));
+        assert_eq!(flags(false, false, None).policy(), None);
+        assert_eq!(flags(true, false, None).policy(), file);
+        assert_eq!(flags(false, true, None).policy(), config_map);
+        assert_eq!(flags(true, true, None).policy(), config_map);
+        assert_eq!(flags(true, true, Some(false)).policy(), config_map);
+        assert_eq!(flags(true, true, Some(true)).policy(), file);
+    }
+}

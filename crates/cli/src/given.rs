@@ -1,0 +1,149 @@
+//! The configuration that a command line asks for, and the file that it stands in.
+
+use std::path::Path;
+
+use anyhow::{Result, bail};
+use plimsoll_config::{Catalogue, Configuration, load_config_map, load_policy};
+use plimsoll_document::{Document, FieldPath};
+
+use crate::args;
+use crate::deprecated::{Deprecated, PolicySource, no_effect};
+use crate::faults::Faults;
+use crate::input::{self, Source};
+
+/// A configuration that is valid.
+pub(crate) struct Given {
+    pub(crate) configuration: Configuration,
+    /// Where it was read; none for kube-scheduler's own.
+    pub(crate) place: Option<Place>,
+}
+
+/// Where a configuration stands.
+pub(crate) struct Place {
+    pub(crate) document: Document,
+    /// The field that holds it: the root, but for a Policy in a ConfigMap.
+    pub(crate) at: FieldPath,
+}
+
+impl Given {
+    /// The configuration in `file`.
+    pub(crate) fn read(file: &Path, catalogue: &Catalogue) -> Result<Self> {
+        let Source { name, text } = Source::read(file)?;
+        let configuration = plimsoll_config::load(&name, &text, catalogue).map_err(Faults::from)?;
+        Ok(Given { configuration, place: Place::of(&name, &text)? })
+    }
+
+    /// The configuration of a command line, changed as its deprecated flags say.
+    pub(crate) fn choose(
+        args: &args::Cluster,
+        sources: &[Source],
+        catalogue: &Catalogue,
+    ) -> Result<Self> {
+        args.deprecated.tell();
+        let config = args.config.as_deref();
+        let file = config.map(|file| Given::read(file, catalogue)).transpose()?;
+        let holds_policy = file.as_ref().is_some_and(Given::is_policy);
+        let policy = Given::policy(&args.deprecated, sources, catalogue)?;
+        let decides = Decides {
+            configuration: file.is_some() && !holds_policy,
+            policy: holds_policy || policy.is_some(),
+        };
+        let mut given = match (file, policy) {
+            (Some(file), Some(policy)) => file.with_policy(policy)?,
+            (Some(one), None) | (None, Some(one)) => one,
+            (None, None) => {
+                Given { configuration: Configuration::default_for(catalogue), place: None }
+            }
+        };
+        given.apply(&args.deprecated, &decides);
+        Ok(given)
+    }
+
+    /// The Policy that the flags name.
+    fn policy(
+        deprecated: &Deprecated,
+        sources: &[Source],
+        catalogue: &Catalogue,
+    ) -> Result<Option<Self>> {
+        Ok(match deprecated.policy() {
+            None => None,
+            Some(PolicySource::File(file)) => {
+                let Source { name, text } = Source::read(file)?;
+                let configuration = load_policy(&name, &text, catalogue).map_err(Faults::from)?;
+                Some(Given { configuration, place: Place::of(&name, &text)? })
+            }
+            Some(PolicySource::ConfigMap(key)) => {
+                let (document, at) = input::config_map(sources, &key)?;
+                let configuration =
+                    load_config_map(&document, &at, catalogue).map_err(Faults::from)?;
+                let place = Place { at: value_of(&at), document };
+                Some(Given { configuration, place: Some(place) })
+            }
+        })
+    }
+
+    /// As kube-scheduler does it: a Policy takes the place of plugins that nobody configured.
+    fn with_policy(self, policy: Self) -> Result<Self> {
+        let Some(place) = &self.place else { return Ok(policy) };
+        if self.is_policy() {
+            let name = place.document.source();
+            bail!(
+                "{name}: holds a Policy already: leave out --config, or the flag that names another"
+            )
+        }
+        let configuration =
+            self.configuration.with_policy(&place.document, &policy.configuration)?;
+        Ok(Given { configuration, place: policy.place })
+    }
+
+    /// Whether it is a Policy, or a ConfigMap with one.
+    fn is_policy(&self) -> bool {
+        let kind = self.place.as_ref().map(|place| &place.document.value["kind"]);
+        kind.is_some_and(|kind| kind == "Policy" || kind == "ConfigMap")
+    }
+
+    /// Does what is left of the flags where nothing else says it.
+    fn apply(&mut self, deprecated: &Deprecated, decides: &Decides) {
+        if let Some(name) = &deprecated.scheduler_name {
+            if decides.configuration {
+                no_effect("scheduler-name", "the configuration names its profiles");
+            } else {
+                self.configuration.rename_profile(name);
+            }
+        }
+        if let Some(weight) = deprecated.hard_pod_affinity_symmetric_weight {
+            let flag = "hard-pod-affinity-symmetric-weight";
+            if decides.policy {
+                no_effect(flag, "write hardPodAffinitySymmetricWeight in the Policy");
+            } else if decides.configuration {
+                no_effect(flag, "write the args of InterPodAffinity in the configuration");
+            } else {
+                self.configuration.set_hard_pod_affinity_weight(weight);
+            }
+        }
+    }
+}
+
+/// What was given that has a say of its own.
+struct Decides {
+    /// A KubeSchedulerConfiguration.
+    configuration: bool,
+    policy: bool,
+}
+
+impl Place {
+    /// The first document of a file.
+    fn of(name: &str, text: &str) -> Result<Option<Self>> {
+        let first = Document::parse_all(name, text)?.into_iter().next();
+        Ok(first.map(|document| {
+            let root = FieldPath::root();
+            let at = if document.value["kind"] == "ConfigMap" { value_of(&root) } else { root };
+            Place { document, at }
+        }))
+    }
+}
+
+/// Where the Policy is in a ConfigMap.
+fn value_of(config_map: &FieldPath) -> FieldPath {
+    config_map.key("data").key("policy.cfg")
+}
