@@ -15,6 +15,10 @@ const POLICY_NAMESPACE: &str = "kube-system";
 /// The flags. Those without effect are read, so that a command line of old can be used as it is.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Deprecated {
+    /// DefaultProvider or ClusterAutoscalerProvider, as release 1.20 had them
+    #[arg(long, value_name = "NAME", help_heading = "Deprecated", hide_short_help = true)]
+    pub(crate) algorithm_provider: Option<String>,
+
     /// The file of a scheduler Policy; use --config, which takes it, too
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     #[arg(help_heading = "Deprecated", hide_short_help = true)]
@@ -113,6 +117,11 @@ impl Deprecated {
                         no effect on files";
         let serving = "nothing is served, and it has no effect";
         let flags = [
+            (
+                self.algorithm_provider.is_some(),
+                "algorithm-provider",
+                "use --config, which enables plugins",
+            ),
             (
                 self.policy_config_file.is_some(),
                 "policy-config-file",

@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use anyhow::{Result, bail};
-use plimsoll_config::{Catalogue, Configuration, load_config_map, load_policy};
+use plimsoll_config::{Catalogue, Configuration, Form, load_config_map, load_policy};
 use plimsoll_document::{Document, FieldPath};
 
-use crate::args;
 use crate::deprecated::{Deprecated, PolicySource, no_effect};
 use crate::faults::Faults;
 use crate::input::{self, Source};
+use crate::{args, notices};
 
 /// A configuration that is valid.
 pub(crate) struct Given {
@@ -48,14 +48,32 @@ impl Given {
             configuration: file.is_some() && !holds_policy,
             policy: holds_policy || policy.is_some(),
         };
+        let provider = args.deprecated.algorithm_provider.as_deref();
+        let provider = provider.map(|name| Configuration::provider(name, catalogue)).transpose()?;
         let mut given = match (file, policy) {
             (Some(file), Some(policy)) => file.with_policy(policy)?,
-            (Some(one), None) | (None, Some(one)) => one,
+            (Some(file), None) if !holds_policy => file.with_provider(provider)?,
+            (Some(policy), None) | (None, Some(policy)) => {
+                if provider.is_some() {
+                    no_effect("algorithm-provider", "a Policy comes before it");
+                }
+                policy
+            }
             (None, None) => {
-                Given { configuration: Configuration::default_for(catalogue), place: None }
+                let configuration =
+                    provider.unwrap_or_else(|| Configuration::default_for(catalogue));
+                Given { configuration, place: None }
             }
         };
         given.apply(&args.deprecated, &decides);
+        if let Form::Provider(provider) = given.configuration.origin.form {
+            for plugin in &given.configuration.profiles[0].unavailable {
+                let name = provider.name();
+                let message =
+                    format!("plugin {plugin} of {name} is not available yet: it is left out");
+                notices::warning(message);
+            }
+        }
         Ok(given)
     }
 
@@ -94,6 +112,17 @@ impl Given {
         let configuration =
             self.configuration.with_policy(&place.document, &policy.configuration)?;
         Ok(Given { configuration, place: policy.place })
+    }
+
+    /// As a Policy beside a configuration, so a provider.
+    fn with_provider(self, provider: Option<Configuration>) -> Result<Self> {
+        Ok(match (provider, self) {
+            (Some(provider), Given { configuration, place: Some(place) }) => {
+                let configuration = configuration.with_provider(&place.document, &provider)?;
+                Given { configuration, place: Some(place) }
+            }
+            (_, given) => given,
+        })
     }
 
     /// Whether it is a Policy, or a ConfigMap with one.

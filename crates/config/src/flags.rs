@@ -32,7 +32,35 @@ impl Configuration {
             let message = "has no effect: the extenders of the Policy take their place";
             self.warnings.push(document.error_at(FieldPath::root().key("extenders"), message));
         }
-        let (chosen, written) = (&policy.profiles[0], &policy.effective.profiles[0]);
+        self.take_plugins(policy);
+        self.extenders.clone_from(&policy.extenders);
+        self.effective.extenders.clone_from(&policy.extenders);
+        self.warnings.extend_from_slice(&policy.warnings);
+        Ok(self)
+    }
+
+    /// The same configuration, read from `document`, with the plugins of an algorithm provider, as
+    /// `--algorithm-provider` chooses it beside `--config`.
+    ///
+    /// The error is that the configuration configures plugins itself. Release 1.20 put them upon those
+    /// of the provider.
+    pub fn with_provider(
+        mut self,
+        document: &Document,
+        provider: &Configuration,
+    ) -> Result<Self, ConfigError> {
+        if let Some(field) = configured_plugins(&document.value) {
+            let message = "cannot be put upon an algorithm provider: leave out --algorithm-provider, \
+                           and enable here what it has more";
+            return Err(document.error_at(field, message));
+        }
+        self.take_plugins(provider);
+        Ok(self)
+    }
+
+    /// Lets every profile have the plugins and args of the only one of `other`.
+    fn take_plugins(&mut self, other: &Configuration) {
+        let (chosen, written) = (&other.profiles[0], &other.effective.profiles[0]);
         for profile in &mut self.profiles {
             profile.points.clone_from(&chosen.points);
             profile.args.clone_from(&chosen.args);
@@ -43,12 +71,8 @@ impl Configuration {
             profile.plugins.clone_from(&written.plugins);
             profile.plugin_config.clone_from(&written.plugin_config);
         }
-        self.extenders.clone_from(&policy.extenders);
-        self.effective.extenders.clone_from(&policy.extenders);
-        self.origin.form = policy.origin.form;
-        self.origin.dropped.extend_from_slice(&policy.origin.dropped);
-        self.warnings.extend_from_slice(&policy.warnings);
-        Ok(self)
+        self.origin.form = other.origin.form;
+        self.origin.dropped.extend_from_slice(&other.origin.dropped);
     }
 
     /// Names the only profile, as `--scheduler-name` did. Of several profiles none is renamed.

@@ -1,6 +1,7 @@
 //! Policies and the flags of releases that had them.
 
 use expect_test::{Expect, expect};
+use serde_json::Value;
 
 use crate::run::{check, check_refused, run};
 
@@ -193,6 +194,64 @@ fn the_profile_has_the_name_of_the_flag() {
 }
 
 #[test]
+fn a_provider_decides_where_no_policy_does() {
+    let node = "apiVersion: v1\nkind: Node\nmetadata: {name: n3}\n\
+                status: {allocatable: {cpu: '4', memory: 8Gi, pods: '10'}}\n";
+    let files = [FILES[0], ("n3.yaml", node)];
+    let is_scored_by = |plugin: &str, flags: &str| {
+        let line = format!("explain -o json -f c.yaml n3.yaml --pod web {flags}");
+        let record: Value =
+            serde_json::from_str(&run(&files, &line).out).expect("a line is a record");
+        !record["nodes"][0]["scores"][plugin].is_null()
+    };
+    // Since 1.22 one plugin scores what the providers scored with several.
+    assert!(is_scored_by("NodeResourcesFit", ""));
+    assert!(!is_scored_by("NodeResourcesFit", "--algorithm-provider DefaultProvider"));
+    assert!(is_scored_by("TaintToleration", "--algorithm-provider ClusterAutoscalerProvider"));
+    check_run(
+        "--algorithm-provider DefaultProvider --config p.json",
+        &expect![[r#"
+        warning: --algorithm-provider is deprecated: use --config, which enables plugins
+        warning: --algorithm-provider has no effect: a Policy comes before it
+        {"pod":"default/web","result":"scheduled","node":"n1","best":["n1"]}
+        {"pod":"default/huge","result":"unschedulable","message":"0/2 nodes are available: 1 node(s) had untolerated taint(s), 2 Insufficient cpu. preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."}
+        exit status 0
+    "#]],
+    );
+    let named =
+        run(&FILES, "simulate -f c.yaml --algorithm-provider DefaultProvider --config s.yaml");
+    assert!(named.out.contains("2 pods belong to other schedulers"), "{}", named.out);
+    assert_eq!(named.status, 0, "{}", named.err);
+}
+
+#[test]
+fn a_provider_that_is_not_there_is_an_error() {
+    check_wrong(
+        "--algorithm-provider OtherProvider",
+        &expect![[r#"
+        warning: --algorithm-provider is deprecated: use --config, which enables plugins
+        error: algorithm provider "OtherProvider" is not registered: write DefaultProvider or ClusterAutoscalerProvider
+    "#]],
+    );
+    let configured = "\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- plugins: {score: {disabled: [{name: ImageLocality}]}}
+";
+    let files = [FILES[0], ("plugins.yaml", configured)];
+    let line = "simulate -f c.yaml --config plugins.yaml --algorithm-provider DefaultProvider";
+    check_refused(
+        &files,
+        line,
+        &expect![[r#"
+        warning: --algorithm-provider is deprecated: use --config, which enables plugins
+        error: plugins.yaml:4: profiles[0].plugins: cannot be put upon an algorithm provider: leave out --algorithm-provider, and enable here what it has more
+    "#]],
+    );
+}
+
+#[test]
 fn flags_without_effect_are_told() {
     check_run(
         "--address 0.0.0.0 --port 0 --lock-object-name a --lock-object-namespace b --failure-domains a,b",
@@ -251,7 +310,7 @@ items:
     let score = |flags: &str| {
         let line = format!("explain -o json -f c.yaml --pod next {flags}");
         let answer = run(&[("c.yaml", cluster)], &line);
-        let record: serde_json::Value = serde_json::from_str(&answer.out).expect("it is JSON");
+        let record: Value = serde_json::from_str(&answer.out).expect("it is JSON");
         record["nodes"][1]["scores"]["InterPodAffinity"].clone()
     };
     assert_eq!(score("--hard-pod-affinity-symmetric-weight 1"), score(""));
