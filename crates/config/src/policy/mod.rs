@@ -291,10 +291,13 @@ fn set_args(
         .filter(|resource| resource.ignored_by_scheduler)
         .map(|resource| resource.name.as_str())
         .collect();
-    if !ignored.is_empty()
+    if plan.enables("NodeResourcesFit")
         && let Some(mut args) = profile::default_args("NodeResourcesFit", catalogue)
     {
-        args["ignoredResources"] = json!(ignored);
+        args["rejectOvercommittedNodes"] = json!(true);
+        if !ignored.is_empty() {
+            args["ignoredResources"] = json!(ignored);
+        }
         plan.args.insert("NodeResourcesFit", args);
     }
     if hard_weight != 0

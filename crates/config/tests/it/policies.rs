@@ -73,6 +73,9 @@ fn check(text: &str, expected: &Expect) {
     for (name, args) in profile.args.iter().filter(|(name, _)| telling.contains(&name.as_str())) {
         writeln!(text, "  {name} {args}").expect("a string takes all");
     }
+    if let Some(fit) = profile.args.get("NodeResourcesFit") {
+        assert_eq!(fit["rejectOvercommittedNodes"], true, "as in 1.20");
+    }
     if let Some(ignored) = profile.args.get("NodeResourcesFit").map(|a| &a["ignoredResources"])
         && !ignored.is_null()
     {
