@@ -36,6 +36,12 @@ impl Setup {
         Self::assemble(Given::read(file, &catalogue(registry))?, registry)
     }
 
+    /// What the default profile sets up.
+    pub(crate) fn default_for(registry: &Registry) -> Result<Self> {
+        let configuration = Configuration::default_for(&catalogue(registry));
+        Self::assemble(Given { configuration, place: None }, registry)
+    }
+
     /// What the command line sets up, with a Policy from `sources` if that is where it is; kube-scheduler's
     /// own where nothing is said. Warns of what has no effect.
     ///

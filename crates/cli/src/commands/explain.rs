@@ -4,7 +4,7 @@ use std::io::{self, BufWriter, Write};
 
 use anyhow::{Context, Result, bail};
 use plimsoll_api::{Pod, PodKey, PodPhase, Str};
-use plimsoll_config::{Configuration, ResolvedProfile};
+use plimsoll_config::{Configuration, Form, ResolvedProfile};
 use plimsoll_engine::{Place, Scheduler};
 use plimsoll_framework::Rejection;
 use plimsoll_plugins::in_tree;
@@ -40,9 +40,11 @@ pub(crate) fn run(args: &Explain) -> Result<()> {
     let old = match args.scale {
         Scale::Ten if gate.is_none() => {
             let profile = profile_of(scheduler, &setup.configuration, &args.pod)?;
-            let priorities = match args.cluster.config {
-                None => Priorities::Default,
-                Some(_) => Priorities::OfProfile,
+            let is_configured =
+                args.cluster.config.is_some() || setup.configuration.origin.form != Form::V1;
+            let priorities = match is_configured {
+                false => Priorities::Default,
+                true => Priorities::OfProfile,
             };
             Some(OldScale::of(scheduler, profile, &in_tree(), priorities, &decision)?)
         }

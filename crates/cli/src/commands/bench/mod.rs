@@ -116,7 +116,10 @@ fn sizes(workload: &Workload, args: &Bench) -> Result<Sizes> {
 
 /// What decides about the pods.
 fn setup(args: &Bench) -> Result<Setup> {
-    let setup = Setup::load(args.config.as_deref(), &in_tree())?;
+    let setup = match &args.config {
+        Some(file) => Setup::load(file, &in_tree())?,
+        None => Setup::default_for(&in_tree())?,
+    };
     ensure!(
         setup.is_for(SCHEDULER),
         "no profile of the configuration has the schedulerName {SCHEDULER}, which is that of all pods"
