@@ -6,18 +6,28 @@ use std::sync::Arc;
 
 use crate::columns::{Columns, Row};
 use crate::cycle_state::CycleState;
+use crate::domains::{ByDomain, DomainFilter, DomainScore, Neighbours};
 use crate::filter::{
     Candidates, Cell, CellFilter, Cells, Filter, PodChange, PreFilter, Update, Verdict,
 };
 use crate::parts::{ClusterPart, Feasible, NodePart, PodPart};
 use crate::pod_info::PodInfo;
-use crate::score::{PreScore, Score, Scored};
+use crate::score::{Normalize, PreScore, Score, Scored};
 use crate::status::Rejection;
 use crate::view::View;
 
 /// Any filter.
 pub(crate) trait ErasedFilter: Send + Sync {
     fn prepare(&self, pod: &PodInfo, shared: &mut CycleState, view: &View<'_>) -> Prepared;
+    fn applies(&self, pod: &PodInfo) -> bool;
+    fn by_domain(
+        &self,
+        _: &PodInfo,
+        _: &View<'_>,
+        _: Neighbours<'_>,
+    ) -> ByDomain<dyn DomainFilter> {
+        ByDomain::Unsupported
+    }
 }
 
 /// A filter that has looked at one pod and the cluster.
@@ -163,6 +173,9 @@ struct LocalJudge<P> {
 }
 
 impl<P: Filter> ErasedFilter for Local<P> {
+    fn applies(&self, pod: &PodInfo) -> bool {
+        self.0.applies(pod.part::<P::Pod>())
+    }
     fn prepare(&self, pod: &PodInfo, shared: &mut CycleState, _: &View<'_>) -> Prepared {
         let part = P::Pod::of(pod, shared);
         if !self.0.applies(part) {
@@ -216,6 +229,9 @@ struct StatefulJudge<P: PreFilter> {
 }
 
 impl<P: PreFilter> ErasedFilter for Stateful<P> {
+    fn applies(&self, pod: &PodInfo) -> bool {
+        self.0.applies(pod.part::<P::Pod>())
+    }
     fn prepare(&self, pod: &PodInfo, shared: &mut CycleState, view: &View<'_>) -> Prepared {
         let part = P::Pod::of(pod, shared);
         if !self.0.applies(part) {
@@ -258,6 +274,17 @@ struct CellJudge<P: CellFilter> {
 }
 
 impl<P: CellFilter> ErasedFilter for ByCell<P> {
+    fn applies(&self, pod: &PodInfo) -> bool {
+        self.0.applies(pod.part::<P::Pod>())
+    }
+    fn by_domain(
+        &self,
+        pod: &PodInfo,
+        view: &View<'_>,
+        neighbours: Neighbours<'_>,
+    ) -> ByDomain<dyn DomainFilter> {
+        self.0.by_domain(pod.part::<P::Pod>(), P::Cluster::of(view), neighbours)
+    }
     fn prepare(&self, pod: &PodInfo, shared: &mut CycleState, view: &View<'_>) -> Prepared {
         let part = P::Pod::of(pod, shared);
         if !self.0.applies(part) {
@@ -306,10 +333,43 @@ pub(crate) trait ErasedScore: Send + Sync {
         view: &View<'_>,
         rows: &[Row],
     ) -> Option<Vec<Scored>>;
+    fn applies(&self, pod: &PodInfo) -> bool;
+    fn by_row(&self, pod: &PodInfo, view: &View<'_>) -> ByRow;
+    fn by_domain(&self, _: &PodInfo, _: &View<'_>, _: Neighbours<'_>) -> ByDomain<dyn DomainScore> {
+        ByDomain::Unsupported
+    }
+}
+
+/// A score that judges a node from what it has learnt of the pod and that node alone.
+pub trait RowScore: Send + Sync {
+    /// The raw score of the node in `row`.
+    fn raw(&self, pod: &PodInfo, nodes: &Columns, row: Row) -> i64;
+}
+
+/// Whether a plugin scores a pod node by node.
+pub enum ByRow {
+    /// It does not: the score of a node depends on others.
+    Unsupported,
+    /// It gives the pod no scores.
+    Skips,
+    /// It does, and this makes scores of raw scores.
+    Scores(Box<dyn RowScore>, Normalize),
 }
 
 /// A [`Score`]: from pod and node alone.
 pub(crate) struct LocalScore<P>(pub(crate) Arc<P>);
+
+impl<P: Score> LocalScore<P> {
+    fn raw_of(&self, pod: &PodInfo, nodes: &Columns, row: Row) -> i64 {
+        self.0.score(pod.part::<P::Pod>(), P::Node::at(nodes, row))
+    }
+}
+
+impl<P: Score> RowScore for LocalScore<P> {
+    fn raw(&self, pod: &PodInfo, nodes: &Columns, row: Row) -> i64 {
+        self.raw_of(pod, nodes, row)
+    }
+}
 
 impl<P: Score> ErasedScore for LocalScore<P> {
     fn score(
@@ -328,10 +388,30 @@ impl<P: Score> ErasedScore for LocalScore<P> {
         P::NORMALIZE.apply(&mut scores);
         Some(scores)
     }
+    fn applies(&self, pod: &PodInfo) -> bool {
+        self.0.applies(pod.part::<P::Pod>())
+    }
+    fn by_row(&self, pod: &PodInfo, _: &View<'_>) -> ByRow {
+        match self.applies(pod) {
+            true => ByRow::Scores(Box::new(LocalScore(self.0.clone())), P::NORMALIZE),
+            false => ByRow::Skips,
+        }
+    }
 }
 
 /// A [`PreScore`]: from a state and the node.
 pub(crate) struct StatefulScore<P>(pub(crate) Arc<P>);
+
+struct StateScore<P: PreScore> {
+    plugin: Arc<P>,
+    state: P::State,
+}
+
+impl<P: PreScore> RowScore for StateScore<P> {
+    fn raw(&self, _: &PodInfo, nodes: &Columns, row: Row) -> i64 {
+        self.plugin.score(&self.state, row, P::Node::at(nodes, row))
+    }
+}
 
 impl<P: PreScore> ErasedScore for StatefulScore<P> {
     fn score(
@@ -353,5 +433,32 @@ impl<P: PreScore> ErasedScore for StatefulScore<P> {
         self.0.normalize(&state, &mut scores);
         self.0.share(&state, shared);
         Some(scores)
+    }
+    fn applies(&self, pod: &PodInfo) -> bool {
+        self.0.applies(pod.part::<P::Pod>())
+    }
+    fn by_row(&self, pod: &PodInfo, view: &View<'_>) -> ByRow {
+        if !self.applies(pod) {
+            return ByRow::Skips;
+        }
+        if P::BY_FEASIBLE {
+            return ByRow::Unsupported;
+        }
+        let nothing = Feasible::new(view.nodes, &[]);
+        match self.0.pre_score(pod.part::<P::Pod>(), nothing, P::Cluster::of(view)) {
+            Some(state) => {
+                let plugin = self.0.clone();
+                ByRow::Scores(Box::new(StateScore { plugin, state }), Normalize::None)
+            }
+            None => ByRow::Skips,
+        }
+    }
+    fn by_domain(
+        &self,
+        pod: &PodInfo,
+        view: &View<'_>,
+        neighbours: Neighbours<'_>,
+    ) -> ByDomain<dyn DomainScore> {
+        self.0.by_domain(pod.part::<P::Pod>(), P::Cluster::of(view), neighbours)
     }
 }

@@ -7,6 +7,7 @@ use plimsoll_api::Str;
 use smallvec::SmallVec;
 
 use crate::cycle_state::CycleState;
+use crate::domains::{ByDomain, DomainFilter, Neighbours};
 use crate::parts::{ClusterPart, NodePart, PodPart, Ref};
 use crate::plugin::Plugin;
 use crate::pod_info::PodInfo;
@@ -202,4 +203,14 @@ pub trait CellFilter: Plugin {
         change: PodChange<'_>,
         node: Ref<'_, Self::Node>,
     ) -> Update;
+    /// The same rule by counts that the engine keeps ([`domains`](crate::domains)). Of `cluster` only
+    /// what is not about nodes may be looked at; `neighbours` are the pods on nodes.
+    fn by_domain(
+        &self,
+        _pod: Ref<'_, Self::Pod>,
+        _cluster: Ref<'_, Self::Cluster>,
+        _neighbours: Neighbours<'_>,
+    ) -> ByDomain<dyn DomainFilter> {
+        ByDomain::Unsupported
+    }
 }

@@ -51,6 +51,7 @@ mod assume_store;
 pub mod binding;
 pub mod columns;
 pub mod cycle_state;
+pub mod domains;
 pub mod enqueue;
 mod erased;
 pub mod events;
@@ -78,8 +79,12 @@ pub use binding::{
 };
 pub use columns::{Allocatable, Columns, NonZeroRequested, PodSet, Requested, Row};
 pub use cycle_state::CycleState;
+pub use domains::{
+    ByDomain, CountedNodes, Counting, DomainCounts, DomainFilter, DomainScore, DomainTerm,
+    Neighbour, Neighbours, Standing, TermTotals, TopologyKey,
+};
 pub use enqueue::{Gate, PreEnqueue, QueueSort, QueuedPod, Requeue, SortKey};
-pub use erased::Prepared;
+pub use erased::{ByRow, Prepared, RowScore};
 pub use events::{Action, Change, ClusterEvent, Hint, Resource};
 pub use filter::{
     Candidates, Cell, CellFilter, Cells, Filter, PodChange, PreFilter, Update, Verdict,

@@ -10,8 +10,9 @@ use crate::binding::{
 };
 use crate::columns::Row;
 use crate::cycle_state::{CycleState, NOTHING_SHARED};
+use crate::domains::{ByDomain, DomainFilter, DomainScore, Neighbours};
 use crate::enqueue::{Gate, PreEnqueue, QueueSort, QueuedPod, Requeue, SortKey};
-use crate::erased::{ErasedFilter, ErasedScore, Prepared};
+use crate::erased::{ByRow, ErasedFilter, ErasedScore, Prepared};
 use crate::events::{Change, ClusterEvent, Hint};
 use crate::parts::{ClusterPart, PodPart, Reads};
 use crate::pod_info::PodInfo;
@@ -89,6 +90,21 @@ impl Point {
 pub struct FilterPoint(pub(crate) Box<dyn ErasedFilter>);
 
 impl FilterPoint {
+    /// Whether the filter has anything to say about the pod, going by the pod alone.
+    pub fn applies(&self, pod: &PodInfo) -> bool {
+        self.0.applies(pod)
+    }
+
+    /// The filter by counts, where it can do so.
+    pub fn by_domain(
+        &self,
+        pod: &PodInfo,
+        view: &View<'_>,
+        neighbours: Neighbours<'_>,
+    ) -> ByDomain<dyn DomainFilter> {
+        self.0.by_domain(pod, view, neighbours)
+    }
+
     /// Lets the filter look at a pod and the cluster.
     pub fn prepare(&self, pod: &PodInfo, shared: &mut CycleState, view: &View<'_>) -> Prepared {
         self.0.prepare(pod, shared, view)
@@ -96,9 +112,37 @@ impl FilterPoint {
 }
 
 /// A score of a profile.
-pub struct ScorePoint(pub(crate) Box<dyn ErasedScore>);
+pub struct ScorePoint {
+    pub(crate) score: Box<dyn ErasedScore>,
+    pub(crate) reads: Reads,
+}
 
 impl ScorePoint {
+    /// What it reads.
+    pub fn reads(&self) -> Reads {
+        self.reads
+    }
+
+    /// Whether the score has anything to say about the pod, going by the pod alone.
+    pub fn applies(&self, pod: &PodInfo) -> bool {
+        self.score.applies(pod)
+    }
+
+    /// The score node by node, where it can do so.
+    pub fn by_row(&self, pod: &PodInfo, view: &View<'_>) -> ByRow {
+        self.score.by_row(pod, view)
+    }
+
+    /// The score by counts, where it can do so.
+    pub fn by_domain(
+        &self,
+        pod: &PodInfo,
+        view: &View<'_>,
+        neighbours: Neighbours<'_>,
+    ) -> ByDomain<dyn DomainScore> {
+        self.score.by_domain(pod, view, neighbours)
+    }
+
     /// Normalised scores of `rows` in their order; `None` where the plugin skips the pod.
     pub fn score(
         &self,
@@ -107,7 +151,7 @@ impl ScorePoint {
         view: &View<'_>,
         rows: &[Row],
     ) -> Option<Vec<Scored>> {
-        self.0.score(pod, shared, view, rows)
+        self.score.score(pod, shared, view, rows)
     }
 }
 

@@ -167,8 +167,9 @@ impl<P: Plugin> Builder<P> {
         P: Score,
     {
         let reads = reads_of::<P::Pod, P::Node, ()>();
-        self.point(&[Point::Score], reads, |plugin, points| {
-            set_score(points, ScorePoint(Box::new(LocalScore(plugin.clone()))));
+        self.point(&[Point::Score], reads, move |plugin, points| {
+            let score = Box::new(LocalScore(plugin.clone()));
+            set_score(points, ScorePoint { score, reads });
         })
     }
 
@@ -178,8 +179,9 @@ impl<P: Plugin> Builder<P> {
         P: PreScore,
     {
         let reads = reads_of::<P::Pod, P::Node, P::Cluster>();
-        self.point(&[Point::PreScore, Point::Score], reads, |plugin, points| {
-            set_score(points, ScorePoint(Box::new(StatefulScore(plugin.clone()))));
+        self.point(&[Point::PreScore, Point::Score], reads, move |plugin, points| {
+            let score = Box::new(StatefulScore(plugin.clone()));
+            set_score(points, ScorePoint { score, reads });
         })
     }
 

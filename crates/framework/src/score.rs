@@ -3,6 +3,7 @@
 
 use crate::columns::Row;
 use crate::cycle_state::CycleState;
+use crate::domains::{ByDomain, DomainScore, Neighbours};
 use crate::parts::{ClusterPart, Feasible, NodePart, PodPart, Ref};
 use crate::plugin::Plugin;
 
@@ -70,6 +71,10 @@ pub trait PreScore: Plugin {
     type Cluster: ClusterPart;
     /// What it learnt. It cannot borrow: clone or share what it keeps.
     type State: Clone + Send + Sync + 'static;
+    /// `false`: neither the state nor the score of a node depends on which nodes are feasible, so that
+    /// the score of a node stands until something changes that is read. Such a plugin does not
+    /// normalize and is not asked to share.
+    const BY_FEASIBLE: bool = true;
     /// `false`: the plugin gives this pod no scores (Skip), because of the pod.
     fn applies(&self, _pod: Ref<'_, Self::Pod>) -> bool {
         true
@@ -87,4 +92,14 @@ pub trait PreScore: Plugin {
     fn normalize(&self, _state: &Self::State, _scores: &mut [Scored]) {}
     /// Tells other plugins of this cycle something ([`Shared`](crate::Shared)).
     fn share(&self, _state: &Self::State, _with: &mut CycleState) {}
+    /// The same rule by counts that the engine keeps ([`domains`](crate::domains)). Of `cluster` only
+    /// what is not about nodes may be looked at; `neighbours` are the pods on nodes.
+    fn by_domain(
+        &self,
+        _pod: Ref<'_, Self::Pod>,
+        _cluster: Ref<'_, Self::Cluster>,
+        _neighbours: Neighbours<'_>,
+    ) -> ByDomain<dyn DomainScore> {
+        ByDomain::Unsupported
+    }
 }

@@ -45,6 +45,7 @@ impl PreScore for ImageLocality {
     type Node = NodeImages;
     type Cluster = (Images, Nodes<()>);
     type State = Worth;
+    const BY_FEASIBLE: bool = false;
 
     fn pre_score(
         &self,

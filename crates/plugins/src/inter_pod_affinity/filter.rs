@@ -5,8 +5,9 @@ use std::sync::Arc;
 use plimsoll_framework::prelude::*;
 use plimsoll_framework::stores::NamespaceStore;
 
+use super::by_domain::Required;
+use super::subject::Subject;
 use super::tally::{Counted, Rule, Tally};
-use super::terms::{Incoming, all_speak_of, selects_by_labels, speaks_of};
 use super::{AFFINITY, ANTI_AFFINITY, EXISTING_ANTI_AFFINITY, InterPodAffinity};
 
 impl CellFilter for InterPodAffinity {
@@ -47,6 +48,15 @@ impl CellFilter for InterPodAffinity {
         }
         counts.follow(change, node)
     }
+
+    fn by_domain(
+        &self,
+        pod: (&PodAffinity, &Str, &Labels),
+        (_, namespaces): (NodesRef<'_, (Labels, Pods)>, &NamespaceStore),
+        neighbours: Neighbours<'_>,
+    ) -> ByDomain<dyn DomainFilter> {
+        ByDomain::Counts(Box::new(Required::new(Subject::new(pod, namespaces), neighbours)))
+    }
 }
 
 /// How many pods meet the rules for one pod, by domain.
@@ -73,10 +83,14 @@ impl Counts {
                 counts.count(tally, value, 1);
             };
             if subject.has_terms() {
-                pods.iter().flat_map(|pod| subject.meets(pod)).for_each(&mut count);
+                pods.iter()
+                    .flat_map(|pod| subject.meets(Neighbour::from(&**pod)))
+                    .for_each(&mut count);
             }
             let shunning = pods.with_required_anti_affinity().iter();
-            shunning.flat_map(|pod| subject.is_shunned_by(pod)).for_each(&mut count);
+            shunning
+                .flat_map(|pod| subject.is_shunned_by(Neighbour::from(&**pod)))
+                .for_each(&mut count);
         }
         counts
     }
@@ -87,7 +101,7 @@ impl Counts {
         let waived = self.waives_affinity();
         let mut turned = Cells::new();
         let mut rebuild = false;
-        for rule in subject.met_by(change.pod()) {
+        for rule in subject.met_by(Neighbour::from(&**change.pod())) {
             let Some(value) = node.get(rule.1) else { continue };
             let at = self.tally(rule).unwrap_or_else(|| {
                 // Other nodes may have this key, too, and their domains are not known here. They are
@@ -118,7 +132,7 @@ impl Counts {
     /// As in filtering.go, PreFilter: where no rule speaks of the pod the plugin is skipped, and is not
     /// told of pods that a what-if adds. So this state stays void, and asks to be made anew.
     fn wake(&self, pod: &PodInfo, node: &Labels) -> Update {
-        let mut keys = self.subject.met_by(pod);
+        let mut keys = self.subject.met_by(Neighbour::from(&**pod));
         let matters = keys.any(|(_, key)| node.contains_key(key));
         if matters { Update::Rebuild } else { Update::Same }
     }
@@ -159,85 +173,5 @@ impl Counts {
             self.affinity += by;
         }
         tally.add(value, by)
-    }
-}
-
-/// The pod that is being scheduled, and what its required terms ask of others.
-#[derive(Debug)]
-struct Subject {
-    namespace: Str,
-    namespace_labels: Labels,
-    labels: Labels,
-    affinity: Vec<AffinityTerm>,
-    anti_affinity: Vec<AffinityTerm>,
-    meets_own_affinity: bool,
-    /// Empty unless a term of the pod selects namespaces by their labels.
-    namespaces: NamespaceStore,
-}
-
-impl Subject {
-    fn new(
-        (affinity, namespace, labels): (&PodAffinity, &Str, &Labels),
-        namespaces: &NamespaceStore,
-    ) -> Self {
-        let namespace_labels = namespaces.labels(namespace);
-        let incoming = Incoming { namespace, namespace_labels, labels };
-        let PodAffinity { required, required_anti, .. } = affinity;
-        let reads_namespaces = required.iter().chain(required_anti).any(selects_by_labels);
-        Subject {
-            namespace: namespace.clone(),
-            namespace_labels: namespace_labels.clone(),
-            labels: labels.clone(),
-            affinity: required.clone(),
-            anti_affinity: required_anti.clone(),
-            meets_own_affinity: required.iter().all(|term| incoming.is_meant_by(term)),
-            namespaces: if reads_namespaces {
-                namespaces.clone()
-            } else {
-                NamespaceStore::default()
-            },
-        }
-    }
-
-    fn has_terms(&self) -> bool {
-        !self.affinity.is_empty() || !self.anti_affinity.is_empty()
-    }
-
-    /// The rules that the terms of the pod make, with their topology keys, in the order of verdicts.
-    fn own_rules(&self) -> impl Iterator<Item = (Rule, &Str)> {
-        let affinity = self.affinity.iter().map(|term| (Rule::Affinity, &term.topology_key));
-        let anti = self.anti_affinity.iter().map(|term| (Rule::AntiAffinity, &term.topology_key));
-        affinity.chain(anti)
-    }
-
-    /// The rules that `other` meets, with their topology keys.
-    fn met_by<'a>(&'a self, other: &'a PodInfo) -> impl Iterator<Item = (Rule, &'a Str)> {
-        self.meets(other).chain(self.is_shunned_by(other))
-    }
-
-    /// Those that the terms of the pod make. As in filtering.go, updateWithAffinityTerms, a pod counts
-    /// for affinity if it meets all terms, and then for each.
-    fn meets<'a>(&'a self, other: &'a PodInfo) -> impl Iterator<Item = (Rule, &'a Str)> {
-        let wanted = all_speak_of(&self.affinity, other, &self.namespaces);
-        let affinity = self.affinity.iter().filter(move |_| wanted);
-        let shunned = |term: &&AffinityTerm| speaks_of(term, other, &self.namespaces);
-        let anti = self.anti_affinity.iter().filter(shunned);
-        affinity
-            .map(|term| (Rule::Affinity, &term.topology_key))
-            .chain(anti.map(|term| (Rule::AntiAffinity, &term.topology_key)))
-    }
-
-    /// Those that the terms of `other` make.
-    fn is_shunned_by<'a>(&'a self, other: &'a PodInfo) -> impl Iterator<Item = (Rule, &'a Str)> {
-        let incoming = self.incoming();
-        let terms = other.affinity.required_anti.iter();
-        terms
-            .filter(move |term| incoming.is_meant_by(term))
-            .map(|term| (Rule::ExistingAntiAffinity, &term.topology_key))
-    }
-
-    fn incoming(&self) -> Incoming<'_> {
-        let Subject { namespace, namespace_labels, labels, .. } = self;
-        Incoming { namespace, namespace_labels, labels }
     }
 }

@@ -3,9 +3,11 @@
 //! `filter` judges by required terms, `score` by preferred ones, and `requeue` says when a rejected
 //! pod is worth another attempt. All three ask `terms` whom a term speaks of.
 
+mod by_domain;
 mod filter;
 mod requeue;
 mod score;
+mod subject;
 mod tally;
 mod terms;
 

@@ -51,18 +51,18 @@ fn helps_as_pod(
     namespaces: &NamespaceStore,
 ) -> bool {
     let own = &pod.affinity;
-    let wanted = |other: &Pod| all_speak_of(&own.required, other, namespaces);
+    let wanted = |other: &Pod| all_speak_of(&own.required, other.into(), namespaces);
     let was_wanted = before.is_some_and(|other| wanted(other));
     let is_wanted = after.is_some_and(|other| wanted(other));
     // Where nothing that is wanted is left, a pod of the kind it wants may be the first.
     let is_first = was_wanted && !is_wanted && wanted(pod);
     let shunned_no_more = own.required_anti.iter().any(|term| {
-        let meant = |other: &PodInfo| speaks_of(term, other, namespaces);
+        let meant = |other: &PodInfo| speaks_of(term, Neighbour::from(&**other), namespaces);
         before.is_some_and(meant) && !after.is_some_and(meant)
     });
     let shuns_no_more = after.is_none()
         && before.is_some_and(|other| {
-            other.affinity.required_anti.iter().any(|term| speaks_of(term, pod, namespaces))
+            other.affinity.required_anti.iter().any(|term| speaks_of(term, pod.into(), namespaces))
         });
     (!was_wanted && is_wanted) || is_first || shunned_no_more || shuns_no_more
 }
@@ -83,13 +83,14 @@ fn helps_as_node(pod: &Pod, view: View<'_>, before: &Labels, after: &Labels) -> 
     };
     let came = |term: &AffinityTerm| moved(term) && after.contains_key(&term.topology_key);
     let left = |term: &AffinityTerm| moved(term) && before.contains_key(&term.topology_key);
-    let is_first = || all_speak_of(&own.required, pod, namespaces) && own.required.iter().any(left);
+    let is_first =
+        || all_speak_of(&own.required, pod.into(), namespaces) && own.required.iter().any(left);
     let of_others = || {
         let mut others = view.nodes.rows().flat_map(|row| {
             let others = view.nodes.pods_on(row).with_required_anti_affinity();
             others.iter().flat_map(|other| &other.affinity.required_anti)
         });
-        others.any(|term| left(term) && speaks_of(term, pod, namespaces))
+        others.any(|term| left(term) && speaks_of(term, pod.into(), namespaces))
     };
     own.required.iter().any(came) || own.required_anti.iter().any(left) || is_first() || of_others()
 }

@@ -6,7 +6,8 @@ use plimsoll_framework::prelude::*;
 use plimsoll_framework::stores::NamespaceStore;
 
 use super::InterPodAffinity;
-use super::terms::{Incoming, speaks_of};
+use super::by_domain::{Preferred, kept};
+use super::terms::{Incoming, selects_by_labels, speaks_of};
 
 impl PreScore for InterPodAffinity {
     type Pod = (PodAffinity, PodNamespace, Labels);
@@ -31,7 +32,8 @@ impl PreScore for InterPodAffinity {
         for (node, pods) in nodes.iter() {
             if has_preferences(affinity) {
                 for pod in pods.iter() {
-                    let meant = |term: &AffinityTerm| speaks_of(term, pod, namespaces);
+                    let meant =
+                        |term: &AffinityTerm| speaks_of(term, Neighbour::from(&**pod), namespaces);
                     scores.add_all(weights(affinity, 0, meant), node);
                 }
             }
@@ -49,11 +51,67 @@ impl PreScore for InterPodAffinity {
     }
 
     fn normalize(&self, _: &DomainScores, scores: &mut [Scored]) {
-        let raw = || scores.iter().map(|one| one.score);
-        let (Some(min), Some(max)) = (raw().min(), raw().max()) else { return };
-        for one in scores {
-            one.score = share(one.score - min, max - min);
+        normalize(scores);
+    }
+
+    fn by_domain(
+        &self,
+        (affinity, namespace, labels): (&PodAffinity, &Str, &Labels),
+        (_, namespaces): (NodesRef<'_, (Labels, Pods)>, &NamespaceStore),
+        neighbours: Neighbours<'_>,
+    ) -> ByDomain<dyn DomainScore> {
+        let terms = || affinity.preferred.iter().chain(&affinity.preferred_anti);
+        let reads_namespaces = terms().any(|one| selects_by_labels(&one.term));
+        let preferences = Preferences {
+            affinity: affinity.clone(),
+            namespace: namespace.clone(),
+            namespace_labels: namespaces.labels(namespace).clone(),
+            labels: labels.clone(),
+            namespaces: kept(namespaces, reads_namespaces),
+            hard: self.0.hard_pod_affinity_weight,
+        };
+        ByDomain::Counts(Box::new(Preferred::new(preferences, neighbours)))
+    }
+}
+
+/// As in scoring.go, NormalizeScore: between the lowest and the highest.
+pub(super) fn normalize(scores: &mut [Scored]) {
+    let raw = || scores.iter().map(|one| one.score);
+    let (Some(min), Some(max)) = (raw().min(), raw().max()) else { return };
+    for one in scores {
+        one.score = share(one.score - min, max - min);
+    }
+}
+
+/// What a pod prefers, and who it is for those that prefer it near or far.
+pub(super) struct Preferences {
+    affinity: PodAffinity,
+    namespace: Str,
+    namespace_labels: Labels,
+    labels: Labels,
+    /// Empty unless a term of the pod selects namespaces by their labels.
+    namespaces: NamespaceStore,
+    hard: i32,
+}
+
+impl Preferences {
+    /// The topology keys of its own terms.
+    pub(super) fn own_keys(&self) -> impl Iterator<Item = &Str> {
+        let PodAffinity { preferred, preferred_anti, .. } = &self.affinity;
+        preferred.iter().chain(preferred_anti).map(|one| &one.term.topology_key)
+    }
+
+    /// Each topology key in whose domains the pod is to be nearer to `other`, with the weight; or
+    /// farther, where the weight is negative.
+    pub(super) fn count(&self, other: Neighbour<'_>, mut add: impl FnMut(&Str, i64)) {
+        if has_preferences(&self.affinity) {
+            let meant = |term: &AffinityTerm| speaks_of(term, other, &self.namespaces);
+            weights(&self.affinity, 0, meant).for_each(|(key, weight)| add(key, weight));
         }
+        let Preferences { namespace, namespace_labels, labels, .. } = self;
+        let incoming = Incoming { namespace, namespace_labels, labels };
+        let meant = |term: &AffinityTerm| incoming.is_meant_by(term);
+        weights(other.affinity, self.hard, meant).for_each(|(key, weight)| add(key, weight));
     }
 }
 

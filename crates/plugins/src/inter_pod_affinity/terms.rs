@@ -9,16 +9,24 @@ use plimsoll_framework::stores::NamespaceStore;
 /// A namespace that is not known counts as one without labels. In plugin.go,
 /// mergeAffinityTermNamespacesIfNotEmpty, only a selector of everything matches it; but no pod is in a
 /// namespace that does not exist.
-pub(super) fn speaks_of(term: &AffinityTerm, pod: &Pod, namespaces: &NamespaceStore) -> bool {
+pub(super) fn speaks_of(
+    term: &AffinityTerm,
+    pod: Neighbour<'_>,
+    namespaces: &NamespaceStore,
+) -> bool {
     static UNREAD: Labels = Labels::empty();
-    let namespace = &pod.key.namespace;
+    let namespace = pod.namespace;
     let namespace_labels =
         if selects_by_labels(term) { namespaces.labels(namespace) } else { &UNREAD };
-    term.matches(namespace, namespace_labels, &pod.labels)
+    term.matches(namespace, namespace_labels, pod.labels)
 }
 
 /// Whether there are terms and all of them speak of `pod`.
-pub(super) fn all_speak_of(terms: &[AffinityTerm], pod: &Pod, namespaces: &NamespaceStore) -> bool {
+pub(super) fn all_speak_of(
+    terms: &[AffinityTerm],
+    pod: Neighbour<'_>,
+    namespaces: &NamespaceStore,
+) -> bool {
     !terms.is_empty() && terms.iter().all(|term| speaks_of(term, pod, namespaces))
 }
 

@@ -8,12 +8,13 @@ use std::sync::Arc;
 
 use plimsoll_framework::prelude::*;
 
+use super::by_domain::Hard;
 use super::domains::Domains;
 use super::spreading::Spreading;
 use super::{PodParts, PodTopologySpread};
 
-const CONSTRAINTS_NOT_MET: &str = "node(s) didn't match pod topology spread constraints";
-const LABEL_MISSING: &str =
+pub(super) const CONSTRAINTS_NOT_MET: &str = "node(s) didn't match pod topology spread constraints";
+pub(super) const LABEL_MISSING: &str =
     "node(s) didn't match pod topology spread constraints (missing required label)";
 
 /// The domain of nodes that lack the topology key.
@@ -135,6 +136,18 @@ impl CellFilter for PodTopologySpread {
             Update::Same
         } else {
             Update::Cells(cells, whole_terms)
+        }
+    }
+
+    fn by_domain(
+        &self,
+        pod: Ref<'_, PodParts>,
+        (_, objects): Ref<'_, Self::Cluster>,
+        _: Neighbours<'_>,
+    ) -> ByDomain<dyn DomainFilter> {
+        match self.spreading(pod, objects, WhenUnsatisfiable::DoNotSchedule) {
+            Some(spreading) => ByDomain::Counts(Box::new(Hard::new(spreading, pod.2))),
+            None => ByDomain::Skips,
         }
     }
 }

@@ -6,6 +6,7 @@
 //! `requeue` says when a rejected pod is worth another attempt.
 
 mod args;
+mod by_domain;
 mod default_selector;
 mod domains;
 #[cfg(test)]

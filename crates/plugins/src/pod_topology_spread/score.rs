@@ -3,12 +3,13 @@
 use plimsoll_framework::math::ln;
 use plimsoll_framework::prelude::*;
 
+use super::by_domain::Soft;
 use super::domains::Domains;
 use super::spreading::Spreading;
 use super::{HOSTNAME_KEY, PodParts, PodTopologySpread};
 
 /// The raw score of nodes that lack one of the keys: they get 0 and count for nothing else.
-const IGNORED: i64 = -1;
+pub(super) const IGNORED: i64 = -1;
 
 /// How the pods of a kind are spread over the domains that have a feasible node.
 #[derive(Clone, Debug)]
@@ -58,8 +59,7 @@ impl PreScore for PodTopologySpread {
         (nodes, objects): Ref<'_, Self::Cluster>,
     ) -> Option<Preference> {
         let spreading = self.spreading(pod, objects, WhenUnsatisfiable::ScheduleAnyway)?;
-        let needs_all_keys = !pod.0.is_empty() || !self.system_defaulted;
-        let mut preference = Preference::among(spreading, needs_all_keys, feasible);
+        let mut preference = Preference::among(spreading, self.needs_all_keys(pod), feasible);
         preference.count(nodes);
         Some(preference)
     }
@@ -82,18 +82,43 @@ impl PreScore for PodTopologySpread {
         rounded
     }
 
-    /// As in scoring.go, NormalizeScore: the lowest raw score becomes the highest score, and the
-    /// others less in proportion to the highest raw score.
     fn normalize(&self, _: &Preference, scores: &mut [Scored]) {
-        let raw = || scores.iter().map(|one| one.score).filter(|&score| score != IGNORED);
-        let (min, max) = (raw().min().unwrap_or(0), raw().max().unwrap_or(0));
-        for one in scores {
-            one.score = match one.score {
-                IGNORED => 0,
-                _ if max == 0 => MAX_NODE_SCORE,
-                score => MAX_NODE_SCORE * (max + min - score) / max,
-            };
+        normalize(scores);
+    }
+
+    fn by_domain(
+        &self,
+        pod: Ref<'_, PodParts>,
+        (_, objects): Ref<'_, Self::Cluster>,
+        _: Neighbours<'_>,
+    ) -> ByDomain<dyn DomainScore> {
+        match self.spreading(pod, objects, WhenUnsatisfiable::ScheduleAnyway) {
+            Some(spreading) => {
+                ByDomain::Counts(Box::new(Soft::new(spreading, self.needs_all_keys(pod))))
+            }
+            None => ByDomain::Skips,
         }
+    }
+}
+
+impl PodTopologySpread {
+    /// Whether nodes must have all topology keys to be scored.
+    fn needs_all_keys(&self, pod: Ref<'_, PodParts>) -> bool {
+        !pod.0.is_empty() || !self.system_defaulted
+    }
+}
+
+/// As in scoring.go, NormalizeScore: the lowest raw score becomes the highest score, and the others
+/// less in proportion to the highest raw score.
+pub(super) fn normalize(scores: &mut [Scored]) {
+    let raw = || scores.iter().map(|one| one.score).filter(|&score| score != IGNORED);
+    let (min, max) = (raw().min().unwrap_or(0), raw().max().unwrap_or(0));
+    for one in scores {
+        one.score = match one.score {
+            IGNORED => 0,
+            _ if max == 0 => MAX_NODE_SCORE,
+            score => MAX_NODE_SCORE * (max + min - score) / max,
+        };
     }
 }
 
@@ -172,7 +197,7 @@ impl Apart {
 }
 
 /// As in scoring.go, topologyNormalizingWeight.
-fn weight(size: usize) -> f64 {
+pub(super) fn weight(size: usize) -> f64 {
     ln(f64::from(u32::try_from(size + 2).expect("there are fewer than 2^32 nodes")))
 }
 

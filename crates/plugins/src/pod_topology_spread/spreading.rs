@@ -74,7 +74,12 @@ impl Spreading {
 
     /// Whether `pod` is in the namespace in which pods are counted.
     pub(super) fn is_near(&self, pod: &PodInfo) -> bool {
-        pod.key.namespace == self.namespace
+        self.is_of(&pod.key.namespace)
+    }
+
+    /// Whether pods are counted in `namespace`.
+    pub(super) fn is_of(&self, namespace: &str) -> bool {
+        namespace == self.namespace
     }
 
     /// How many of `pods` each constraint counts.

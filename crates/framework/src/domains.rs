@@ -1,0 +1,132 @@
+//! Plugins whose answers depend on how pods are spread over topology domains.
+//!
+//! Such a plugin says what it counts: for each *term* the topology key that makes the domains, the
+//! nodes on which pods count, and how much one pod counts. The engine keeps the counts exact while
+//! pods come and go, and asks the plugin for a verdict or a raw score from the counts alone. So a
+//! placement touches a few counters, and nodes with equal counts are judged once.
+
+use plimsoll_api::{Labels, Pod, PodAffinity, Str};
+use smallvec::SmallVec;
+
+use crate::filter::Verdict;
+use crate::score::Scored;
+
+/// What makes the domains of a term.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum TopologyKey {
+    /// Nodes with the same value of this label are one domain.
+    Label(Str),
+    /// Every node is a domain of its own, whatever the value of this label; a node without it is
+    /// [missing](Standing::present).
+    NodeWith(Str),
+}
+
+/// The nodes on which pods count for a term.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CountedNodes {
+    /// Only those that the pod's node selector and required node affinity allow.
+    pub selected: bool,
+    /// Only those whose taints the pod tolerates, PreferNoSchedule aside.
+    pub tolerated: bool,
+    /// Only those that have all these labels.
+    pub with_labels: SmallVec<[Str; 2]>,
+}
+
+/// One thing that is counted by domain.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DomainTerm {
+    /// What makes the domains.
+    pub key: TopologyKey,
+    /// On which nodes pods count. A domain without such a node is not
+    /// [in play](TermTotals::domains).
+    pub nodes: CountedNodes,
+}
+
+/// A pod on a node, as far as it may decide what it counts for.
+#[derive(Clone, Copy, Debug)]
+pub struct Neighbour<'a> {
+    /// Its namespace.
+    pub namespace: &'a Str,
+    /// Its labels.
+    pub labels: &'a Labels,
+    /// Its own terms.
+    pub affinity: &'a PodAffinity,
+    /// Whether it is being deleted.
+    pub terminating: bool,
+}
+
+impl<'a> From<&'a Pod> for Neighbour<'a> {
+    fn from(pod: &'a Pod) -> Self {
+        Neighbour {
+            namespace: &pod.key.namespace,
+            labels: &pod.labels,
+            affinity: &pod.affinity,
+            terminating: pod.is_terminating(),
+        }
+    }
+}
+
+/// How much a pod counts: numbers of terms, each with what is added to it.
+pub type Counting = SmallVec<[(u32, i64); 2]>;
+
+/// How a node stands to one term.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// Whether the node has the label of the term's key.
+    pub present: bool,
+    /// What is counted in its domain; 0 where it is in none.
+    pub count: i64,
+}
+
+/// What one term comes to in the whole cluster.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TermTotals {
+    /// How many domains have a node on which pods count.
+    pub domains: usize,
+    /// The least count among those; 0 if there is none.
+    pub least: i64,
+    /// The sum of all counts.
+    pub total: i64,
+}
+
+/// What a plugin counts for one kind of pod.
+pub trait DomainCounts: Send + Sync {
+    /// The terms. A pod on a node without the label of a term's key is not counted for it.
+    fn terms(&self) -> &[DomainTerm];
+    /// What `other` counts for. `None`: the terms have to be made anew, since they know nothing of pods
+    /// like it.
+    fn count(&self, other: Neighbour<'_>) -> Option<Counting>;
+}
+
+/// A filter that judges by counts.
+pub trait DomainFilter: DomainCounts {
+    /// Judges nodes that stand so to each term.
+    fn verdict(&self, standings: &[Standing], totals: &[TermTotals]) -> Verdict;
+}
+
+/// A score that judges by counts.
+pub trait DomainScore: DomainCounts {
+    /// Whether nodes that stand so to each term are told apart by their domains at all: those that are
+    /// not count for no [`domains`](Self::raw).
+    fn is_ranked(&self, standings: &[Standing]) -> bool;
+    /// The raw score of nodes that stand so to each term. `domains`: for each term, how many domains have
+    /// a feasible node that is [ranked](Self::is_ranked), where the nodes without the label are one
+    /// domain; for [`TopologyKey::NodeWith`] it is the number of such nodes.
+    fn raw(&self, standings: &[Standing], domains: &[usize]) -> i64;
+    /// Brings raw scores into range. What becomes of one depends on the set of all raw scores, not on
+    /// how often each is there.
+    fn normalize(&self, scores: &mut [Scored]);
+}
+
+/// The pods on nodes, one of each kind that [`Neighbour`] tells apart.
+pub type Neighbours<'a> = &'a mut dyn Iterator<Item = Neighbour<'a>>;
+
+/// Whether a plugin judges a pod by counts.
+pub enum ByDomain<T: ?Sized> {
+    /// It does not.
+    Unsupported,
+    /// It has nothing to say about the pod, whatever pods come and go, as long as its other reads stay.
+    Skips,
+    /// It does.
+    Counts(Box<T>),
+}

@@ -1,0 +1,143 @@
+//! The same rules by counts that the engine keeps.
+
+use plimsoll_framework::prelude::*;
+use plimsoll_framework::stores::NamespaceStore;
+
+use super::score::{Preferences, normalize};
+use super::subject::Subject;
+use super::tally::Rule;
+use super::{AFFINITY, ANTI_AFFINITY, EXISTING_ANTI_AFFINITY};
+
+fn by_label(key: &Str) -> DomainTerm {
+    DomainTerm { key: TopologyKey::Label(key.clone()), nodes: CountedNodes::default() }
+}
+
+/// The required terms of a pod, and those of others that speak of it: a term for each rule and
+/// topology key.
+pub(super) struct Required {
+    subject: Subject,
+    rules: Vec<Rule>,
+    terms: Vec<DomainTerm>,
+}
+
+impl Required {
+    pub(super) fn new(subject: Subject, neighbours: Neighbours<'_>) -> Self {
+        let mut rules: Vec<(Rule, Str)> = Vec::new();
+        let mut add = |(rule, key): (Rule, &Str)| {
+            if !rules.iter().any(|known| known.0 == rule && known.1 == *key) {
+                rules.push((rule, key.clone()));
+            }
+        };
+        subject.own_rules().for_each(&mut add);
+        for other in neighbours {
+            subject.is_shunned_by(other).for_each(&mut add);
+        }
+        Required {
+            subject,
+            terms: rules.iter().map(|(_, key)| by_label(key)).collect(),
+            rules: rules.into_iter().map(|(rule, _)| rule).collect(),
+        }
+    }
+
+    fn term(&self, (rule, key): (Rule, &Str)) -> Option<u32> {
+        let is_same = |(other, term): (&Rule, &DomainTerm)| {
+            *other == rule && matches!(&term.key, TopologyKey::Label(other) if other == key)
+        };
+        let at = self.rules.iter().zip(&self.terms).position(is_same)?;
+        Some(u32::try_from(at).expect("a pod has few terms"))
+    }
+}
+
+impl DomainCounts for Required {
+    fn terms(&self) -> &[DomainTerm] {
+        &self.terms
+    }
+
+    fn count(&self, other: Neighbour<'_>) -> Option<Counting> {
+        self.subject.met_by(other).map(|rule| Some((self.term(rule)?, 1))).collect()
+    }
+}
+
+impl DomainFilter for Required {
+    /// As in filtering.go, Filter and satisfyPodAffinity.
+    fn verdict(&self, standings: &[Standing], totals: &[TermTotals]) -> Verdict {
+        let of_affinity = |(_, rule): &(usize, &Rule)| **rule == Rule::Affinity;
+        let affinity = || self.rules.iter().enumerate().filter(of_affinity);
+        let waived =
+            self.subject.meets_own_affinity && affinity().all(|(term, _)| totals[term].total == 0);
+        for (rule, standing) in self.rules.iter().zip(standings) {
+            let met = 0 < standing.count;
+            match rule {
+                Rule::Affinity if !met && !(waived && standing.present) => {
+                    return Verdict::unresolvable(AFFINITY);
+                }
+                Rule::AntiAffinity if met => return Verdict::unschedulable(ANTI_AFFINITY),
+                Rule::ExistingAntiAffinity if met => {
+                    return Verdict::unschedulable(EXISTING_ANTI_AFFINITY);
+                }
+                _ => {}
+            }
+        }
+        Verdict::Pass
+    }
+}
+
+/// The preferred terms of a pod, and the terms of others that speak of it: a term for each topology
+/// key.
+pub(super) struct Preferred {
+    preferences: Preferences,
+    keys: Vec<Str>,
+    terms: Vec<DomainTerm>,
+}
+
+impl Preferred {
+    pub(super) fn new(preferences: Preferences, neighbours: Neighbours<'_>) -> Self {
+        let mut keys: Vec<Str> = Vec::new();
+        let mut add = |key: &Str| {
+            if !keys.contains(key) {
+                keys.push(key.clone());
+            }
+        };
+        preferences.own_keys().for_each(&mut add);
+        for other in neighbours {
+            preferences.count(other, |key, _| add(key));
+        }
+        Preferred { preferences, terms: keys.iter().map(by_label).collect(), keys }
+    }
+}
+
+impl DomainCounts for Preferred {
+    fn terms(&self) -> &[DomainTerm] {
+        &self.terms
+    }
+
+    fn count(&self, other: Neighbour<'_>) -> Option<Counting> {
+        let (mut counting, mut known) = (Counting::new(), true);
+        self.preferences.count(other, |key, weight| {
+            match self.keys.iter().position(|other| other == key) {
+                Some(at) => {
+                    counting.push((u32::try_from(at).expect("a pod has few terms"), weight));
+                }
+                None => known = false,
+            }
+        });
+        known.then_some(counting)
+    }
+}
+
+impl DomainScore for Preferred {
+    fn is_ranked(&self, _: &[Standing]) -> bool {
+        true
+    }
+    fn raw(&self, standings: &[Standing], _: &[usize]) -> i64 {
+        standings.iter().map(|one| one.count).sum()
+    }
+    fn normalize(&self, scores: &mut [Scored]) {
+        normalize(scores);
+    }
+}
+
+/// What a store of namespaces is kept for: nothing, unless a term selects by their labels.
+pub(super) fn kept(namespaces: &NamespaceStore, is_read: bool) -> NamespaceStore {
+    if is_read { namespaces.clone() } else { NamespaceStore::default() }
+}

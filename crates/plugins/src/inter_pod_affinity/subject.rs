@@ -1,0 +1,93 @@
+//! The pod that is being scheduled, and what its required terms ask of others.
+
+use plimsoll_framework::prelude::*;
+use plimsoll_framework::stores::NamespaceStore;
+
+use super::by_domain::kept;
+use super::tally::Rule;
+use super::terms::{Incoming, all_speak_of, selects_by_labels, speaks_of};
+
+/// The pod that is being scheduled, and what its required terms ask of others.
+#[derive(Debug)]
+pub(super) struct Subject {
+    namespace: Str,
+    namespace_labels: Labels,
+    labels: Labels,
+    affinity: Vec<AffinityTerm>,
+    anti_affinity: Vec<AffinityTerm>,
+    pub(super) meets_own_affinity: bool,
+    /// Empty unless a term of the pod selects namespaces by their labels.
+    namespaces: NamespaceStore,
+}
+
+impl Subject {
+    pub(super) fn new(
+        (affinity, namespace, labels): (&PodAffinity, &Str, &Labels),
+        namespaces: &NamespaceStore,
+    ) -> Self {
+        let namespace_labels = namespaces.labels(namespace);
+        let incoming = Incoming { namespace, namespace_labels, labels };
+        let PodAffinity { required, required_anti, .. } = affinity;
+        let reads_namespaces = required.iter().chain(required_anti).any(selects_by_labels);
+        Subject {
+            namespace: namespace.clone(),
+            namespace_labels: namespace_labels.clone(),
+            labels: labels.clone(),
+            affinity: required.clone(),
+            anti_affinity: required_anti.clone(),
+            meets_own_affinity: required.iter().all(|term| incoming.is_meant_by(term)),
+            namespaces: kept(namespaces, reads_namespaces),
+        }
+    }
+
+    pub(super) fn has_terms(&self) -> bool {
+        !self.affinity.is_empty() || !self.anti_affinity.is_empty()
+    }
+
+    /// The rules that the terms of the pod make, with their topology keys, in the order of verdicts.
+    pub(super) fn own_rules(&self) -> impl Iterator<Item = (Rule, &Str)> {
+        let affinity = self.affinity.iter().map(|term| (Rule::Affinity, &term.topology_key));
+        let anti = self.anti_affinity.iter().map(|term| (Rule::AntiAffinity, &term.topology_key));
+        affinity.chain(anti)
+    }
+
+    /// The rules that `other` meets, with their topology keys.
+    pub(super) fn met_by<'a>(
+        &'a self,
+        other: Neighbour<'a>,
+    ) -> impl Iterator<Item = (Rule, &'a Str)> {
+        self.meets(other).chain(self.is_shunned_by(other))
+    }
+
+    /// Those that the terms of the pod make. As in filtering.go, updateWithAffinityTerms, a pod counts
+    /// for affinity if it meets all terms, and then for each.
+    pub(super) fn meets<'a>(
+        &'a self,
+        other: Neighbour<'a>,
+    ) -> impl Iterator<Item = (Rule, &'a Str)> {
+        let wanted = all_speak_of(&self.affinity, other, &self.namespaces);
+        let affinity = self.affinity.iter().filter(move |_| wanted);
+        let shunned = move |term: &&AffinityTerm| speaks_of(term, other, &self.namespaces);
+        let anti = self.anti_affinity.iter().filter(shunned);
+        affinity
+            .map(|term| (Rule::Affinity, &term.topology_key))
+            .chain(anti.map(|term| (Rule::AntiAffinity, &term.topology_key)))
+    }
+
+    /// Those that the terms of `other` make.
+    pub(super) fn is_shunned_by<'a>(
+        &'a self,
+        other: Neighbour<'a>,
+    ) -> impl Iterator<Item = (Rule, &'a Str)> {
+        let incoming = self.incoming();
+        let terms = other.affinity.required_anti.iter();
+        terms
+            .filter(move |term| incoming.is_meant_by(term))
+            .map(|term| (Rule::ExistingAntiAffinity, &term.topology_key))
+    }
+
+    fn incoming(&self) -> Incoming<'_> {
+        let Subject { namespace, namespace_labels, labels, .. } = self;
+        Incoming { namespace, namespace_labels, labels }
+    }
+}

@@ -1,0 +1,153 @@
+//! The same rules by counts that the engine keeps.
+
+use plimsoll_framework::prelude::*;
+
+use super::HOSTNAME_KEY;
+use super::filter::{CONSTRAINTS_NOT_MET, LABEL_MISSING};
+use super::score::{IGNORED, normalize, weight};
+use super::spreading::Spreading;
+
+/// Whom each constraint counts. As in common.go, countPodsMatchSelector.
+struct Counted {
+    spreading: Spreading,
+    terms: Vec<DomainTerm>,
+}
+
+impl Counted {
+    fn count(&self, other: Neighbour<'_>) -> Counting {
+        let mut counting = Counting::new();
+        if other.terminating || !self.spreading.is_of(other.namespace) {
+            return counting;
+        }
+        for (term, constraint) in (0..).zip(&self.spreading.constraints) {
+            let selector = &constraint.selector;
+            if !selector.is_everything() && selector.matches(other.labels) {
+                counting.push((term, 1));
+            }
+        }
+        counting
+    }
+}
+
+/// The hard constraints of a pod.
+pub(super) struct Hard {
+    counted: Counted,
+    /// For each constraint, 1 if it counts the pod itself, else 0.
+    own: Vec<i64>,
+}
+
+impl Hard {
+    pub(super) fn new(spreading: Spreading, own_labels: &Labels) -> Self {
+        let keys: SmallVec<[Str; 2]> =
+            spreading.constraints.iter().map(|one| one.topology_key.clone()).collect();
+        let term = |one: &SpreadConstraint| DomainTerm {
+            key: TopologyKey::Label(one.topology_key.clone()),
+            nodes: CountedNodes {
+                selected: one.honor_node_affinity,
+                tolerated: one.honor_node_taints,
+                with_labels: keys.clone(),
+            },
+        };
+        let own = |one: &SpreadConstraint| i64::from(one.selector.matches(own_labels));
+        Hard {
+            own: spreading.constraints.iter().map(own).collect(),
+            counted: Counted { terms: spreading.constraints.iter().map(term).collect(), spreading },
+        }
+    }
+}
+
+impl DomainCounts for Hard {
+    fn terms(&self) -> &[DomainTerm] {
+        &self.counted.terms
+    }
+    fn count(&self, other: Neighbour<'_>) -> Option<Counting> {
+        Some(self.counted.count(other))
+    }
+}
+
+impl DomainFilter for Hard {
+    /// As in filtering.go, Filter and minMatchNum.
+    fn verdict(&self, standings: &[Standing], totals: &[TermTotals]) -> Verdict {
+        for (i, constraint) in self.counted.spreading.constraints.iter().enumerate() {
+            if !standings[i].present {
+                return Verdict::unresolvable(LABEL_MISSING);
+            }
+            let wanted = usize::try_from(constraint.min_domains).unwrap_or(0);
+            let least = if totals[i].domains < wanted { 0 } else { totals[i].least };
+            let skew = standings[i].count + self.own[i] - least;
+            if i64::from(constraint.max_skew) < skew {
+                return Verdict::unschedulable(CONSTRAINTS_NOT_MET);
+            }
+        }
+        Verdict::Pass
+    }
+}
+
+/// The soft constraints of a pod.
+pub(super) struct Soft {
+    counted: Counted,
+    /// Whether nodes must have all topology keys to be scored.
+    needs_all_keys: bool,
+}
+
+impl Soft {
+    pub(super) fn new(spreading: Spreading, needs_all_keys: bool) -> Self {
+        let all_keys: SmallVec<[Str; 2]> = match needs_all_keys {
+            true => spreading.constraints.iter().map(|one| one.topology_key.clone()).collect(),
+            false => SmallVec::new(),
+        };
+        let term = |one: &SpreadConstraint| {
+            let key = one.topology_key.clone();
+            if key == HOSTNAME_KEY {
+                // As in scoring.go, Score: whether the node counts is not asked where it is alone.
+                let nodes =
+                    CountedNodes { with_labels: all_keys.clone(), ..CountedNodes::default() };
+                return DomainTerm { key: TopologyKey::NodeWith(key), nodes };
+            }
+            let nodes = CountedNodes {
+                selected: one.honor_node_affinity,
+                tolerated: one.honor_node_taints,
+                with_labels: all_keys.clone(),
+            };
+            DomainTerm { key: TopologyKey::Label(key), nodes }
+        };
+        let terms = spreading.constraints.iter().map(term).collect();
+        Soft { counted: Counted { terms, spreading }, needs_all_keys }
+    }
+}
+
+impl DomainCounts for Soft {
+    fn terms(&self) -> &[DomainTerm] {
+        &self.counted.terms
+    }
+    fn count(&self, other: Neighbour<'_>) -> Option<Counting> {
+        Some(self.counted.count(other))
+    }
+}
+
+impl DomainScore for Soft {
+    fn is_ranked(&self, standings: &[Standing]) -> bool {
+        !self.needs_all_keys || standings.iter().all(|one| one.present)
+    }
+
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        reason = "counts of pods are far below 2^53"
+    )]
+    fn raw(&self, standings: &[Standing], domains: &[usize]) -> i64 {
+        if !self.is_ranked(standings) {
+            return IGNORED;
+        }
+        let mut score = 0.0;
+        for (i, standing) in standings.iter().enumerate().filter(|(_, one)| one.present) {
+            let leeway = f64::from(self.counted.spreading.constraints[i].max_skew - 1);
+            score += standing.count as f64 * weight(domains[i]) + leeway;
+        }
+        score.round() as i64
+    }
+
+    fn normalize(&self, scores: &mut [Scored]) {
+        normalize(scores);
+    }
+}
