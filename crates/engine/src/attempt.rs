@@ -8,7 +8,8 @@ use crate::cycle::{self, Cycle, CycleResult, Failure, FailureReason};
 use crate::decision::{Decision, NodeDecision, NodeVerdict, Outcome};
 use crate::effect::{Condition, Effect, EffectId, Record, Write};
 use crate::event::WriteError;
-use crate::pick::TieBreak;
+use crate::memo::{Answer, Want};
+use crate::pick::{self, TieBreak};
 use crate::profile::Profile;
 use crate::queue::{Audience, Place, QueuedPodInfo, Surroundings, Verdict};
 use crate::sample::Sample;
@@ -40,8 +41,59 @@ impl Scheduler {
         }
     }
 
-    /// Runs the scheduling cycle for a pod.
+    /// Decides a pod: from what is remembered where that can be done, or else from scratch.
     fn cycle(&mut self, pod: &PodInfo) -> Cycle {
+        let before = self.rng.clone();
+        let Some(cycle) = self.remembered(pod) else { return self.from_scratch(pod) };
+        if !self.audit.is_due() {
+            return cycle;
+        }
+        let after = std::mem::replace(&mut self.rng, before);
+        let expected = self.from_scratch(pod);
+        match self.audit.compare(pod, &cycle, &expected, &self.cache.view()) {
+            true => {
+                self.rng = after;
+                cycle
+            }
+            false => {
+                self.forget_derived();
+                expected
+            }
+        }
+    }
+
+    /// Decides a pod from what is remembered of the cluster. `None` if it has to be done from scratch:
+    /// it is not about all nodes, all reasons are wanted, or no node was found and the reasons are
+    /// needed.
+    fn remembered(&mut self, pod: &PodInfo) -> Option<Cycle> {
+        let memo = self.memo.as_mut()?;
+        let (view, changes) = self.cache.with_changes();
+        memo.follow(view, changes);
+        let profile = self.profiles.get(&pod.scheduler_name).expect("it was just found");
+        let is_about_all =
+            profile.percentage_of_nodes_to_score.is_none() && self.nominated.is_empty();
+        if !is_about_all || self.options.detail == Detail::Nodes || view.nodes.is_empty() {
+            return None;
+        }
+        let tie_break = self.options.tie_break;
+        let want = match (self.options.detail, tie_break) {
+            (Detail::None, TieBreak::First) => Want::First,
+            _ => Want::All,
+        };
+        match memo.decide(profile, pod, view, want) {
+            Answer::Found { row, best } => {
+                let row = match want {
+                    Want::First => row,
+                    Want::All => pick::pick(&best, tie_break, &mut self.rng),
+                };
+                Some(Cycle::found(row, best))
+            }
+            Answer::Nothing | Answer::Unclear => None,
+        }
+    }
+
+    /// Runs the scheduling cycle for a pod.
+    fn from_scratch(&mut self, pod: &PodInfo) -> Cycle {
         let sample = self.sample(self.profile_of(pod));
         let profile = self.profiles.get(&pod.scheduler_name).expect("it was just found");
         let (view, nominated) = (self.cache.view(), &self.nominated);

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 use plimsoll_api::{Node, PodKey, Str};
-use plimsoll_framework::parts::NodeReads;
+use plimsoll_framework::parts::{NodeReads, PodReads, StoreReads};
 use plimsoll_framework::{Assumption, Columns, PodInfo, Row, Stores, View};
 use rustc_hash::FxBuildHasher;
 
+use crate::class;
 use crate::table::{Keyed, Slot, Table};
 
 /// The label that names the zone of a node, and the one that names its region.
@@ -55,9 +56,64 @@ pub(crate) struct NodeChange {
     pub(crate) changed: NodeReads,
 }
 
+/// Something that changed on one node.
+#[derive(Clone, Debug)]
+pub(crate) enum Change {
+    /// A pod came.
+    Placed(Row, PodInfo),
+    /// A pod left.
+    Displaced(Row, PodInfo),
+    /// Some columns changed.
+    Node(Row, NodeReads),
+}
+
+/// More changes than this since they were last asked for are not kept one by one.
+const MOST_CHANGES: usize = 1 << 20;
+
+/// What changed since it was last asked for.
+#[derive(Debug, Default)]
+pub(crate) struct Changes {
+    /// Whether somebody will ask.
+    are_kept: bool,
+    /// A node came or went, or there were too many changes.
+    ground_moved: bool,
+    stores: StoreReads,
+    log: Vec<Change>,
+}
+
+impl Changes {
+    fn note(&mut self, change: Change) {
+        if !self.are_kept || self.ground_moved {
+            return;
+        }
+        if self.log.len() == MOST_CHANGES {
+            self.move_ground();
+        } else {
+            self.log.push(change);
+        }
+    }
+
+    fn move_ground(&mut self) {
+        self.ground_moved = true;
+        self.log.clear();
+    }
+
+    /// Whether everything has to be looked at again.
+    pub(crate) fn ground_moved(&self) -> bool {
+        self.ground_moved
+    }
+
+    /// The stores that changed, and the changes of nodes; from now on they are known.
+    pub(crate) fn take(&mut self) -> (StoreReads, Vec<Change>) {
+        self.ground_moved = false;
+        (std::mem::take(&mut self.stores), std::mem::take(&mut self.log))
+    }
+}
+
 /// The cluster as the engine knows it.
 #[derive(Debug, Default)]
 pub(crate) struct Cache {
+    changes: Changes,
     columns: Columns,
     stores: Stores,
     rows: HashMap<Str, Row, FxBuildHasher>,
@@ -75,6 +131,7 @@ impl Cache {
         let zone = zone_of(&node);
         let Some(&row) = self.rows.get(&name) else {
             self.stores.images.set(None, Some(&node));
+            self.changes.move_ground();
             let row = self.columns.add(node);
             self.rows.insert(name.clone(), row);
             self.enter_zone(row, zone);
@@ -88,8 +145,10 @@ impl Cache {
         // Nodes report often, and their images are many and seldom others.
         if before.images != node.images {
             self.stores.images.set(Some(&before), Some(&node));
+            self.changes.stores |= StoreReads::IMAGES;
         }
         let changed = self.columns.set(row, node);
+        self.changes.note(Change::Node(row, changed));
         if zone_of(&before) != zone {
             self.leave_zone(row);
             self.enter_zone(row, zone);
@@ -102,6 +161,7 @@ impl Cache {
         let row = self.rows.remove(name)?;
         let before = self.columns.node(row).clone();
         self.stores.images.set(Some(&before), None);
+        self.changes.move_ground();
         self.leave_zone(row);
         let pods = self.columns.remove(row);
         if !pods.is_empty() {
@@ -132,6 +192,10 @@ impl Cache {
         }
         if let Some((row, at)) = known.at {
             self.columns.exchange(row, at, &pod);
+            if !is_as_it_was(&known.pod, &pod) {
+                self.changes.note(Change::Displaced(row, known.pod.clone()));
+                self.changes.note(Change::Placed(row, pod.clone()));
+            }
         }
         let assumed = std::mem::replace(&mut known.assumed, false);
         Some(Before { pod: std::mem::replace(&mut known.pod, pod), assumed })
@@ -165,6 +229,7 @@ impl Cache {
     /// Puts a pod onto a node that is known; where it is.
     fn settle(&mut self, pod: &PodInfo, row: Row) -> (Row, usize) {
         self.columns.place(row, pod);
+        self.changes.note(Change::Placed(row, pod.clone()));
         (row, self.columns.pods_on(row).len() - 1)
     }
 
@@ -172,7 +237,8 @@ impl Cache {
         let cached = self.pods.remove(slot);
         match cached.at {
             Some((row, at)) => {
-                self.columns.displace_at(row, at);
+                let pod = self.columns.displace_at(row, at);
+                self.changes.note(Change::Displaced(row, pod));
                 let moved = self.columns.pods_on(row).get(at);
                 if let Some(moved) = moved.and_then(|moved| self.pods.find(&moved.key)) {
                     self.pods[moved].at = Some((row, at));
@@ -215,15 +281,28 @@ impl Cache {
         View { nodes: &self.columns, stores: &self.stores }
     }
 
-    /// What is neither node nor pod.
-    pub(crate) fn stores_mut(&mut self) -> &mut Stores {
+    /// What is neither node nor pod, for a change of `stores`.
+    pub(crate) fn stores_mut(&mut self, stores: StoreReads) -> &mut Stores {
+        self.changes.stores |= stores;
         &mut self.stores
+    }
+
+    /// From now on changes are kept until they are asked for.
+    pub(crate) fn keep_changes(&mut self) {
+        self.changes.are_kept = true;
+        self.changes.move_ground();
+    }
+
+    /// The cluster, and what changed in it since this was last asked for.
+    pub(crate) fn with_changes(&mut self) -> (View<'_>, &mut Changes) {
+        let view = View { nodes: &self.columns, stores: &self.stores };
+        (view, &mut self.changes)
     }
 
     /// Does what a plugin wants to be assumed of volumes and claims.
     pub(crate) fn assume_volumes(&mut self, said: Vec<Assumption>) {
         for assumption in said {
-            self.stores.volumes_mut().assume(assumption);
+            self.stores_mut(StoreReads::VOLUMES).volumes_mut().assume(assumption);
         }
     }
 
@@ -248,6 +327,12 @@ impl Cache {
         }
         self.zones.retain(|(_, rows)| !rows.is_empty());
     }
+}
+
+/// Whether a pod that was seen on its node is to others what it was before.
+fn is_as_it_was(before: &PodInfo, pod: &PodInfo) -> bool {
+    before.is_terminating() == pod.is_terminating()
+        && class::parts_are_alike(PodReads::all().difference(PodReads::PINNED_NODE), before, pod)
 }
 
 /// Region and zone as one text. As in component-helpers' GetZoneKey: empty where a node has neither.

@@ -83,6 +83,18 @@ impl Classes {
 
 /// Whether two pods are equal in `parts` and in what always counts.
 fn are_alike(parts: PodReads, one: &Pod, other: &Pod) -> bool {
+    one.scheduler_name == other.scheduler_name
+        && one.preemption_policy == other.preemption_policy
+        && one.nominated_node == other.nominated_node
+        && one.deletion == other.deletion
+        && one.preempted == other.preempted
+        && one.started == other.started
+        && one.phase == other.phase
+        && parts_are_alike(parts, one, other)
+}
+
+/// Whether two pods are equal in `parts`.
+pub(crate) fn parts_are_alike(parts: PodReads, one: &Pod, other: &Pod) -> bool {
     let on = |part| parts.intersects(part);
     // Every field is named, so that none is forgotten when there is a new one.
     let Pod {
@@ -91,16 +103,16 @@ fn are_alike(parts: PodReads, one: &Pod, other: &Pod) -> bool {
         labels,
         annotations,
         created: _,
-        deletion,
-        preempted,
-        started,
-        phase,
+        deletion: _,
+        preempted: _,
+        started: _,
+        phase: _,
         controller,
-        scheduler_name,
+        scheduler_name: _,
         priority,
-        preemption_policy,
+        preemption_policy: _,
         node_name,
-        nominated_node,
+        nominated_node: _,
         scheduling_gates,
         node_selection,
         preferred_nodes,
@@ -116,13 +128,6 @@ fn are_alike(parts: PodReads, one: &Pod, other: &Pod) -> bool {
         volumes,
         resource_claims,
     } = one;
-    let whole = *scheduler_name == other.scheduler_name
-        && *preemption_policy == other.preemption_policy
-        && *nominated_node == other.nominated_node
-        && *deletion == other.deletion
-        && *preempted == other.preempted
-        && *started == other.started
-        && *phase == other.phase;
     let own = (!on(PodReads::KEY) || *key == other.key)
         && (!on(PodReads::NAMESPACE) || key.namespace == other.key.namespace)
         && (!on(PodReads::UID) || *uid == other.uid)
@@ -135,9 +140,7 @@ fn are_alike(parts: PodReads, one: &Pod, other: &Pod) -> bool {
         || (*asks == other.asks
             && *requests == other.requests
             && *non_zero_requests == other.non_zero_requests);
-    whole
-        && own
-        && room
+    own && room
         && (!on(PodReads::PINNED_NODE) || *node_name == other.node_name)
         && (!on(PodReads::NODE_SELECTION) || *node_selection == other.node_selection)
         && (!on(PodReads::PREFERRED_NODES) || *preferred_nodes == other.preferred_nodes)
@@ -151,43 +154,55 @@ fn are_alike(parts: PodReads, one: &Pod, other: &Pod) -> bool {
         && (!on(PodReads::RESOURCE_CLAIMS) || *resource_claims == other.resource_claims)
 }
 
-/// A hash that pods have in common that [are alike](are_alike). What is seldom set is hashed only where
-/// it is.
+/// A hash that pods have in common that [are alike](are_alike).
 fn hash_of(parts: PodReads, pod: &Pod) -> u64 {
     let mut hash = Summary(FxHasher::default());
-    let on = |part| parts.intersects(part);
-    hash.add(on(PodReads::KEY), &pod.key.name);
-    hash.add(on(PodReads::KEY | PodReads::NAMESPACE), &pod.key.namespace);
-    hash.add(on(PodReads::UID), &pod.uid);
-    hash.add(on(PodReads::ANNOTATIONS) && !pod.annotations.is_empty(), &pod.annotations);
-    hash.add(on(PodReads::LABELS), &pod.labels);
-    hash.add(on(PodReads::CONTROLLER) && pod.controller.is_some(), &pod.controller);
-    hash.add(on(PodReads::PRIORITY), &pod.priority);
-    hash.add(on(PodReads::SCHEDULING_GATES), &pod.scheduling_gates);
-    hash.add(on(PodReads::PINNED_NODE), &pod.node_name);
-    if on(PodReads::REQUESTS) {
-        hash.asks(&pod.asks);
-        hash.resources(&pod.requests);
-    }
-    let selects = !pod.node_selection.is_any();
-    hash.add(on(PodReads::NODE_SELECTION) && selects, &pod.node_selection);
-    hash.add(on(PodReads::PREFERRED_NODES), &pod.preferred_nodes);
-    hash.add(on(PodReads::TOLERATIONS), &pod.tolerations);
-    hash.add(on(PodReads::POD_AFFINITY) && !pod.affinity.is_empty(), &pod.affinity);
-    hash.add(on(PodReads::SPREAD), &pod.spread);
-    hash.add(on(PodReads::HOST_PORTS), &pod.host_ports);
-    hash.add(on(PodReads::IMAGES), &pod.images);
-    hash.add(on(PodReads::REQUIRED_FEATURES), &pod.required_features);
-    hash.add(on(PodReads::VOLUMES), &pod.volumes);
-    hash.add(on(PodReads::RESOURCE_CLAIMS), &pod.resource_claims);
+    hash.parts(parts, pod);
     hash.add(pod.nominated_node.is_some(), &pod.nominated_node);
     hash.add(true, &pod.scheduler_name);
+    hash.0.finish()
+}
+
+/// A hash that pods have in common that are [equal in `parts`](parts_are_alike).
+pub(crate) fn parts_hash(parts: PodReads, pod: &Pod) -> u64 {
+    let mut hash = Summary(FxHasher::default());
+    hash.parts(parts, pod);
     hash.0.finish()
 }
 
 struct Summary(FxHasher);
 
 impl Summary {
+    /// What is seldom set is hashed only where it is.
+    fn parts(&mut self, parts: PodReads, pod: &Pod) {
+        let hash = self;
+        let on = |part| parts.intersects(part);
+        hash.add(on(PodReads::KEY), &pod.key.name);
+        hash.add(on(PodReads::KEY | PodReads::NAMESPACE), &pod.key.namespace);
+        hash.add(on(PodReads::UID), &pod.uid);
+        hash.add(on(PodReads::ANNOTATIONS) && !pod.annotations.is_empty(), &pod.annotations);
+        hash.add(on(PodReads::LABELS), &pod.labels);
+        hash.add(on(PodReads::CONTROLLER) && pod.controller.is_some(), &pod.controller);
+        hash.add(on(PodReads::PRIORITY), &pod.priority);
+        hash.add(on(PodReads::SCHEDULING_GATES), &pod.scheduling_gates);
+        hash.add(on(PodReads::PINNED_NODE), &pod.node_name);
+        if on(PodReads::REQUESTS) {
+            hash.asks(&pod.asks);
+            hash.resources(&pod.requests);
+        }
+        let selects = !pod.node_selection.is_any();
+        hash.add(on(PodReads::NODE_SELECTION) && selects, &pod.node_selection);
+        hash.add(on(PodReads::PREFERRED_NODES), &pod.preferred_nodes);
+        hash.add(on(PodReads::TOLERATIONS), &pod.tolerations);
+        hash.add(on(PodReads::POD_AFFINITY) && !pod.affinity.is_empty(), &pod.affinity);
+        hash.add(on(PodReads::SPREAD), &pod.spread);
+        hash.add(on(PodReads::HOST_PORTS), &pod.host_ports);
+        hash.add(on(PodReads::IMAGES), &pod.images);
+        hash.add(on(PodReads::REQUIRED_FEATURES), &pod.required_features);
+        hash.add(on(PodReads::VOLUMES), &pod.volumes);
+        hash.add(on(PodReads::RESOURCE_CLAIMS), &pod.resource_claims);
+    }
+
     fn add(&mut self, counts: bool, part: &impl Hash) {
         if counts {
             part.hash(&mut self.0);

@@ -132,6 +132,11 @@ pub(crate) fn schedule(
 }
 
 impl Cycle {
+    /// A cycle that found a node among the `best` without a look at each.
+    pub(crate) fn found(row: Row, best: Vec<Row>) -> Self {
+        Cycle { result: CycleResult::Found { row, best }, ..Cycle::new() }
+    }
+
     fn new() -> Self {
         Cycle {
             result: CycleResult::Error(String::new()),

@@ -6,6 +6,7 @@
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod attempt;
+mod audit;
 mod binding;
 mod bindings;
 mod cache;
@@ -16,6 +17,7 @@ mod diagnosis;
 pub mod effect;
 pub mod event;
 mod filters;
+mod memo;
 mod observe;
 mod pick;
 mod preemption;
@@ -28,6 +30,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+pub use audit::{Audit, Difference};
 pub use decision::{Decision, NodeDecision, NodeVerdict, Outcome};
 pub use diagnosis::NO_NODES;
 pub use effect::{Condition, Effect, EffectId, Eviction, Record, Write};
@@ -35,4 +38,4 @@ pub use event::{Event, Seen, WriteError};
 pub use pick::TieBreak;
 pub use profile::{Profile, ProfileError, ProfileSpec};
 pub use queue::{Backoff, Place, QueuedPodInfo};
-pub use scheduler::{Detail, Next, Options, Scheduler};
+pub use scheduler::{Detail, Engine, Next, Options, Scheduler};

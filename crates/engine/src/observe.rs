@@ -2,7 +2,7 @@
 
 use plimsoll_api::{Node, Pod, PodKey, Str};
 use plimsoll_framework::events::{self, Object};
-use plimsoll_framework::parts::NodeReads;
+use plimsoll_framework::parts::{NodeReads, StoreReads};
 use plimsoll_framework::{Action, Change, ClusterEvent, PodInfo, Resource, Time};
 
 use crate::binding::BindingCycle;
@@ -29,7 +29,7 @@ impl Scheduler {
                 Seen::Gone(name) => self.node_gone(now, &name),
             },
             Event::Namespace(seen) => {
-                let namespaces = &mut self.cache.stores_mut().namespaces;
+                let namespaces = &mut self.cache.stores_mut(StoreReads::NAMESPACES).namespaces;
                 let changed = match seen {
                     Seen::Is(namespace) => namespaces.set(namespace),
                     Seen::Gone(name) => namespaces.remove(&name),
@@ -37,7 +37,7 @@ impl Scheduler {
                 self.other_changed(now, Resource::Namespace, changed);
             }
             Event::Selecting(seen) => {
-                let selecting = &mut self.cache.stores_mut().selecting;
+                let selecting = &mut self.cache.stores_mut(StoreReads::SELECTING).selecting;
                 let changed = match seen {
                     Seen::Is(object) => selecting.set(object),
                     Seen::Gone((kind, key)) => selecting.remove(kind, &key),
@@ -45,7 +45,7 @@ impl Scheduler {
                 self.other_changed(now, Resource::Workload, changed);
             }
             Event::Volume(seen) => {
-                let volumes = self.cache.stores_mut().volumes_mut();
+                let volumes = self.cache.stores_mut(StoreReads::VOLUMES).volumes_mut();
                 let change = match *seen {
                     Seen::Is(object) => volumes.set(object),
                     Seen::Gone((kind, key)) => volumes.remove(kind, &key),
@@ -56,7 +56,7 @@ impl Scheduler {
             }
             Event::Budget(seen) => {
                 // As upstream, nobody is woken: a budget makes no room.
-                let budgets = &mut self.cache.stores_mut().budgets;
+                let budgets = &mut self.cache.stores_mut(StoreReads::DISRUPTION_BUDGETS).budgets;
                 match seen {
                     Seen::Is(budget) => budgets.set(budget),
                     Seen::Gone(key) => budgets.remove(&key),

@@ -40,6 +40,11 @@ impl Profiles {
         Ok(Profiles { by_name, first })
     }
 
+    /// All profiles, by name.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Profile> {
+        self.by_name.values()
+    }
+
     /// The profile of a scheduler name.
     pub(crate) fn get(&self, scheduler_name: &str) -> Option<&Profile> {
         self.by_name.get(scheduler_name)

@@ -7,11 +7,13 @@ use plimsoll_framework::{NominatedPods, Time, View, WaitingDecision, WaitingPod}
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
 
+use crate::audit::Audit;
 use crate::binding::Waiting;
 use crate::bindings::Bindings;
 use crate::cache::Cache;
 use crate::decision::Decision;
 use crate::effect::Effect;
+use crate::memo::Memo;
 use crate::pick::TieBreak;
 use crate::preemption::Evictions;
 use crate::profile::{Profile, ProfileError};
@@ -30,9 +32,23 @@ pub enum Detail {
     Nodes,
 }
 
+/// How decisions are made. Both ways make the same ones.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Engine {
+    /// From what is remembered of the cluster, where that can be done.
+    #[default]
+    Fast,
+    /// From scratch.
+    Reference,
+}
+
 /// What can be set beside the profiles.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
+    /// How decisions are made.
+    pub engine: Engine,
+    /// Each so-manieth decision of [`Engine::Fast`] is made from scratch, too, and compared; 0 for none.
+    pub audit_every: u32,
     /// How one of several equally good nodes is chosen.
     pub tie_break: TieBreak,
     /// How much of a decision is kept for [`Scheduler::take_decisions`].
@@ -47,9 +63,12 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// As kube-scheduler, with the smallest name among equals; a minute for a write.
+    /// As kube-scheduler, with the smallest name among equals; a minute for a write; one decision in
+    /// 1,000 is audited.
     fn default() -> Self {
         Options {
+            engine: Engine::Fast,
+            audit_every: 1,
             tie_break: TieBreak::First,
             detail: Detail::None,
             backoff: Backoff::default(),
@@ -89,6 +108,9 @@ pub struct Scheduler {
     /// Where the last cycle ended that did not look at all nodes.
     pub(crate) next_start: usize,
     pub(crate) decisions: Vec<Decision>,
+    /// What the next decisions are made from; none for [`Engine::Reference`].
+    pub(crate) memo: Option<Memo>,
+    pub(crate) audit: Audit,
 }
 
 impl std::fmt::Debug for Scheduler {
@@ -103,11 +125,19 @@ impl std::fmt::Debug for Scheduler {
 impl Scheduler {
     /// A scheduler with these profiles. `seed` is where all chance comes from.
     pub fn new(profiles: Vec<Profile>, options: Options, seed: u64) -> Result<Self, ProfileError> {
+        let profiles = Profiles::new(profiles)?;
+        let mut cache = Cache::default();
+        let memo = (options.engine == Engine::Fast).then(|| {
+            cache.keep_changes();
+            Memo::new(profiles.iter())
+        });
         Ok(Scheduler {
-            profiles: Profiles::new(profiles)?,
+            profiles,
+            memo,
+            audit: Audit::new(options.audit_every),
             options,
             rng: Pcg64::seed_from_u64(seed),
-            cache: Cache::default(),
+            cache,
             queue: Queue::new(options.backoff, options.max_in_unschedulable),
             bindings: Bindings::default(),
             waiting: Waiting::default(),
@@ -156,6 +186,20 @@ impl Scheduler {
     /// What was decided since the last call, in order; kept as [`Options::detail`] says.
     pub fn take_decisions(&mut self) -> Vec<Decision> {
         std::mem::take(&mut self.decisions)
+    }
+
+    /// What audits of decisions have found so far.
+    pub fn audit(&self) -> &Audit {
+        &self.audit
+    }
+
+    /// Forgets everything that is derived from the cluster. The next decisions cost more, and are the
+    /// same.
+    pub fn forget_derived(&mut self) {
+        if let Some(memo) = &mut self.memo {
+            memo.forget();
+            self.cache.keep_changes();
+        }
     }
 
     /// Whether nothing is under way: every pod that is left waits for a change in the cluster, or is

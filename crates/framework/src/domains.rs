@@ -109,6 +109,8 @@ pub trait DomainScore: DomainCounts {
     /// Whether nodes that stand so to each term are told apart by their domains at all: those that are
     /// not count for no [`domains`](Self::raw).
     fn is_ranked(&self, standings: &[Standing]) -> bool;
+    /// Whether [`raw`](Self::raw) reads how many domains there are; if not, it is given none.
+    fn reads_domains(&self) -> bool;
     /// The raw score of nodes that stand so to each term. `domains`: for each term, how many domains have
     /// a feasible node that is [ranked](Self::is_ranked), where the nodes without the label are one
     /// domain; for [`TopologyKey::NodeWith`] it is the number of such nodes.
@@ -119,7 +121,7 @@ pub trait DomainScore: DomainCounts {
 }
 
 /// The pods on nodes, one of each kind that [`Neighbour`] tells apart.
-pub type Neighbours<'a> = &'a mut dyn Iterator<Item = Neighbour<'a>>;
+pub type Neighbours<'a> = &'a [Neighbour<'a>];
 
 /// Whether a plugin judges a pod by counts.
 pub enum ByDomain<T: ?Sized> {

@@ -334,6 +334,7 @@ pub(crate) trait ErasedScore: Send + Sync {
         rows: &[Row],
     ) -> Option<Vec<Scored>>;
     fn applies(&self, pod: &PodInfo) -> bool;
+    fn is_by_row(&self) -> bool;
     fn by_row(&self, pod: &PodInfo, view: &View<'_>) -> ByRow;
     fn by_domain(&self, _: &PodInfo, _: &View<'_>, _: Neighbours<'_>) -> ByDomain<dyn DomainScore> {
         ByDomain::Unsupported
@@ -391,6 +392,9 @@ impl<P: Score> ErasedScore for LocalScore<P> {
     fn applies(&self, pod: &PodInfo) -> bool {
         self.0.applies(pod.part::<P::Pod>())
     }
+    fn is_by_row(&self) -> bool {
+        true
+    }
     fn by_row(&self, pod: &PodInfo, _: &View<'_>) -> ByRow {
         match self.applies(pod) {
             true => ByRow::Scores(Box::new(LocalScore(self.0.clone())), P::NORMALIZE),
@@ -436,6 +440,9 @@ impl<P: PreScore> ErasedScore for StatefulScore<P> {
     }
     fn applies(&self, pod: &PodInfo) -> bool {
         self.0.applies(pod.part::<P::Pod>())
+    }
+    fn is_by_row(&self) -> bool {
+        !P::BY_FEASIBLE
     }
     fn by_row(&self, pod: &PodInfo, view: &View<'_>) -> ByRow {
         if !self.applies(pod) {

@@ -128,6 +128,11 @@ impl ScorePoint {
         self.score.applies(pod)
     }
 
+    /// Whether the score of a node depends on no other node.
+    pub fn is_by_row(&self) -> bool {
+        self.score.is_by_row()
+    }
+
     /// The score node by node, where it can do so.
     pub fn by_row(&self, pod: &PodInfo, view: &View<'_>) -> ByRow {
         self.score.by_row(pod, view)

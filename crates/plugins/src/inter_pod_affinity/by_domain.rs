@@ -30,7 +30,7 @@ impl Required {
         };
         subject.own_rules().for_each(&mut add);
         for other in neighbours {
-            subject.is_shunned_by(other).for_each(&mut add);
+            subject.is_shunned_by(*other).for_each(&mut add);
         }
         Required {
             subject,
@@ -100,7 +100,7 @@ impl Preferred {
         };
         preferences.own_keys().for_each(&mut add);
         for other in neighbours {
-            preferences.count(other, |key, _| add(key));
+            preferences.count(*other, |key, _| add(key));
         }
         Preferred { preferences, terms: keys.iter().map(by_label).collect(), keys }
     }
@@ -126,6 +126,9 @@ impl DomainCounts for Preferred {
 }
 
 impl DomainScore for Preferred {
+    fn reads_domains(&self) -> bool {
+        false
+    }
     fn is_ranked(&self, _: &[Standing]) -> bool {
         true
     }

@@ -126,6 +126,9 @@ impl DomainCounts for Soft {
 }
 
 impl DomainScore for Soft {
+    fn reads_domains(&self) -> bool {
+        true
+    }
     fn is_ranked(&self, standings: &[Standing]) -> bool {
         !self.needs_all_keys || standings.iter().all(|one| one.present)
     }

@@ -1,0 +1,241 @@
+//! From cells to the best nodes.
+
+use std::ops::Range;
+
+use plimsoll_framework::{DomainScore, MAX_NODE_SCORE, Row, Scored, Standing, TopologyKey};
+
+use super::levels::Levels;
+use super::overlay::{Covered, Overlay};
+use super::rank_set::Rank;
+use super::shape::{Ground, Shape};
+use super::tallies::Tallies;
+
+/// What was found among the nodes.
+pub(crate) enum Choice {
+    /// No node is feasible.
+    Nothing,
+    /// The best nodes.
+    Best(Best),
+    /// The counts do not tell: the pod has to be judged from scratch.
+    Unclear,
+}
+
+/// The nodes with the highest total, as sets that have no node in common.
+pub(crate) struct Best {
+    /// Number of the candidate and level in it.
+    parts: Vec<(usize, i64)>,
+    candidates: Vec<Candidate>,
+}
+
+/// Feasible nodes that differ in nothing but their levels.
+#[derive(Clone, Copy)]
+struct Candidate {
+    cell: usize,
+    /// The cell of the overlay; none for the nodes of the shape that nothing is laid over.
+    over: Option<usize>,
+    len: usize,
+}
+
+/// Everything that a choice is made from.
+#[derive(Clone, Copy)]
+pub(crate) struct Chooser<'a> {
+    pub(crate) shape: &'a Shape,
+    pub(crate) tallies: &'a Tallies,
+    pub(crate) overlay: &'a Overlay,
+    pub(crate) ground: Ground<'a>,
+}
+
+impl Chooser<'_> {
+    pub(crate) fn choose(&self) -> Choice {
+        let n_terms = self.tallies.n_terms();
+        let mut candidates = Vec::new();
+        let mut standings: Vec<Standing> = Vec::new();
+        let totals = self.tallies.totals();
+        let mut consider = |candidate: Candidate| {
+            if candidate.len == 0 {
+                return;
+            }
+            let first = standings.len();
+            standings.extend((0..n_terms).map(|term| self.standing(&candidate, term)));
+            let own = &standings[first..];
+            let mut judges = self.tallies.judges.iter();
+            match judges.all(|(judge, range)| {
+                judge.verdict(&own[range.clone()], &totals[range.clone()]).passes()
+            }) {
+                true => candidates.push(candidate),
+                false => standings.truncate(first),
+            }
+        };
+        for (cell, one) in self.shape.cells.iter().enumerate() {
+            let covered = self.overlay.over(cell).map_or(0, Covered::len);
+            consider(Candidate { cell, over: None, len: one.levels.len() - covered });
+        }
+        for (over, one) in self.overlay.cells.iter().enumerate() {
+            let (cell, len) = (one.below as usize, one.levels.len());
+            consider(Candidate { cell, over: Some(over), len });
+        }
+        match candidates.iter().map(|candidate| candidate.len).sum() {
+            0_usize => Choice::Nothing,
+            1 => {
+                let only = candidates.iter().position(|candidate| 0 < candidate.len);
+                let only = only.expect("one of them has a node");
+                let (level, _) = self.top(&candidates[only]);
+                Choice::Best(Best { parts: vec![(only, level)], candidates })
+            }
+            _ => match self.scores(&candidates, &standings) {
+                Some(scores) => Choice::Best(self.best(candidates, &scores)),
+                None => Choice::Unclear,
+            },
+        }
+    }
+
+    fn standing(&self, candidate: &Candidate, term: usize) -> Standing {
+        let topology = self.tallies.topology(term);
+        let domain = self.shape.domain_in(&self.shape.cells[candidate.cell], topology);
+        let Ok(domain) = u32::try_from(domain) else { return Standing::default() };
+        let count = match (self.overlay.place_of(term), candidate.over) {
+            (None, _) => self.tallies.count_in(term, domain),
+            (Some(place), Some(over)) => self.overlay.cells[over].counts[place],
+            (Some(_), None) => 0,
+        };
+        Standing { present: true, count }
+    }
+
+    /// What each candidate scores without its levels. `None` if the counts do not tell.
+    fn scores(&self, candidates: &[Candidate], standings: &[Standing]) -> Option<Vec<i64>> {
+        let mut scores = vec![0; candidates.len()];
+        let mut raws: Vec<Scored> = Vec::with_capacity(candidates.len());
+        for (at, related) in self.shape.related.iter().enumerate() {
+            raws.clear();
+            let cells = &self.shape.cells;
+            raws.extend(candidates.iter().map(|one| scored(cells[one.cell].key[at])));
+            related.normalize.apply(&mut raws);
+            add(&mut scores, &raws, related.weight)?;
+        }
+        let n_terms = self.tallies.n_terms();
+        for (weight, ranker, range) in &self.tallies.rankers {
+            let own = |at: usize| &standings[at * n_terms + range.start..at * n_terms + range.end];
+            let domains = match ranker.reads_domains() {
+                true => self.domains(ranker.as_ref(), range, candidates, own)?,
+                false => Vec::new(),
+            };
+            raws.clear();
+            raws.extend((0..candidates.len()).map(|at| scored(ranker.raw(own(at), &domains))));
+            ranker.normalize(&mut raws);
+            add(&mut scores, &raws, *weight)?;
+        }
+        Some(scores)
+    }
+
+    /// For each term of a ranker, how many domains have a node that is ranked.
+    fn domains<'s>(
+        &self,
+        ranker: &dyn DomainScore,
+        range: &Range<usize>,
+        candidates: &[Candidate],
+        own: impl Fn(usize) -> &'s [Standing],
+    ) -> Option<Vec<usize>> {
+        let ranked: Vec<usize> =
+            (0..candidates.len()).filter(|&at| ranker.is_ranked(own(at))).collect();
+        let count = |term: usize| {
+            let topology = &self.ground.topologies[self.tallies.topology(term)];
+            let place = term - range.start;
+            let present = |at: &&usize| own(**at)[place].present;
+            if matches!(topology.key, TopologyKey::NodeWith(_)) {
+                return Some(ranked.iter().map(|&at| candidates[at].len).sum());
+            }
+            let some_miss = ranked.iter().any(|&at| !own(at)[place].present);
+            if some_miss && topology.has_empty {
+                return None;
+            }
+            let n_present = if topology.is_fine() {
+                if !topology.is_single() {
+                    return None;
+                }
+                ranked.iter().filter(present).map(|&at| candidates[at].len).sum()
+            } else {
+                let cells = ranked.iter().filter(present).map(|&at| candidates[at].cell);
+                let number = self.tallies.topology(term);
+                let domain = |cell: usize| self.shape.domain_in(&self.shape.cells[cell], number);
+                // A coarse key has at most 64 domains.
+                let met = cells.fold(0_u64, |met, cell| met | 1 << domain(cell));
+                met.count_ones() as usize
+            };
+            Some(n_present + usize::from(some_miss))
+        };
+        range.clone().map(count).collect()
+    }
+
+    /// The highest level of a candidate, and how many nodes are there.
+    fn top(&self, candidate: &Candidate) -> (i64, usize) {
+        let covered = match candidate.over {
+            Some(_) => None,
+            None => self.overlay.over(candidate.cell),
+        };
+        let left = |level: i64, len: usize| len - covered.map_or(0, |covered| covered.at(level));
+        let levels = self.levels(candidate).highest_first();
+        levels
+            .map(|(level, set)| (level, left(level, set.len())))
+            .find(|(_, left)| 0 < *left)
+            .expect("a candidate has a node")
+    }
+
+    fn levels(&self, candidate: &Candidate) -> &Levels {
+        match candidate.over {
+            Some(over) => &self.overlay.cells[over].levels,
+            None => &self.shape.cells[candidate.cell].levels,
+        }
+    }
+
+    fn best(&self, candidates: Vec<Candidate>, scores: &[i64]) -> Best {
+        let tops: Vec<i64> = candidates.iter().map(|one| self.top(one).0).collect();
+        let total = |at: usize| scores[at] + tops[at];
+        let highest = (0..candidates.len()).map(total).max();
+        let parts = (0..candidates.len()).filter(|&at| Some(total(at)) == highest);
+        Best { parts: parts.map(|at| (at, tops[at])).collect(), candidates }
+    }
+
+    /// The ranks of one part, ascending.
+    fn ranks<'b>(
+        &'b self,
+        best: &'b Best,
+        (at, level): (usize, i64),
+    ) -> impl Iterator<Item = Rank> {
+        let candidate = &best.candidates[at];
+        let set = self.levels(candidate).at(level).expect("the level has a node");
+        let all = candidate.over.is_some();
+        set.iter().filter(move |&rank| all || !self.overlay.has(rank))
+    }
+
+    /// The best node whose name is the smallest.
+    pub(crate) fn first(&self, best: &Best) -> Row {
+        let firsts = best.parts.iter().filter_map(|&part| self.ranks(best, part).next());
+        self.ground.ranks.row(firsts.min().expect("there is a best node"))
+    }
+
+    /// All best nodes, by name.
+    pub(crate) fn all(&self, best: &Best) -> Vec<Row> {
+        let parts = best.parts.iter();
+        let mut ranks: Vec<Rank> = parts.flat_map(|&part| self.ranks(best, part)).collect();
+        if 1 < best.parts.len() {
+            ranks.sort_unstable();
+        }
+        ranks.into_iter().map(|rank| self.ground.ranks.row(rank)).collect()
+    }
+}
+
+fn scored(score: i64) -> Scored {
+    // Which node it is of is of no account.
+    Scored { row: Row::from_index(0), score }
+}
+
+/// Adds weighted scores. `None` if some score is out of range.
+fn add(scores: &mut [i64], normalized: &[Scored], weight: i64) -> Option<()> {
+    for (score, one) in scores.iter_mut().zip(normalized) {
+        if !(0..=MAX_NODE_SCORE).contains(&one.score) {
+            return None;
+        }
+        *score += one.score * weight;
+    }
+    Some(())
+}

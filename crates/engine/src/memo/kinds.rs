@@ -1,0 +1,123 @@
+//! Pods that are equal in what is read of them, by number.
+
+use hashbrown::HashTable;
+use plimsoll_framework::PodInfo;
+use plimsoll_framework::parts::PodReads;
+
+use crate::class;
+
+/// A kind of pods: its number.
+pub(crate) type Kind = u32;
+
+/// More kinds than this are not told apart by number: a cluster whose pods are all different gains
+/// nothing from it, and a kind costs about as much memory as a pod.
+const MOST: usize = 1 << 20;
+
+/// Numbers for pods that are equal in some of their parts, in the order in which they were met.
+#[derive(Debug)]
+pub(crate) struct Kinds {
+    reads: PodReads,
+    /// Whether pods that are being deleted are of another kind.
+    by_deletion: bool,
+    /// One pod of each kind.
+    pods: Vec<PodInfo>,
+    table: HashTable<(u64, Kind)>,
+    /// The last one met: pods often come in rows of the same kind.
+    last: Option<Kind>,
+}
+
+impl Kinds {
+    /// Pods are of one kind if they are equal in `reads`.
+    pub(crate) fn new(reads: PodReads) -> Self {
+        Kinds { reads, by_deletion: false, pods: Vec::new(), table: HashTable::new(), last: None }
+    }
+
+    /// The same, but pods that are being deleted are of another kind than those that are not.
+    pub(crate) fn by_deletion(self) -> Self {
+        Kinds { by_deletion: true, ..self }
+    }
+
+    /// The kind of `pod`, and whether it is new. `None` if there are too many kinds.
+    pub(crate) fn number(&mut self, pod: &PodInfo) -> Option<(Kind, bool)> {
+        if let Some(last) = self.last.filter(|&last| self.are_equal(&self.pods[last as usize], pod))
+        {
+            return Some((last, false));
+        }
+        let hash = class::parts_hash(self.reads, pod);
+        let is_same = |&(other, kind): &(u64, Kind)| {
+            other == hash && self.are_equal(&self.pods[kind as usize], pod)
+        };
+        if let Some(&(_, kind)) = self.table.find(hash, is_same) {
+            self.last = Some(kind);
+            return Some((kind, false));
+        }
+        if self.pods.len() == MOST {
+            return None;
+        }
+        let kind = Kind::try_from(self.pods.len()).expect("there are fewer than 2^32 kinds");
+        self.pods.push(pod.clone());
+        self.table.insert_unique(hash, (hash, kind), |&(hash, _)| hash);
+        self.last = Some(kind);
+        Some((kind, true))
+    }
+
+    /// Forgets all kinds.
+    pub(crate) fn clear(&mut self) {
+        self.pods.clear();
+        self.table.clear();
+        self.last = None;
+    }
+
+    /// A pod of this kind.
+    pub(crate) fn example(&self, kind: Kind) -> &PodInfo {
+        &self.pods[kind as usize]
+    }
+
+    fn are_equal(&self, one: &PodInfo, other: &PodInfo) -> bool {
+        (!self.by_deletion || one.is_terminating() == other.is_terminating())
+            && class::parts_are_alike(self.reads, one, other)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_api::{Pod, PodKey};
+
+    use super::*;
+
+    fn pod(name: &str, app: &str, milli_cpu: i64) -> PodInfo {
+        let mut pod = Pod { key: PodKey::new("default", name), ..Pod::default() };
+        pod.labels = [("app", app)].into_iter().collect();
+        pod.asks.fit.milli_cpu = milli_cpu;
+        PodInfo::new(pod)
+    }
+
+    #[test]
+    fn pods_are_of_one_kind_if_they_are_equal_in_what_is_read() {
+        let mut kinds = Kinds::new(PodReads::LABELS | PodReads::REQUESTS);
+        let mut kind = |name, app, cpu| kinds.number(&pod(name, app, cpu));
+        assert_eq!(kind("a", "web", 1), Some((0, true)));
+        assert_eq!(kind("b", "web", 1), Some((0, false)));
+        assert_eq!(kind("c", "db", 1), Some((1, true)));
+        assert_eq!(kind("d", "web", 2), Some((2, true)));
+        assert_eq!(kind("e", "web", 1), Some((0, false)));
+    }
+
+    #[test]
+    fn requests_differ_although_their_hashes_do_not() {
+        let mut kinds = Kinds::new(PodReads::REQUESTS);
+        let (one, mut other) = (pod("a", "web", 1), Pod::clone(&pod("a", "web", 1)));
+        other.asks.fit.scalar.insert("example.com/gpu".into(), 1);
+        assert_eq!(kinds.number(&one), Some((0, true)));
+        assert_eq!(kinds.number(&PodInfo::new(other)), Some((1, true)));
+    }
+
+    #[test]
+    fn pods_that_are_being_deleted_may_be_another_kind() {
+        let mut kinds = Kinds::new(PodReads::LABELS).by_deletion();
+        let (one, mut other) = (pod("a", "web", 1), Pod::clone(&pod("a", "web", 1)));
+        other.deletion = Some(plimsoll_api::Timestamp::UNIX_EPOCH);
+        assert_eq!(kinds.number(&one), Some((0, true)));
+        assert_eq!(kinds.number(&PodInfo::new(other)), Some((1, true)));
+    }
+}

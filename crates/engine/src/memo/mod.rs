@@ -1,0 +1,539 @@
+//! Decisions from what is remembered: exact, and without a look at nodes that have not changed.
+//!
+//! Pods are sorted into kinds by what plugins read of them. For each kind there is
+//! * a [`Shape`](shape::Shape): what every node is by itself, kept up to date node by node;
+//! * [`Tallies`](tallies::Tallies): the counts by topology domain, kept up to date pod by pod;
+//! * an [`Overlay`](overlay::Overlay) of the few nodes that counts tell apart one by one.
+//!
+//! A decision looks at the cells of the shape and of the overlay, of which there are few, and takes the
+//! best node of the best cell. Everything here is derived: [`Memo::forget`] changes what a decision
+//! costs, never what it is. Where a plugin can neither judge node by node nor by counts, or a decision
+//! is not about all nodes, the [cycle](crate::cycle) judges from scratch.
+
+mod choose;
+mod kinds;
+mod levels;
+mod overlay;
+mod profile_memo;
+mod rank_set;
+mod ranks;
+mod shape;
+mod tallies;
+mod trail;
+
+use std::collections::BTreeMap;
+
+use hashbrown::HashMap;
+use plimsoll_framework::parts::{ClusterReads, NodeReads, PodReads};
+use plimsoll_framework::{Counting, Neighbour, PodInfo, Row, TopologyKey, View};
+use rustc_hash::FxBuildHasher;
+
+use self::choose::{Choice, Chooser};
+use self::kinds::{Kind, Kinds};
+use self::overlay::Overlay;
+use self::profile_memo::{Class, ProfileMemo};
+use self::rank_set::Rank;
+use self::ranks::{Ranks, Topology};
+use self::shape::{Ground, Shape};
+use self::tallies::{Plan, Tallies};
+use self::trail::Trail;
+use crate::cache::{Change, Changes};
+use crate::profile::Profile;
+
+/// What a plugin reads of the pods on nodes: see [`Neighbour`].
+const NEIGHBOUR: PodReads =
+    PodReads::NAMESPACE.union(PodReads::LABELS).union(PodReads::POD_AFFINITY);
+
+/// The memory that shapes may take, in bytes.
+const SHAPE_BUDGET: usize = 2 << 30;
+/// About what a shape takes for each node, in bytes.
+const SHAPE_BYTES_PER_NODE: usize = 40;
+/// So many tallies are kept. Each takes about as much as the pods that it counts.
+const MOST_TALLIES: usize = 1 << 16;
+
+type FastMap<K, V> = HashMap<K, V, FxBuildHasher>;
+
+/// What is remembered of the cluster for the sake of the next decisions.
+pub(crate) struct Memo {
+    profiles: BTreeMap<String, ProfileMemo>,
+    ground: Option<Grounds>,
+    /// There are more kinds of pods on nodes than can be told apart: every decision is made from
+    /// scratch until nodes come or go.
+    is_overfull: bool,
+    neighbours: Kinds,
+    /// By kind of neighbour: how many are on each node. Holds with the ground.
+    placed: Vec<FastMap<Rank, u32>>,
+    /// By kind of neighbour, once it is placed: which tallies count it, and how much.
+    counted_by: Vec<Option<Vec<(usize, Counting)>>>,
+    shapes: Vec<Option<(Shape, Use)>>,
+    tallies: Vec<Option<(Tallies, Use)>>,
+    overlays: FastMap<(usize, usize), Overlay>,
+    n_decisions: u64,
+    /// What plugins read of the cluster beside nodes one by one.
+    shapes_read: ClusterReads,
+    tallies_read: ClusterReads,
+}
+
+/// When something was last of use: the number of the decision.
+type Use = u64;
+
+/// What holds as long as no node comes, goes or changes its labels.
+struct Grounds {
+    ranks: Ranks,
+    topologies: Vec<Topology>,
+    by_key: BTreeMap<TopologyKey, usize>,
+    /// The changes of single nodes.
+    changed: Trail<(Rank, NodeReads)>,
+}
+
+/// A decision from what is remembered.
+pub(crate) enum Answer {
+    /// The node, and all nodes that are as good, by name, if they were asked for.
+    Found { row: Row, best: Vec<Row> },
+    /// No node is feasible.
+    Nothing,
+    /// It has to be made from scratch.
+    Unclear,
+}
+
+/// What is wanted beside a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Want {
+    /// The first of the best nodes by name.
+    First,
+    /// All of them.
+    All,
+}
+
+impl Memo {
+    pub(crate) fn new<'a>(profiles: impl Iterator<Item = &'a Profile>) -> Self {
+        let mut memo = Memo {
+            profiles: BTreeMap::new(),
+            ground: None,
+            is_overfull: false,
+            neighbours: Kinds::new(NEIGHBOUR).by_deletion(),
+            placed: Vec::new(),
+            counted_by: Vec::new(),
+            shapes: Vec::new(),
+            tallies: Vec::new(),
+            overlays: FastMap::default(),
+            n_decisions: 0,
+            shapes_read: ClusterReads::EMPTY,
+            tallies_read: ClusterReads::EMPTY,
+        };
+        for profile in profiles {
+            let of_profile = ProfileMemo::new(profile);
+            memo.shapes_read = memo.shapes_read.union(of_profile.shapes_read);
+            memo.tallies_read = memo.tallies_read.union(of_profile.tallies_read);
+            memo.profiles.insert(profile.scheduler_name.clone(), of_profile);
+        }
+        memo
+    }
+
+    /// Forgets everything that is derived.
+    pub(crate) fn forget(&mut self) {
+        self.ground = None;
+        self.neighbours = Kinds::new(NEIGHBOUR).by_deletion();
+        self.placed.clear();
+        self.counted_by.clear();
+        self.forget_tallies();
+        self.forget_shapes();
+        self.profiles.values_mut().for_each(ProfileMemo::forget);
+    }
+
+    fn forget_shapes(&mut self) {
+        self.shapes.clear();
+        self.overlays.clear();
+        self.profiles.values_mut().for_each(ProfileMemo::forget_shapes);
+    }
+
+    fn forget_tallies(&mut self) {
+        self.tallies.clear();
+        self.overlays.clear();
+        self.counted_by.iter_mut().for_each(|by| *by = None);
+        self.profiles.values_mut().for_each(ProfileMemo::forget_tallies);
+    }
+
+    /// Takes in what has changed since the last decision.
+    pub(crate) fn follow(&mut self, view: View<'_>, changes: &mut Changes) {
+        if changes.ground_moved() {
+            self.ground = None;
+        }
+        let (stores, log) = changes.take();
+        if self.shapes_read.stores.intersects(stores) {
+            self.forget_shapes();
+        }
+        if self.tallies_read.stores.intersects(stores) {
+            self.forget_tallies();
+        }
+        if self.ground.is_none() {
+            self.lay_ground(view);
+            return;
+        }
+        for change in log {
+            self.follow_one(view, change);
+        }
+        if self.ground.is_none() {
+            self.lay_ground(view);
+        }
+    }
+
+    fn lay_ground(&mut self, view: View<'_>) {
+        self.forget_tallies();
+        self.forget_shapes();
+        let ranks = Ranks::of(view.nodes);
+        self.neighbours.clear();
+        self.placed.clear();
+        self.counted_by.clear();
+        self.is_overfull = false;
+        for (rank, row) in ranks.rows() {
+            for pod in view.nodes.pods_on(row).iter() {
+                match self.neighbour(pod) {
+                    Some(kind) => *self.placed[kind as usize].entry(rank).or_default() += 1,
+                    None => self.is_overfull = true,
+                }
+            }
+        }
+        let changed = Trail::new(ranks.len().max(1));
+        self.ground =
+            Some(Grounds { ranks, topologies: Vec::new(), by_key: BTreeMap::new(), changed });
+    }
+
+    /// The kind of a pod on a node. Where there are too many kinds everything is begun anew.
+    fn neighbour(&mut self, pod: &PodInfo) -> Option<Kind> {
+        let (kind, is_new) = self.neighbours.number(pod)?;
+        if is_new {
+            self.placed.push(FastMap::default());
+            self.counted_by.push(None);
+        }
+        Some(kind)
+    }
+
+    fn follow_one(&mut self, view: View<'_>, change: Change) {
+        match change {
+            Change::Node(row, reads) => {
+                if reads.intersects(NodeReads::NAME | NodeReads::LABELS) {
+                    self.ground = None;
+                    return;
+                }
+                if self.shapes_read.nodes.intersects(reads) {
+                    self.forget_shapes();
+                }
+                if reads.intersects(NodeReads::TAINTS) {
+                    self.forget_tallies();
+                }
+                self.note(row, reads);
+            }
+            Change::Placed(row, pod) => {
+                self.count(view, row, &pod, 1);
+                self.note(row, NodeReads::BY_PLACEMENT);
+            }
+            Change::Displaced(row, pod) => {
+                self.count(view, row, &pod, -1);
+                self.note(row, NodeReads::BY_PLACEMENT);
+            }
+        }
+    }
+
+    fn note(&mut self, row: Row, reads: NodeReads) {
+        if let Some(ground) = &mut self.ground {
+            ground.changed.push((ground.ranks.rank(row), reads));
+        }
+    }
+
+    /// Counts a pod that came to a node, or left it, wherever it counts.
+    fn count(&mut self, view: View<'_>, row: Row, pod: &PodInfo, times: i64) {
+        let Some(grounds) = &self.ground else { return };
+        let rank = grounds.ranks.rank(row);
+        let Some(kind) = self.neighbour(pod) else {
+            self.ground = None;
+            return;
+        };
+        let count = self.placed[kind as usize].entry(rank).or_default();
+        *count = count.saturating_add_signed(if times < 0 { -1 } else { 1 });
+        if *count == 0 {
+            self.placed[kind as usize].remove(&rank);
+        }
+        if self.counted_by[kind as usize].is_none() {
+            self.find_counting(kind);
+        }
+        let Some(grounds) = &self.ground else { return };
+        let ground = grounds.with(view);
+        for (number, counting) in self.counted_by[kind as usize].iter().flatten() {
+            if let Some((tallies, _)) = &mut self.tallies[*number] {
+                tallies.add(counting, times, (rank, row), ground);
+            }
+        }
+    }
+
+    /// Asks all tallies whether they count pods of a kind that is new on nodes.
+    fn find_counting(&mut self, kind: Kind) {
+        let example = self.neighbours.example(kind).clone();
+        let other = Neighbour::from(&*example);
+        let (mut counted_by, mut outdated) = (Vec::new(), Vec::new());
+        for (number, slot) in self.tallies.iter().enumerate() {
+            let Some((tallies, _)) = slot else { continue };
+            match tallies.counting(other) {
+                None => outdated.push(number),
+                Some(counting) if counting.is_empty() => {}
+                Some(counting) => counted_by.push((number, counting)),
+            }
+        }
+        self.counted_by[kind as usize] = Some(counted_by);
+        for number in outdated {
+            self.drop_tallies(number);
+        }
+    }
+
+    fn drop_tallies(&mut self, number: usize) {
+        self.tallies[number] = None;
+        self.overlays.retain(|&(_, tallies), _| tallies != number);
+        for counted_by in self.counted_by.iter_mut().flatten() {
+            counted_by.retain(|&(other, _)| other != number);
+        }
+        self.profiles.values_mut().for_each(|profile| profile.drop_tallies(number));
+    }
+
+    fn drop_shape(&mut self, number: usize) {
+        self.shapes[number] = None;
+        self.overlays.retain(|&(shape, _), _| shape != number);
+        self.profiles.values_mut().for_each(|profile| profile.drop_shape(number));
+    }
+
+    /// Decides a pod. Nothing has changed since [`Memo::follow`].
+    pub(crate) fn decide(
+        &mut self,
+        profile: &Profile,
+        pod: &PodInfo,
+        view: View<'_>,
+        want: Want,
+    ) -> Answer {
+        self.n_decisions += 1;
+        if self.is_overfull {
+            return Answer::Unclear;
+        }
+        let Some(of_profile) = self.profiles.get_mut(&profile.scheduler_name) else {
+            return Answer::Unclear;
+        };
+        let Some(class) = of_profile.class(profile, pod) else { return Answer::Unclear };
+        let Some((shape, tallies)) =
+            self.known(profile, class).or_else(|| self.learn(profile, class, pod, view))
+        else {
+            return Answer::Unclear;
+        };
+        if !self.bring_up(profile, pod, shape, tallies, view) {
+            return Answer::Unclear;
+        }
+        let grounds = self.ground.as_ref().expect("it was laid when changes were followed");
+        let chooser = Chooser {
+            shape: &self.shapes[shape].as_ref().expect("it was just brought up").0,
+            tallies: &self.tallies[tallies].as_ref().expect("it was just brought up").0,
+            overlay: &self.overlays[&(shape, tallies)],
+            ground: grounds.with(view),
+        };
+        match chooser.choose() {
+            Choice::Nothing => Answer::Nothing,
+            Choice::Unclear => Answer::Unclear,
+            Choice::Best(best) if want == Want::First => {
+                Answer::Found { row: chooser.first(&best), best: Vec::new() }
+            }
+            Choice::Best(best) => {
+                let best = chooser.all(&best);
+                Answer::Found { row: best[0], best }
+            }
+        }
+    }
+
+    /// Shape and tallies of a class, if they are there.
+    fn known(&self, profile: &Profile, class: Kind) -> Option<(usize, usize)> {
+        match self.profiles[&profile.scheduler_name].known(class) {
+            Class::Known { shape, tallies } => Some((shape, tallies)),
+            Class::Unknown | Class::FromScratch => None,
+        }
+    }
+
+    /// Finds or makes shape and tallies for a class.
+    fn learn(
+        &mut self,
+        profile: &Profile,
+        class: Kind,
+        pod: &PodInfo,
+        view: View<'_>,
+    ) -> Option<(usize, usize)> {
+        let name = &profile.scheduler_name;
+        if matches!(self.profiles[name].known(class), Class::FromScratch) {
+            return None;
+        }
+        let of_profile = self.profiles.get_mut(name).expect("it was just used");
+        let (row_kind, count_kind) = of_profile.kinds(pod)?;
+        let tallies = match of_profile.tallies_of(count_kind) {
+            Some(tallies) => tallies,
+            None => match self.make_tallies(profile, pod, view) {
+                Some(tallies) => tallies,
+                None => {
+                    let of_profile = self.profiles.get_mut(name).expect("it was just used");
+                    of_profile.learn(class, Class::FromScratch);
+                    return None;
+                }
+            },
+        };
+        let mut topologies: Vec<usize> = {
+            let (tallies, _) = self.tallies[tallies].as_ref().expect("it is there");
+            (0..tallies.n_terms()).map(|term| tallies.topology(term)).collect()
+        };
+        topologies.sort_unstable();
+        topologies.dedup();
+        let of_profile = &self.profiles[name];
+        let shape = match of_profile.shape_of(row_kind, &topologies) {
+            Some(shape) => shape,
+            None => self.make_shape(profile, pod, topologies.clone(), view)?,
+        };
+        let of_profile = self.profiles.get_mut(name).expect("it was just used");
+        of_profile.set_tallies(count_kind, tallies);
+        of_profile.set_shape(row_kind, topologies, shape);
+        of_profile.learn(class, Class::Known { shape, tallies });
+        Some((shape, tallies))
+    }
+
+    fn make_tallies(&mut self, profile: &Profile, pod: &PodInfo, view: View<'_>) -> Option<usize> {
+        self.make_room_for_tallies();
+        let (neighbours, placed) = (&self.neighbours, &self.placed);
+        let on_nodes = (0..).zip(placed).filter(|(_, on)| !on.is_empty());
+        let on_nodes: Vec<Neighbour<'_>> =
+            on_nodes.map(|(kind, _)| Neighbour::from(&**neighbours.example(kind))).collect();
+        let plan = Plan::new(profile, pod, &view, &on_nodes)?;
+        let grounds = self.ground.as_mut().expect("it was laid when changes were followed");
+        let numbers: Vec<usize> = plan.keys().map(|key| grounds.topology(key, view)).collect();
+        let ground = grounds.with(view);
+        let number = free(&mut self.tallies);
+        let mut countings: Vec<(Kind, Counting)> = Vec::new();
+        for kind in 0..Kind::try_from(self.placed.len()).expect("kinds have 32 bits") {
+            let is_placed = !self.placed[kind as usize].is_empty();
+            if !is_placed && self.counted_by[kind as usize].is_none() {
+                continue;
+            }
+            match plan.count(Neighbour::from(&**self.neighbours.example(kind))) {
+                Some(counting) => countings.push((kind, counting)),
+                // A kind of which no pod is left: it is asked about again when one comes.
+                None => self.counted_by[kind as usize] = None,
+            }
+        }
+        let mut tallies = plan.tallies(pod, &numbers, ground);
+        for (kind, counting) in countings.into_iter().filter(|(_, counting)| !counting.is_empty()) {
+            for (&rank, &times) in &self.placed[kind as usize] {
+                let row = ground.ranks.row(rank);
+                tallies.add(&counting, i64::from(times), (rank, row), ground);
+            }
+            if let Some(counted_by) = &mut self.counted_by[kind as usize] {
+                counted_by.push((number, counting));
+            }
+        }
+        self.tallies[number] = Some((tallies, self.n_decisions));
+        Some(number)
+    }
+
+    fn make_shape(
+        &mut self,
+        profile: &Profile,
+        pod: &PodInfo,
+        topologies: Vec<usize>,
+        view: View<'_>,
+    ) -> Option<usize> {
+        self.make_room_for_shape(view.nodes.len());
+        let grounds = self.ground.as_ref().expect("it was laid when changes were followed");
+        let followed = grounds.changed.end();
+        let shape = Shape::new(profile, pod, topologies, followed, grounds.with(view))?;
+        let number = free(&mut self.shapes);
+        self.shapes[number] = Some((shape, self.n_decisions));
+        Some(number)
+    }
+
+    /// Lets shape, tallies and overlay of a class follow all changes. `false` if the class has to be
+    /// judged from scratch.
+    fn bring_up(
+        &mut self,
+        profile: &Profile,
+        pod: &PodInfo,
+        shape: usize,
+        tallies: usize,
+        view: View<'_>,
+    ) -> bool {
+        let grounds = self.ground.as_ref().expect("it was laid when changes were followed");
+        let ground = grounds.with(view);
+        let (one, used) = self.shapes[shape].as_mut().expect("known classes have their shapes");
+        *used = self.n_decisions;
+        let followed = one.followed;
+        one.followed = grounds.changed.end();
+        match grounds.changed.since(followed) {
+            Some(changes) => {
+                for (rank, reads) in changes {
+                    one.look(rank, ground.ranks.row(rank), reads, ground);
+                }
+            }
+            None => {
+                let topologies = one.topologies.clone();
+                match Shape::new(profile, pod, topologies, grounds.changed.end(), ground) {
+                    Some(anew) => *one = anew,
+                    None => return false,
+                }
+                self.overlays.retain(|&(other, _), _| other != shape);
+            }
+        }
+        if one.is_broken {
+            return false;
+        }
+        let (counts, used) = self.tallies[tallies].as_mut().expect("known classes have tallies");
+        *used = self.n_decisions;
+        let overlay = self.overlays.get_mut(&(shape, tallies));
+        if overlay.is_none_or(|overlay| !overlay.follow(one, counts, ground)) {
+            self.overlays.insert((shape, tallies), Overlay::new(one, counts, ground));
+        }
+        true
+    }
+
+    /// Drops the shape that was not of use for the longest time, where memory is short.
+    fn make_room_for_shape(&mut self, n_nodes: usize) {
+        let most = (SHAPE_BUDGET / (SHAPE_BYTES_PER_NODE * n_nodes.max(1))).max(2);
+        let kept = self.shapes.iter().flatten().count();
+        if kept < most {
+            return;
+        }
+        let oldest = self.shapes.iter().enumerate();
+        let oldest = oldest.filter_map(|(at, slot)| Some((slot.as_ref()?.1, at))).min();
+        if let Some((_, number)) = oldest {
+            self.drop_shape(number);
+        }
+    }
+
+    /// Drops all tallies where there are too many: those of use are soon made again.
+    fn make_room_for_tallies(&mut self) {
+        if self.tallies.len() == MOST_TALLIES && self.tallies.iter().all(Option::is_some) {
+            self.forget_tallies();
+        }
+    }
+}
+
+impl Grounds {
+    fn with<'a>(&'a self, view: View<'a>) -> Ground<'a> {
+        Ground { view, ranks: &self.ranks, topologies: &self.topologies }
+    }
+
+    /// The number of a topology, which is made if it is not there.
+    fn topology(&mut self, key: &TopologyKey, view: View<'_>) -> usize {
+        if let Some(&known) = self.by_key.get(key) {
+            return known;
+        }
+        self.topologies.push(Topology::new(key.clone(), view.nodes, &self.ranks));
+        self.by_key.insert(key.clone(), self.topologies.len() - 1);
+        self.topologies.len() - 1
+    }
+}
+
+/// The number of a slot that is free.
+fn free<T>(slots: &mut Vec<Option<T>>) -> usize {
+    let free = slots.iter().position(Option::is_none);
+    free.unwrap_or_else(|| {
+        slots.push(None);
+        slots.len() - 1
+    })
+}

@@ -1,0 +1,155 @@
+//! The nodes in the order of their names, and the domains they are in.
+
+use hashbrown::HashMap;
+use plimsoll_api::Str;
+use plimsoll_framework::{Columns, Row, TopologyKey};
+use rustc_hash::FxBuildHasher;
+
+use super::rank_set::Rank;
+
+/// A domain of a topology key: its number.
+pub(crate) type Domain = u32;
+/// The node is in none.
+pub(crate) const NO_DOMAIN: Domain = Domain::MAX;
+
+/// A topology key with more domains than this is fine: too many to look at each in every decision.
+const COARSE: usize = 64;
+
+/// The nodes in the order of their names. Holds as long as no node comes, goes or changes its labels.
+#[derive(Debug, Default)]
+pub(crate) struct Ranks {
+    row_of: Vec<Row>,
+    /// By the index of the row.
+    rank_of: Vec<Rank>,
+}
+
+impl Ranks {
+    pub(crate) fn of(nodes: &Columns) -> Self {
+        let mut row_of: Vec<Row> = nodes.rows().collect();
+        row_of.sort_by(|&one, &other| nodes.name_of(one).cmp(nodes.name_of(other)));
+        let n_rows = row_of.iter().map(|row| row.index() + 1).max().unwrap_or(0);
+        let mut rank_of = vec![0; n_rows];
+        for (rank, row) in (0..).zip(&row_of) {
+            rank_of[row.index()] = rank;
+        }
+        Ranks { row_of, rank_of }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.row_of.len()
+    }
+
+    pub(crate) fn row(&self, rank: Rank) -> Row {
+        self.row_of[rank as usize]
+    }
+
+    pub(crate) fn rows(&self) -> impl Iterator<Item = (Rank, Row)> {
+        (0..).zip(self.row_of.iter().copied())
+    }
+
+    pub(crate) fn rank(&self, row: Row) -> Rank {
+        self.rank_of[row.index()]
+    }
+}
+
+/// The domains of one topology key.
+#[derive(Debug)]
+pub(crate) struct Topology {
+    pub(crate) key: TopologyKey,
+    /// By rank.
+    domains: Vec<Domain>,
+    pub(crate) n_domains: usize,
+    /// The ranks of each domain, one domain after the other; empty unless the key is fine.
+    members: Vec<Rank>,
+    /// Where the ranks of each domain begin, and where the last end.
+    starts: Vec<u32>,
+    /// Whether some node has an empty value: nodes without the label may then count as its fellows.
+    pub(crate) has_empty: bool,
+}
+
+impl Topology {
+    pub(crate) fn new(key: TopologyKey, nodes: &Columns, ranks: &Ranks) -> Self {
+        let (mut domains, mut has_empty) = (Vec::with_capacity(ranks.len()), false);
+        let mut numbers: HashMap<&Str, Domain, FxBuildHasher> = HashMap::default();
+        let mut n_domains = 0;
+        let label = match &key {
+            TopologyKey::Label(label) | TopologyKey::NodeWith(label) => label,
+        };
+        for (rank, row) in ranks.rows() {
+            let value = nodes.node(row).labels.get(label);
+            has_empty |= value.is_some_and(|value| value.is_empty());
+            domains.push(match (value, &key) {
+                (None, _) => NO_DOMAIN,
+                (Some(_), TopologyKey::NodeWith(_)) => rank,
+                (Some(value), TopologyKey::Label(_)) => {
+                    *numbers.entry(value).or_insert_with(|| {
+                        n_domains += 1;
+                        n_domains - 1
+                    })
+                }
+            });
+        }
+        let n_domains = match &key {
+            TopologyKey::NodeWith(_) => ranks.len(),
+            TopologyKey::Label(_) => n_domains as usize,
+        };
+        let mut topology = Topology {
+            key,
+            domains,
+            n_domains,
+            members: Vec::new(),
+            starts: Vec::new(),
+            has_empty,
+        };
+        if topology.is_fine() && matches!(topology.key, TopologyKey::Label(_)) {
+            topology.sort_members();
+        }
+        topology
+    }
+
+    /// Sorts the ranks by their domains, counting first.
+    fn sort_members(&mut self) {
+        let mut starts = vec![0_u32; self.n_domains + 1];
+        for &domain in self.domains.iter().filter(|&&domain| domain != NO_DOMAIN) {
+            starts[domain as usize + 1] += 1;
+        }
+        for domain in 0..self.n_domains {
+            starts[domain + 1] += starts[domain];
+        }
+        let mut next = starts.clone();
+        self.members = vec![0; starts[self.n_domains] as usize];
+        for (rank, &domain) in (0..).zip(&self.domains) {
+            if domain != NO_DOMAIN {
+                self.members[next[domain as usize] as usize] = rank;
+                next[domain as usize] += 1;
+            }
+        }
+        self.starts = starts;
+    }
+
+    /// Whether there are too many domains to look at each.
+    pub(crate) fn is_fine(&self) -> bool {
+        matches!(self.key, TopologyKey::NodeWith(_)) || COARSE < self.n_domains
+    }
+
+    /// Whether no domain has two nodes.
+    pub(crate) fn is_single(&self) -> bool {
+        matches!(self.key, TopologyKey::NodeWith(_)) || self.n_domains == self.members.len()
+    }
+
+    pub(crate) fn domain(&self, rank: Rank) -> Domain {
+        self.domains[rank as usize]
+    }
+
+    /// The nodes of a domain of a fine key.
+    pub(crate) fn members(&self, domain: Domain) -> &[Rank] {
+        match self.key {
+            // The domain of such a node is its rank.
+            TopologyKey::NodeWith(_) => std::slice::from_ref(&self.domains[domain as usize]),
+            TopologyKey::Label(_) => {
+                let at = domain as usize;
+                &self.members[self.starts[at] as usize..self.starts[at + 1] as usize]
+            }
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! What the nodes are to pods that are equal in all that plugins read which judge node by node.
+//!
+//! A shape knows of every node whether those plugins pass it, its level (the sum of the weighted
+//! scores that it has by itself), and its cell: everything that the other scores are made of and that
+//! does not change while pods come and go. It is patched node by node.
+
+use hashbrown::HashTable;
+use plimsoll_framework::parts::NodeReads;
+use plimsoll_framework::{
+    ByRow, MAX_NODE_SCORE, Normalize, PodInfo, Point, Prepared, Row, RowScore, View,
+};
+
+use super::levels::Levels;
+use super::rank_set::Rank;
+use super::ranks::{NO_DOMAIN, Ranks, Topology};
+use super::trail::Trail;
+use crate::profile::Profile;
+
+/// No filter rejects the node.
+const PASSES: u8 = u8::MAX;
+/// The cell of nodes that are rejected.
+const NOWHERE: u32 = u32::MAX;
+
+/// A filter that judges node by node.
+struct RowFilter {
+    reads: NodeReads,
+    prepared: Prepared,
+}
+
+/// A score that a node has by itself, with its weight.
+struct Weighted {
+    reads: NodeReads,
+    weight: i64,
+    score: Box<dyn RowScore>,
+    /// By rank, of the nodes that pass.
+    scores: Vec<u8>,
+}
+
+/// A score that is set in relation to those of all feasible nodes.
+pub(crate) struct Related {
+    reads: NodeReads,
+    pub(crate) weight: i64,
+    score: Box<dyn RowScore>,
+    pub(crate) normalize: Normalize,
+}
+
+/// Nodes that differ in nothing but their levels.
+pub(crate) struct Cell {
+    /// The raw scores of the [related](Related) ones; then for each topology the domain, or for a fine
+    /// one whether there is one.
+    pub(crate) key: Box<[i64]>,
+    pub(crate) levels: Levels,
+}
+
+#[derive(Clone, Copy)]
+struct Place {
+    cell: u32,
+    level: i64,
+}
+
+/// What the nodes are to pods of one kind.
+pub(crate) struct Shape {
+    pod: PodInfo,
+    filters: Vec<RowFilter>,
+    weighted: Vec<Weighted>,
+    pub(crate) related: Vec<Related>,
+    /// Numbers of topologies, ascending.
+    pub(crate) topologies: Vec<usize>,
+    /// By rank: which filter rejects.
+    verdicts: Vec<u8>,
+    places: Vec<Place>,
+    pub(crate) cells: Vec<Cell>,
+    by_key: HashTable<u32>,
+    /// How far the changes of nodes have been followed.
+    pub(crate) followed: u64,
+    /// The nodes whose cell or level has changed.
+    pub(crate) moved: Trail<Rank>,
+    /// Some score was out of range: such a profile is judged from scratch.
+    pub(crate) is_broken: bool,
+}
+
+/// What a shape needs to look at nodes.
+#[derive(Clone, Copy)]
+pub(crate) struct Ground<'a> {
+    pub(crate) view: View<'a>,
+    pub(crate) ranks: &'a Ranks,
+    pub(crate) topologies: &'a [Topology],
+}
+
+impl Shape {
+    /// Looks at all nodes for pods like `pod`. `None` if some score that judges node by node cannot be
+    /// had so after all.
+    pub(crate) fn new(
+        profile: &Profile,
+        pod: &PodInfo,
+        topologies: Vec<usize>,
+        followed: u64,
+        ground: Ground<'_>,
+    ) -> Option<Self> {
+        let n_nodes = ground.ranks.len();
+        let mut shape = Shape {
+            pod: pod.clone(),
+            filters: filters(profile, pod, &ground.view),
+            weighted: Vec::new(),
+            related: Vec::new(),
+            topologies,
+            verdicts: vec![0; n_nodes],
+            places: vec![Place { cell: NOWHERE, level: 0 }; n_nodes],
+            cells: Vec::new(),
+            by_key: HashTable::new(),
+            followed,
+            moved: Trail::new(n_nodes.max(1)),
+            is_broken: false,
+        };
+        for (plugin, weight) in profile.at(Point::Score) {
+            let Some(point) = plugin.points.score.as_ref().filter(|point| point.applies(pod))
+            else {
+                continue;
+            };
+            let reads = point.reads().node;
+            match point.by_row(pod, &ground.view) {
+                ByRow::Scores(score, Normalize::None) => {
+                    let scores = vec![0; n_nodes];
+                    shape.weighted.push(Weighted { reads, weight, score, scores });
+                }
+                ByRow::Scores(score, normalize) => {
+                    shape.related.push(Related { reads, weight, score, normalize });
+                }
+                ByRow::Skips | ByRow::Unsupported => {}
+            }
+        }
+        for (rank, row) in ground.ranks.rows() {
+            shape.look(rank, row, NodeReads::all(), ground);
+        }
+        Some(shape)
+    }
+
+    /// Follows a change of `reads` of one node.
+    pub(crate) fn look(&mut self, rank: Rank, row: Row, reads: NodeReads, ground: Ground<'_>) {
+        let at = rank as usize;
+        let before = self.verdicts[at];
+        let verdict = self.judge(before, row, reads, ground);
+        if verdict != PASSES {
+            self.verdicts[at] = verdict;
+            self.put(rank, Place { cell: NOWHERE, level: 0 });
+            return;
+        }
+        let was_away = before != PASSES || self.places[at].cell == NOWHERE;
+        let reads = if was_away { NodeReads::all() } else { reads };
+        self.verdicts[at] = PASSES;
+        let level = self.level(at, row, reads, ground);
+        let is_moved = was_away || self.related.iter().any(|one| one.reads.intersects(reads));
+        let cell = if is_moved { self.cell(rank, row, ground) } else { self.places[at].cell };
+        self.put(rank, Place { cell, level });
+    }
+
+    /// The first filter that rejects the node. Those before the first that reads what changed pass it as
+    /// they did, unless one of them rejected it.
+    fn judge(&self, before: u8, row: Row, reads: NodeReads, ground: Ground<'_>) -> u8 {
+        let nodes = ground.view.nodes;
+        if reads == NodeReads::all() {
+            let mut filters = self.filters.iter();
+            let rejects = |one: &RowFilter| !one.prepared.judge_one(&self.pod, nodes, row).passes();
+            return filters.position(rejects).map_or(PASSES, to_u8);
+        }
+        let Some(first) = self.filters.iter().position(|one| one.reads.intersects(reads)) else {
+            return before;
+        };
+        if to_u8(first) > before {
+            return before;
+        }
+        for (at, one) in self.filters.iter().enumerate().skip(first) {
+            let stands = before == PASSES && !one.reads.intersects(reads);
+            if !stands && !one.prepared.judge_one(&self.pod, nodes, row).passes() {
+                return to_u8(at);
+            }
+        }
+        PASSES
+    }
+
+    fn level(&mut self, at: usize, row: Row, reads: NodeReads, ground: Ground<'_>) -> i64 {
+        let mut level = 0;
+        for one in &mut self.weighted {
+            if one.reads.intersects(reads) || reads == NodeReads::all() {
+                let score = one.score.raw(&self.pod, ground.view.nodes, row);
+                self.is_broken |= !(0..=MAX_NODE_SCORE).contains(&score);
+                one.scores[at] = u8::try_from(score).unwrap_or(0);
+            }
+            level += i64::from(one.scores[at]) * one.weight;
+        }
+        level
+    }
+
+    fn cell(&mut self, rank: Rank, row: Row, ground: Ground<'_>) -> u32 {
+        let raw = |one: &Related| one.score.raw(&self.pod, ground.view.nodes, row);
+        let domain = |&topology: &usize| {
+            let topology = &ground.topologies[topology];
+            match topology.domain(rank) {
+                NO_DOMAIN => -1,
+                _ if topology.is_fine() => 0,
+                domain => i64::from(domain),
+            }
+        };
+        let raws = self.related.iter().map(raw);
+        let key: Box<[i64]> = raws.chain(self.topologies.iter().map(domain)).collect();
+        let hash = hash(&key);
+        let cells = &self.cells;
+        if let Some(&cell) = self.by_key.find(hash, |&cell| cells[cell as usize].key == key) {
+            return cell;
+        }
+        let cell = u32::try_from(self.cells.len()).expect("there are fewer cells than nodes");
+        self.cells.push(Cell { key, levels: Levels::default() });
+        let cells = &self.cells;
+        self.by_key.insert_unique(hash, cell, |&cell| self::hash(&cells[cell as usize].key));
+        cell
+    }
+
+    fn put(&mut self, rank: Rank, place: Place) {
+        let before = std::mem::replace(&mut self.places[rank as usize], place);
+        if (before.cell, before.level) == (place.cell, place.level) {
+            return;
+        }
+        if before.cell != NOWHERE {
+            self.cells[before.cell as usize].levels.remove(before.level, rank);
+        }
+        if place.cell != NOWHERE {
+            let n_ranks = self.places.len();
+            self.cells[place.cell as usize].levels.insert(place.level, rank, n_ranks);
+        }
+        self.moved.push(rank);
+    }
+
+    /// The cell and the level of a node, if it is feasible.
+    pub(crate) fn place(&self, rank: Rank) -> Option<(u32, i64)> {
+        let place = self.places[rank as usize];
+        (place.cell != NOWHERE).then_some((place.cell, place.level))
+    }
+
+    /// The domain part of a cell's key for the topology numbered `topology`.
+    pub(crate) fn domain_in(&self, cell: &Cell, topology: usize) -> i64 {
+        let at = self.topologies.iter().position(|&one| one == topology);
+        cell.key[self.related.len() + at.expect("the shape was made for these topologies")]
+    }
+}
+
+/// The filters that judge node by node and have something to say about `pod`, in their order.
+fn filters(profile: &Profile, pod: &PodInfo, view: &View<'_>) -> Vec<RowFilter> {
+    let mut shared = plimsoll_framework::CycleState::new();
+    let mut filters = Vec::new();
+    for (plugin, _) in profile.at(Point::Filter) {
+        let Some(filter) = &plugin.points.filter else { continue };
+        if plugin.points.filter_is_local && filter.applies(pod) {
+            let prepared = filter.prepare(pod, &mut shared, view);
+            filters.push(RowFilter { reads: plugin.points.reads.node, prepared });
+        }
+    }
+    filters
+}
+
+fn to_u8(at: usize) -> u8 {
+    u8::try_from(at).ok().filter(|&at| at != PASSES).expect("a profile has fewer than 255 plugins")
+}
+
+fn hash(key: &[i64]) -> u64 {
+    use std::hash::BuildHasher;
+    rustc_hash::FxBuildHasher.hash_one(key)
+}

@@ -1,0 +1,309 @@
+//! The counts by domain that plugins judge pods of one kind by.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use hashbrown::HashMap;
+use plimsoll_api::Effect;
+use plimsoll_api::taints::untolerated;
+use plimsoll_framework::{
+    ByDomain, CountedNodes, Counting, DomainFilter, DomainScore, DomainTerm, Neighbour, PodInfo,
+    Point, Row, TermTotals, TopologyKey, View,
+};
+use rustc_hash::FxBuildHasher;
+
+use super::rank_set::Rank;
+use super::ranks::{Domain, NO_DOMAIN, Topology};
+use super::shape::Ground;
+use super::trail::Trail;
+use crate::profile::Profile;
+
+/// So many changes of fine counts are kept for those who follow them.
+const TRAIL: usize = 1 << 16;
+
+/// The counts of one term.
+struct Term {
+    topology: usize,
+    nodes: CountedNodes,
+    counts: Counts,
+    total: i64,
+    /// How many domains have a node on which pods count.
+    n_in_play: usize,
+}
+
+enum Counts {
+    /// By domain, with whether it is in play.
+    Coarse(Vec<(i64, bool)>),
+    /// Those that are not 0, and how many domains have each of these counts.
+    Fine(HashMap<Domain, i64, FxBuildHasher>, BTreeMap<i64, usize>),
+}
+
+/// A filter with the range of its terms.
+pub(crate) type Judge = (Box<dyn DomainFilter>, Range<usize>);
+/// A score with its weight and the range of its terms.
+pub(crate) type Ranker = (i64, Box<dyn DomainScore>, Range<usize>);
+
+/// The counts that decide about pods of one kind.
+pub(crate) struct Tallies {
+    pod: PodInfo,
+    pub(crate) judges: Vec<Judge>,
+    pub(crate) rankers: Vec<Ranker>,
+    terms: Vec<Term>,
+    /// Term and domain of each change of a fine count.
+    pub(crate) changed: Trail<(u32, Domain)>,
+}
+
+/// What plugins count for a pod, before any pod is counted.
+pub(crate) struct Plan {
+    judges: Vec<Judge>,
+    rankers: Vec<Ranker>,
+}
+
+impl Plan {
+    /// What the plugins of `profile` count for `pod`, given the kinds of pods on nodes. `None` if some
+    /// plugin can only judge from scratch.
+    pub(crate) fn new(
+        profile: &Profile,
+        pod: &PodInfo,
+        view: &View<'_>,
+        neighbours: &[Neighbour<'_>],
+    ) -> Option<Self> {
+        let mut plan = Plan { judges: Vec::new(), rankers: Vec::new() };
+        let mut n_terms = 0;
+        let mut range = |n: usize| {
+            n_terms += n;
+            n_terms - n..n_terms
+        };
+        for (plugin, _) in profile.at(Point::Filter) {
+            let Some(filter) = plugin.points.filter.as_ref().filter(|one| one.applies(pod)) else {
+                continue;
+            };
+            if plugin.points.filter_is_local {
+                continue;
+            }
+            match filter.by_domain(pod, view, neighbours) {
+                ByDomain::Unsupported => return None,
+                ByDomain::Skips => {}
+                ByDomain::Counts(judge) => {
+                    let range = range(judge.terms().len());
+                    plan.judges.push((judge, range));
+                }
+            }
+        }
+        for (plugin, weight) in profile.at(Point::Score) {
+            let Some(score) = plugin.points.score.as_ref().filter(|one| one.applies(pod)) else {
+                continue;
+            };
+            if score.is_by_row() {
+                continue;
+            }
+            match score.by_domain(pod, view, neighbours) {
+                ByDomain::Unsupported => return None,
+                ByDomain::Skips => {}
+                ByDomain::Counts(ranker) => {
+                    let range = range(ranker.terms().len());
+                    plan.rankers.push((weight, ranker, range));
+                }
+            }
+        }
+        Some(plan)
+    }
+
+    fn terms(&self) -> impl Iterator<Item = (&DomainTerm, bool)> {
+        let judged = self.judges.iter().flat_map(|(judge, _)| judge.terms());
+        let ranked = self.rankers.iter().flat_map(|(_, ranker, _)| ranker.terms());
+        judged.map(|term| (term, true)).chain(ranked.map(|term| (term, false)))
+    }
+
+    /// The keys of all terms.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &TopologyKey> {
+        self.terms().map(|(term, _)| &term.key)
+    }
+
+    /// What a pod on a node counts for. `None` if the plan knows nothing of pods like it.
+    pub(crate) fn count(&self, other: Neighbour<'_>) -> Option<Counting> {
+        count(&self.judges, &self.rankers, other)
+    }
+
+    /// The tallies without any pod. `numbers` are the topologies of [`Plan::keys`].
+    pub(crate) fn tallies(self, pod: &PodInfo, numbers: &[usize], ground: Ground<'_>) -> Tallies {
+        let term = |((term, is_judged), &topology): ((_, bool), &usize)| {
+            let term: &DomainTerm = term;
+            Term::new(pod, topology, term.nodes.clone(), is_judged, ground)
+        };
+        let terms = self.terms().zip(numbers).map(term).collect();
+        Tallies {
+            pod: pod.clone(),
+            terms,
+            judges: self.judges,
+            rankers: self.rankers,
+            changed: Trail::new(TRAIL),
+        }
+    }
+}
+
+fn count(judges: &[Judge], rankers: &[Ranker], other: Neighbour<'_>) -> Option<Counting> {
+    let mut counting = Counting::new();
+    let mut add = |counts: Counting, range: &Range<usize>| {
+        let first = u32::try_from(range.start).expect("a pod has few terms");
+        counting.extend(counts.into_iter().map(|(term, by)| (first + term, by)));
+    };
+    for (judge, range) in judges {
+        add(judge.count(other)?, range);
+    }
+    for (_, ranker, range) in rankers {
+        add(ranker.count(other)?, range);
+    }
+    Some(counting)
+}
+
+impl Term {
+    fn new(
+        pod: &PodInfo,
+        topology: usize,
+        nodes: CountedNodes,
+        is_judged: bool,
+        ground: Ground<'_>,
+    ) -> Self {
+        let on = &ground.topologies[topology];
+        let counts = match on.is_fine() {
+            true => Counts::Fine(HashMap::default(), BTreeMap::new()),
+            false => Counts::Coarse(vec![(0, false); on.n_domains]),
+        };
+        let mut term = Term { topology, nodes, counts, total: 0, n_in_play: 0 };
+        // Only filters ask for the least count, and so for the domains that are in play.
+        if is_judged {
+            term.find_domains_in_play(pod, on, ground);
+        }
+        term
+    }
+
+    fn find_domains_in_play(&mut self, pod: &PodInfo, on: &Topology, ground: Ground<'_>) {
+        let mut in_play = vec![false; on.n_domains];
+        for (rank, row) in ground.ranks.rows() {
+            let domain = on.domain(rank);
+            if domain != NO_DOMAIN && !in_play[domain as usize] {
+                in_play[domain as usize] = self.nodes_have(pod, row, ground);
+            }
+        }
+        self.n_in_play = in_play.iter().filter(|&&is| is).count();
+        if let Counts::Coarse(counts) = &mut self.counts {
+            for (count, is) in counts.iter_mut().zip(in_play) {
+                count.1 = is;
+            }
+        }
+    }
+
+    /// Whether pods on the node in `row` count.
+    fn nodes_have(&self, pod: &PodInfo, row: Row, ground: Ground<'_>) -> bool {
+        let node = ground.view.nodes.node(row);
+        let CountedNodes { selected, tolerated, with_labels } = &self.nodes;
+        let keeps_off = |effect| effect != Effect::PreferNoSchedule;
+        with_labels.iter().all(|label| node.labels.contains_key(label))
+            && (!selected || pod.node_selection.matches(&node.name, &node.labels))
+            && (!tolerated || untolerated(&node.taints, &pod.tolerations, keeps_off).is_none())
+    }
+
+    fn add(&mut self, domain: Domain, by: i64) {
+        self.total += by;
+        match &mut self.counts {
+            Counts::Coarse(counts) => counts[domain as usize].0 += by,
+            Counts::Fine(counts, spread) => {
+                let count = counts.entry(domain).or_insert(0);
+                let before = *count;
+                *count += by;
+                let after = *count;
+                if after == 0 {
+                    counts.remove(&domain);
+                }
+                if before != 0 {
+                    let left = spread.get_mut(&before).expect("every count is sorted in");
+                    *left -= 1;
+                    if *left == 0 {
+                        spread.remove(&before);
+                    }
+                }
+                if after != 0 {
+                    *spread.entry(after).or_default() += 1;
+                }
+            }
+        }
+    }
+
+    fn totals(&self) -> TermTotals {
+        let least = match &self.counts {
+            Counts::Coarse(counts) => {
+                counts.iter().filter(|one| one.1).map(|one| one.0).min().unwrap_or(0)
+            }
+            Counts::Fine(counts, spread) => {
+                let lowest = spread.keys().next().copied().unwrap_or(0);
+                if counts.len() < self.n_in_play { lowest.min(0) } else { lowest }
+            }
+        };
+        TermTotals { domains: self.n_in_play, least, total: self.total }
+    }
+}
+
+impl Tallies {
+    /// What a pod on a node counts for. `None` if the tallies know nothing of pods like it.
+    pub(crate) fn counting(&self, other: Neighbour<'_>) -> Option<Counting> {
+        count(&self.judges, &self.rankers, other)
+    }
+
+    /// Counts `times` pods on a node, or discounts them where it is negative.
+    pub(crate) fn add(
+        &mut self,
+        counting: &Counting,
+        times: i64,
+        (rank, row): (Rank, Row),
+        ground: Ground<'_>,
+    ) {
+        for &(number, by) in counting {
+            let term = &mut self.terms[number as usize];
+            let domain = ground.topologies[term.topology].domain(rank);
+            if by == 0 || domain == NO_DOMAIN || !term.nodes_have(&self.pod, row, ground) {
+                continue;
+            }
+            term.add(domain, by * times);
+            if matches!(term.counts, Counts::Fine(..)) {
+                self.changed.push((number, domain));
+            }
+        }
+    }
+
+    pub(crate) fn n_terms(&self) -> usize {
+        self.terms.len()
+    }
+
+    /// The topology of a term.
+    pub(crate) fn topology(&self, term: usize) -> usize {
+        self.terms[term].topology
+    }
+
+    /// The terms with fine topologies.
+    pub(crate) fn fine_terms(&self) -> impl Iterator<Item = usize> {
+        let is_fine = |term: &Term| matches!(term.counts, Counts::Fine(..));
+        self.terms.iter().enumerate().filter(move |(_, term)| is_fine(term)).map(|(at, _)| at)
+    }
+
+    /// The count in one domain of one term.
+    pub(crate) fn count_in(&self, term: usize, domain: Domain) -> i64 {
+        match &self.terms[term].counts {
+            Counts::Coarse(counts) => counts[domain as usize].0,
+            Counts::Fine(counts, _) => counts.get(&domain).copied().unwrap_or(0),
+        }
+    }
+
+    /// The domains of a fine term whose counts are not 0, in no order.
+    pub(crate) fn counted_domains(&self, term: usize) -> impl Iterator<Item = Domain> {
+        let counts = match &self.terms[term].counts {
+            Counts::Coarse(_) => None,
+            Counts::Fine(counts, _) => Some(counts.keys().copied()),
+        };
+        counts.into_iter().flatten()
+    }
+
+    pub(crate) fn totals(&self) -> Vec<TermTotals> {
+        self.terms.iter().map(Term::totals).collect()
+    }
+}

@@ -1,0 +1,57 @@
+//! What changed, for readers that come back at their own pace.
+
+use std::collections::VecDeque;
+
+/// A log with a limit: who comes back too late has to look at everything.
+#[derive(Clone, Debug)]
+pub(crate) struct Trail<T> {
+    entries: VecDeque<T>,
+    /// How many entries were dropped: the position of the first that is left.
+    dropped: u64,
+    most: usize,
+}
+
+impl<T: Copy> Trail<T> {
+    /// A log that keeps `most` entries.
+    pub(crate) fn new(most: usize) -> Self {
+        Trail { entries: VecDeque::new(), dropped: 0, most }
+    }
+
+    pub(crate) fn push(&mut self, entry: T) {
+        if self.entries.len() == self.most {
+            self.entries.pop_front();
+            self.dropped += 1;
+        }
+        self.entries.push_back(entry);
+    }
+
+    /// The position behind the last entry.
+    pub(crate) fn end(&self) -> u64 {
+        self.dropped + self.entries.len() as u64
+    }
+
+    /// The entries from `position` on; `None` if some of them are gone.
+    pub(crate) fn since(&self, position: u64) -> Option<impl ExactSizeIterator<Item = T> + '_> {
+        let from = position.checked_sub(self.dropped)?;
+        let from = usize::try_from(from).expect("the log lies in memory");
+        Some(self.entries.range(from..).copied())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_comes_back_in_time_sees_everything_since() {
+        let mut trail = Trail::new(3);
+        let start = trail.end();
+        (0..3).for_each(|entry| trail.push(entry));
+        assert_eq!(trail.since(start).map(Iterator::collect), Some(vec![0, 1, 2]));
+        let later = trail.end();
+        trail.push(3);
+        assert!(trail.since(start).is_none());
+        assert_eq!(trail.since(later).map(Iterator::collect), Some(vec![3]));
+        assert_eq!(trail.since(trail.end()).map(Iterator::collect), Some(vec![]));
+    }
+}
