@@ -68,7 +68,7 @@ impl Default for Options {
     fn default() -> Self {
         Options {
             engine: Engine::Fast,
-            audit_every: 1,
+            audit_every: 1000,
             tie_break: TieBreak::First,
             detail: Detail::None,
             backoff: Backoff::default(),

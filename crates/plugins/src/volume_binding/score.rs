@@ -39,6 +39,10 @@ impl PreScore for VolumeBinding {
     /// `None` where the pod has no claims: every node gets the score 0.
     type State = Option<PodClaims>;
 
+    fn applies(&self, _: Ref<'_, Self::Pod>) -> bool {
+        self.shape.is_some()
+    }
+
     fn pre_score(
         &self,
         (key, uid, volumes): Ref<'_, Self::Pod>,
