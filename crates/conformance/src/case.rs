@@ -2,7 +2,7 @@
 
 use plimsoll_api::wire::{self, Object};
 use plimsoll_api::{Pod, PodKey};
-use plimsoll_engine::{Decision, Event, Options, Outcome, Scheduler, Seen};
+use plimsoll_engine::{Audit, Decision, Detail, Event, Options, Outcome, Scheduler, Seen};
 use plimsoll_framework::Time;
 use plimsoll_sim::Cluster;
 use serde::Deserialize;
@@ -36,14 +36,16 @@ pub struct Case {
 }
 
 impl Case {
-    /// Decides every pod of the case, and hands each decision on.
+    /// Decides every pod of the case from scratch, and hands each decision on; where it can also be made
+    /// from what the engine remembers, both are compared, and the answer tells how that went.
     ///
     /// # Panics
     /// If the case cannot be read: the corpus holds valid objects only.
-    pub fn decide(&self, mut each: impl FnMut(Decision)) {
+    pub fn decide(&self, mut each: impl FnMut(Decision)) -> Audit {
         let cluster = self.cluster();
         let pods = cluster.pods.clone();
-        let mut scheduler = Scheduler::new(profiles(self.config.as_ref()), Options::default(), 0)
+        let options = Options { detail: Detail::Outcome, ..Options::default() };
+        let mut scheduler = Scheduler::new(profiles(self.config.as_ref()), options, 0)
             .unwrap_or_else(|error| panic!("{}: {error}", self.name));
         for event in cluster.into_events() {
             scheduler.observe(Time::ZERO, event);
@@ -51,6 +53,7 @@ impl Case {
         for name in &self.pods {
             let (namespace, name) = name.split_once('/').expect("pods are named NAMESPACE/NAME");
             let key = PodKey::new(namespace, name);
+            scheduler.audit_pod(&key);
             let decision = scheduler
                 .explain(&key)
                 .unwrap_or_else(|| panic!("{}: pod {key} is not pending", self.name));
@@ -61,6 +64,7 @@ impl Case {
             }
             each(decision);
         }
+        scheduler.audit().clone()
     }
 
     fn cluster(&self) -> Cluster {

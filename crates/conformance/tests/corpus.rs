@@ -6,10 +6,10 @@ use plimsoll_conformance::{Known, differences, suite};
 #[track_caller]
 fn check(name: &str) {
     let known = Known::load();
-    let (mut n_decisions, mut failures) = (0, Vec::new());
+    let (mut n_decisions, mut n_audited, mut failures) = (0, 0, Vec::new());
     for (case, expected) in suite(name) {
         let mut recorded = expected.decisions.iter();
-        case.decide(|ours| {
+        let audit = case.decide(|ours| {
             n_decisions += 1;
             let recorded = recorded.next().expect("a decision was recorded for every pod");
             let found = differences(recorded, &ours);
@@ -28,7 +28,11 @@ fn check(name: &str) {
             }
         });
         assert!(recorded.next().is_none(), "{}: a pod was not decided", case.name);
+        let remembered = audit.differences.iter();
+        failures.extend(remembered.map(|one| format!("{}: from memory, {one}", case.name)));
+        n_audited += audit.audited;
     }
+    println!("suite {name}: {n_audited} of {n_decisions} decisions were made from memory, too");
     assert!(n_decisions > 0, "suite {name} has decisions");
     let shown = failures.iter().take(8).cloned().collect::<Vec<_>>().join("\n");
     let n_failures = failures.len();

@@ -62,6 +62,24 @@ impl Scheduler {
         }
     }
 
+    /// Decides a pending pod from what is remembered and from scratch, compares both, and changes nothing
+    /// but [`Scheduler::audit`]. `false` where the pod is not pending or only decided from scratch.
+    pub fn audit_pod(&mut self, pod: &PodKey) -> bool {
+        let Some(info) = self.queue.get(pod).filter(|info| info.place != Place::InFlight) else {
+            return false;
+        };
+        let (pod, rng, start) = (info.pod.clone(), self.rng.clone(), self.next_start);
+        let remembered = self.remembered(&pod);
+        self.rng = rng.clone();
+        let audited = remembered.is_some();
+        if let Some(remembered) = remembered {
+            let expected = self.from_scratch(&pod);
+            self.audit.compare(&pod, &remembered, &expected, &self.cache.view());
+        }
+        (self.rng, self.next_start) = (rng, start);
+        audited
+    }
+
     /// Decides a pod from what is remembered of the cluster. `None` if it has to be done from scratch:
     /// it is not about all nodes, all reasons are wanted, or no node was found and the reasons are
     /// needed.

@@ -1,5 +1,7 @@
 //! Decisions that are made twice: from what is remembered, and from scratch.
 
+use std::fmt;
+
 use plimsoll_api::{PodKey, Str};
 use plimsoll_framework::{PodInfo, View};
 
@@ -31,6 +33,13 @@ pub struct Difference {
     pub remembered: String,
     /// What holds.
     pub from_scratch: String,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Difference { pod, remembered, from_scratch } = self;
+        write!(f, "pod {pod}: {remembered}, and not {from_scratch}")
+    }
 }
 
 impl Audit {

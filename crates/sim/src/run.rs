@@ -203,6 +203,11 @@ impl Simulation {
         self.now
     }
 
+    /// What audits of decisions have found.
+    pub fn decisions_audit(&self) -> &plimsoll_engine::Audit {
+        self.scheduler.audit()
+    }
+
     /// What the scheduler has written since the last call, in an audited simulation.
     pub fn take_written(&mut self) -> Vec<(Time, Effect)> {
         self.written.as_mut().map(std::mem::take).unwrap_or_default()

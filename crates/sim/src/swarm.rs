@@ -45,8 +45,12 @@ const FOREVER: std::time::Duration = std::time::Duration::from_hours(1_000_000);
 ///
 /// The error is that the profiles do not make a scheduler.
 pub fn try_seed(seed: u64, profiles: &dyn Fn() -> Vec<Profile>) -> Result<Course, ProfileError> {
-    let options =
-        Options { detail: Detail::Outcome, max_in_unschedulable: FOREVER, ..Options::default() };
+    let options = Options {
+        detail: Detail::Outcome,
+        max_in_unschedulable: FOREVER,
+        audit_every: 1,
+        ..Options::default()
+    };
     let mut runs = Vec::new();
     for _ in 0..2 {
         let scheduler = Scheduler::new(profiles(), options, seed)?;
@@ -91,6 +95,10 @@ fn run(seed: u64, scheduler: Scheduler) -> (Course, Vec<(Time, Effect)>) {
         }
     }
     course.violations.extend(simulation.violations().iter().cloned());
+    course.violations.extend(simulation.decisions_audit().differences.iter().map(|difference| {
+        let what = format!("a decision differs from scratch: {difference}");
+        Violation { at: simulation.now(), what }
+    }));
     (course, simulation.take_written())
 }
 
