@@ -44,21 +44,18 @@ impl Scheduler {
     /// Decides a pod: from what is remembered where that can be done, or else from scratch.
     fn cycle(&mut self, pod: &PodInfo) -> Cycle {
         let before = self.rng.clone();
-        let Some(cycle) = self.remembered(pod) else { return self.from_scratch(pod) };
+        let Some(cycle) = self.remembered(pod) else { return self.decide_from_scratch(pod) };
         if !self.audit.is_due() {
             return cycle;
         }
         let after = std::mem::replace(&mut self.rng, before);
-        let expected = self.from_scratch(pod);
-        match self.audit.compare(pod, &cycle, &expected, &self.cache.view()) {
-            true => {
-                self.rng = after;
-                cycle
-            }
-            false => {
-                self.forget_derived();
-                expected
-            }
+        let expected = self.decide_from_scratch(pod);
+        if self.audit.compare(pod, &cycle, &expected, &self.cache.view()) {
+            self.rng = after;
+            cycle
+        } else {
+            self.forget_derived();
+            expected
         }
     }
 
@@ -73,7 +70,7 @@ impl Scheduler {
         self.rng = rng.clone();
         let audited = remembered.is_some();
         if let Some(remembered) = remembered {
-            let expected = self.from_scratch(&pod);
+            let expected = self.decide_from_scratch(&pod);
             self.audit.compare(&pod, &remembered, &expected, &self.cache.view());
         }
         (self.rng, self.next_start) = (rng, start);
@@ -111,7 +108,7 @@ impl Scheduler {
     }
 
     /// Runs the scheduling cycle for a pod.
-    fn from_scratch(&mut self, pod: &PodInfo) -> Cycle {
+    fn decide_from_scratch(&mut self, pod: &PodInfo) -> Cycle {
         let sample = self.sample(self.profile_of(pod));
         let profile = self.profiles.get(&pod.scheduler_name).expect("it was just found");
         let (view, nominated) = (self.cache.view(), &self.nominated);

@@ -135,16 +135,16 @@ impl Chooser<'_> {
         candidates: &[Candidate],
         own: impl Fn(usize) -> &'s [Standing],
     ) -> Option<Vec<usize>> {
-        let ranked: Vec<usize> =
+        let counting: Vec<usize> =
             (0..candidates.len()).filter(|&at| ranker.is_ranked(own(at))).collect();
         let count = |term: usize| {
             let topology = &self.ground.topologies[self.tallies.topology(term)];
             let place = term - range.start;
             let present = |at: &&usize| own(**at)[place].present;
             if matches!(topology.key, TopologyKey::NodeWith(_)) {
-                return Some(ranked.iter().map(|&at| candidates[at].len).sum());
+                return Some(counting.iter().map(|&at| candidates[at].len).sum());
             }
-            let some_miss = ranked.iter().any(|&at| !own(at)[place].present);
+            let some_miss = counting.iter().any(|&at| !own(at)[place].present);
             if some_miss && topology.has_empty {
                 return None;
             }
@@ -152,9 +152,9 @@ impl Chooser<'_> {
                 if !topology.is_single() {
                     return None;
                 }
-                ranked.iter().filter(present).map(|&at| candidates[at].len).sum()
+                counting.iter().filter(present).map(|&at| candidates[at].len).sum()
             } else {
-                let cells = ranked.iter().filter(present).map(|&at| candidates[at].cell);
+                let cells = counting.iter().filter(present).map(|&at| candidates[at].cell);
                 let number = self.tallies.topology(term);
                 let domain = |cell: usize| self.shape.domain_in(&self.shape.cells[cell], number);
                 // A coarse key has at most 64 domains.

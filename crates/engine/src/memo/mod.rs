@@ -366,16 +366,15 @@ impl Memo {
         }
         let of_profile = self.profiles.get_mut(name).expect("it was just used");
         let (row_kind, count_kind) = of_profile.kinds(pod)?;
-        let tallies = match of_profile.tallies_of(count_kind) {
-            Some(tallies) => tallies,
-            None => match self.make_tallies(profile, pod, view) {
-                Some(tallies) => tallies,
-                None => {
-                    let of_profile = self.profiles.get_mut(name).expect("it was just used");
-                    of_profile.learn(class, Class::FromScratch);
-                    return None;
-                }
-            },
+        let tallies = if let Some(tallies) = of_profile.tallies_of(count_kind) {
+            tallies
+        } else {
+            let made = self.make_tallies(profile, pod, view);
+            let of_profile = self.profiles.get_mut(name).expect("it was just used");
+            if made.is_none() {
+                of_profile.learn(class, Class::FromScratch);
+            }
+            made?
         };
         let mut topologies: Vec<usize> = {
             let (tallies, _) = self.tallies[tallies].as_ref().expect("it is there");
@@ -386,7 +385,7 @@ impl Memo {
         let of_profile = &self.profiles[name];
         let shape = match of_profile.shape_of(row_kind, &topologies) {
             Some(shape) => shape,
-            None => self.make_shape(profile, pod, topologies.clone(), view)?,
+            None => self.make_shape(profile, pod, topologies.clone(), view),
         };
         let of_profile = self.profiles.get_mut(name).expect("it was just used");
         of_profile.set_tallies(count_kind, tallies);
@@ -438,14 +437,14 @@ impl Memo {
         pod: &PodInfo,
         topologies: Vec<usize>,
         view: View<'_>,
-    ) -> Option<usize> {
+    ) -> usize {
         self.make_room_for_shape(view.nodes.len());
         let grounds = self.ground.as_ref().expect("it was laid when changes were followed");
         let followed = grounds.changed.end();
-        let shape = Shape::new(profile, pod, topologies, followed, grounds.with(view))?;
+        let shape = Shape::new(profile, pod, topologies, followed, grounds.with(view));
         let number = free(&mut self.shapes);
         self.shapes[number] = Some((shape, self.n_decisions));
-        Some(number)
+        number
     }
 
     /// Lets shape, tallies and overlay of a class follow all changes. `false` if the class has to be
@@ -464,20 +463,14 @@ impl Memo {
         *used = self.n_decisions;
         let followed = one.followed;
         one.followed = grounds.changed.end();
-        match grounds.changed.since(followed) {
-            Some(changes) => {
-                for (rank, reads) in changes {
-                    one.look(rank, ground.ranks.row(rank), reads, ground);
-                }
+        if let Some(changes) = grounds.changed.since(followed) {
+            for (rank, reads) in changes {
+                one.look(rank, ground.ranks.row(rank), reads, ground);
             }
-            None => {
-                let topologies = one.topologies.clone();
-                match Shape::new(profile, pod, topologies, grounds.changed.end(), ground) {
-                    Some(anew) => *one = anew,
-                    None => return false,
-                }
-                self.overlays.retain(|&(other, _), _| other != shape);
-            }
+        } else {
+            let topologies = one.topologies.clone();
+            *one = Shape::new(profile, pod, topologies, grounds.changed.end(), ground);
+            self.overlays.retain(|&(other, _), _| other != shape);
         }
         if one.is_broken {
             return false;

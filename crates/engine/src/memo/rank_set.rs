@@ -40,7 +40,9 @@ impl RankSet {
             }
             RankSet::Few(ranks) => {
                 let mut bits = Bits::new(n_ranks);
-                ranks.iter().for_each(|&other| bits.insert(other));
+                for &other in ranks.iter() {
+                    bits.insert(other);
+                }
                 bits.insert(rank);
                 *self = RankSet::Many(bits);
             }

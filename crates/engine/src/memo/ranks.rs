@@ -77,7 +77,7 @@ impl Topology {
         };
         for (rank, row) in ranks.rows() {
             let value = nodes.node(row).labels.get(label);
-            has_empty |= value.is_some_and(|value| value.is_empty());
+            has_empty |= value.is_some_and(Str::is_empty);
             domains.push(match (value, &key) {
                 (None, _) => NO_DOMAIN,
                 (Some(_), TopologyKey::NodeWith(_)) => rank,

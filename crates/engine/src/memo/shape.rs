@@ -88,15 +88,14 @@ pub(crate) struct Ground<'a> {
 }
 
 impl Shape {
-    /// Looks at all nodes for pods like `pod`. `None` if some score that judges node by node cannot be
-    /// had so after all.
+    /// Looks at all nodes for pods like `pod`.
     pub(crate) fn new(
         profile: &Profile,
         pod: &PodInfo,
         topologies: Vec<usize>,
         followed: u64,
         ground: Ground<'_>,
-    ) -> Option<Self> {
+    ) -> Self {
         let n_nodes = ground.ranks.len();
         let mut shape = Shape {
             pod: pod.clone(),
@@ -132,7 +131,7 @@ impl Shape {
         for (rank, row) in ground.ranks.rows() {
             shape.look(rank, row, NodeReads::all(), ground);
         }
-        Some(shape)
+        shape
     }
 
     /// Follows a change of `reads` of one node.

@@ -68,7 +68,7 @@ impl DomainFilter for Required {
         for (rule, standing) in self.rules.iter().zip(standings) {
             let met = 0 < standing.count;
             match rule {
-                Rule::Affinity if !met && !(waived && standing.present) => {
+                Rule::Affinity if !(met || waived && standing.present) => {
                     return Verdict::unresolvable(AFFINITY);
                 }
                 Rule::AntiAffinity if met => return Verdict::unschedulable(ANTI_AFFINITY),

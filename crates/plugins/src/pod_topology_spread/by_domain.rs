@@ -112,7 +112,7 @@ impl Soft {
             DomainTerm { key: TopologyKey::Label(key), nodes }
         };
         let terms = spreading.constraints.iter().map(term).collect();
-        Soft { counted: Counted { terms, spreading }, needs_all_keys }
+        Soft { counted: Counted { spreading, terms }, needs_all_keys }
     }
 }
 
