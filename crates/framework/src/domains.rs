@@ -100,6 +100,9 @@ pub trait DomainCounts: Send + Sync {
 
 /// A filter that judges by counts.
 pub trait DomainFilter: DomainCounts {
+    /// Whether [`verdict`](Self::verdict) reads how many domains there are and the least count of all; if
+    /// not, both are 0.
+    fn compares_domains(&self) -> bool;
     /// Judges nodes that stand so to each term.
     fn verdict(&self, standings: &[Standing], totals: &[TermTotals]) -> Verdict;
 }

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use plimsoll_framework::{DomainScore, MAX_NODE_SCORE, Row, Scored, Standing, TopologyKey};
+use smallvec::{SmallVec, smallvec};
 
 use super::levels::Levels;
 use super::overlay::{Covered, Overlay};
@@ -23,9 +24,12 @@ pub(crate) enum Choice {
 /// The nodes with the highest total, as sets that have no node in common.
 pub(crate) struct Best {
     /// Number of the candidate and level in it.
-    parts: Vec<(usize, i64)>,
-    candidates: Vec<Candidate>,
+    parts: SmallVec<[(usize, i64); 4]>,
+    candidates: Candidates,
 }
+
+type Candidates = SmallVec<[Candidate; 16]>;
+type Scores = SmallVec<[i64; 16]>;
 
 /// Feasible nodes that differ in nothing but their levels.
 #[derive(Clone, Copy)]
@@ -48,8 +52,8 @@ pub(crate) struct Chooser<'a> {
 impl Chooser<'_> {
     pub(crate) fn choose(&self) -> Choice {
         let n_terms = self.tallies.n_terms();
-        let mut candidates = Vec::new();
-        let mut standings: Vec<Standing> = Vec::new();
+        let mut candidates = Candidates::new();
+        let mut standings: SmallVec<[Standing; 32]> = SmallVec::new();
         let totals = self.tallies.totals();
         let mut consider = |candidate: Candidate| {
             if candidate.len == 0 {
@@ -80,7 +84,7 @@ impl Chooser<'_> {
                 let only = candidates.iter().position(|candidate| 0 < candidate.len);
                 let only = only.expect("one of them has a node");
                 let (level, _) = self.top(&candidates[only]);
-                Choice::Best(Best { parts: vec![(only, level)], candidates })
+                Choice::Best(Best { parts: smallvec![(only, level)], candidates })
             }
             _ => match self.scores(&candidates, &standings) {
                 Some(scores) => Choice::Best(self.best(candidates, &scores)),
@@ -102,9 +106,9 @@ impl Chooser<'_> {
     }
 
     /// What each candidate scores without its levels. `None` if the counts do not tell.
-    fn scores(&self, candidates: &[Candidate], standings: &[Standing]) -> Option<Vec<i64>> {
-        let mut scores = vec![0; candidates.len()];
-        let mut raws: Vec<Scored> = Vec::with_capacity(candidates.len());
+    fn scores(&self, candidates: &[Candidate], standings: &[Standing]) -> Option<Scores> {
+        let mut scores: Scores = smallvec![0; candidates.len()];
+        let mut raws: SmallVec<[Scored; 16]> = SmallVec::new();
         for (at, related) in self.shape.related.iter().enumerate() {
             raws.clear();
             let cells = &self.shape.cells;
@@ -117,7 +121,7 @@ impl Chooser<'_> {
             let own = |at: usize| &standings[at * n_terms + range.start..at * n_terms + range.end];
             let domains = match ranker.reads_domains() {
                 true => self.domains(ranker.as_ref(), range, candidates, own)?,
-                false => Vec::new(),
+                false => SmallVec::new(),
             };
             raws.clear();
             raws.extend((0..candidates.len()).map(|at| scored(ranker.raw(own(at), &domains))));
@@ -134,8 +138,8 @@ impl Chooser<'_> {
         range: &Range<usize>,
         candidates: &[Candidate],
         own: impl Fn(usize) -> &'s [Standing],
-    ) -> Option<Vec<usize>> {
-        let counting: Vec<usize> =
+    ) -> Option<SmallVec<[usize; 4]>> {
+        let counting: SmallVec<[usize; 16]> =
             (0..candidates.len()).filter(|&at| ranker.is_ranked(own(at))).collect();
         let count = |term: usize| {
             let topology = &self.ground.topologies[self.tallies.topology(term)];
@@ -187,8 +191,8 @@ impl Chooser<'_> {
         }
     }
 
-    fn best(&self, candidates: Vec<Candidate>, scores: &[i64]) -> Best {
-        let tops: Vec<i64> = candidates.iter().map(|one| self.top(one).0).collect();
+    fn best(&self, candidates: Candidates, scores: &[i64]) -> Best {
+        let tops: Scores = candidates.iter().map(|one| self.top(one).0).collect();
         let total = |at: usize| scores[at] + tops[at];
         let highest = (0..candidates.len()).map(total).max();
         let parts = (0..candidates.len()).filter(|&at| Some(total(at)) == highest);

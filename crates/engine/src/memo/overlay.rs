@@ -4,8 +4,6 @@
 //! every node is a cell of its own. But most domains hold none of the pods that a term counts. So a
 //! shape has all nodes as if their fine counts were 0, and the few others are laid over it.
 
-use std::collections::BTreeMap;
-
 use hashbrown::{HashMap, HashTable};
 use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
@@ -31,7 +29,8 @@ pub(crate) struct OverCell {
 #[derive(Default)]
 pub(crate) struct Covered {
     len: usize,
-    levels: BTreeMap<i64, usize>,
+    /// How many nodes of each level, ascending by level; none is 0.
+    levels: Vec<(i64, usize)>,
 }
 
 impl Covered {
@@ -41,20 +40,53 @@ impl Covered {
 
     /// How many nodes of this level are laid over the cell.
     pub(crate) fn at(&self, level: i64) -> usize {
-        self.levels.get(&level).copied().unwrap_or(0)
+        self.find(level).map_or(0, |at| self.levels[at].1)
+    }
+
+    fn add(&mut self, level: i64) {
+        self.len += 1;
+        match self.find(level) {
+            Ok(at) => self.levels[at].1 += 1,
+            Err(at) => self.levels.insert(at, (level, 1)),
+        }
+    }
+
+    fn take(&mut self, level: i64) {
+        self.len -= 1;
+        let at = self.find(level).expect("it was counted when it came");
+        self.levels[at].1 -= 1;
+        if self.levels[at].1 == 0 {
+            self.levels.remove(at);
+        }
+    }
+
+    fn find(&self, level: i64) -> Result<usize, usize> {
+        self.levels.binary_search_by_key(&level, |(level, _)| *level)
     }
 }
+
+/// A node with a fine count that is not 0.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Member {
+    /// The cell here; [`NOWHERE`] if the node is not feasible.
+    cell: u32,
+    level: i64,
+}
+
+/// The cell of nodes that are not feasible.
+const NOWHERE: u32 = u32::MAX;
 
 /// The nodes with fine counts that are not 0, over one shape and for one set of tallies.
 pub(crate) struct Overlay {
     /// The fine terms.
     fine: SmallVec<[usize; 4]>,
-    /// The cell here and the level of each node.
-    members: HashMap<Rank, (u32, i64), FxBuildHasher>,
+    members: HashMap<Rank, Member, FxBuildHasher>,
     pub(crate) cells: Vec<OverCell>,
     by_key: HashTable<u32>,
     /// By cell of the shape.
     covered: Vec<Covered>,
+    /// Nodes that became feasible and have to be looked at.
+    returning: Vec<Rank>,
     shape_followed: u64,
     tallies_followed: u64,
 }
@@ -67,6 +99,7 @@ impl Overlay {
             cells: Vec::new(),
             by_key: HashTable::new(),
             covered: Vec::new(),
+            returning: Vec::new(),
             shape_followed: shape.moved.end(),
             tallies_followed: tallies.changed.end(),
         };
@@ -94,6 +127,11 @@ impl Overlay {
             }
         }
         for rank in moved {
+            if let Some(&member) = self.members.get(&rank) {
+                self.move_with(rank, member, shape, ground);
+            }
+        }
+        for rank in std::mem::take(&mut self.returning) {
             self.look(rank, shape, tallies, ground);
         }
         true
@@ -111,42 +149,66 @@ impl Overlay {
         }
     }
 
+    /// Looks at the counts of a node.
     fn look(&mut self, rank: Rank, shape: &Shape, tallies: &Tallies, ground: Ground<'_>) {
         let count = |&term: &usize| match ground.topologies[tallies.topology(term)].domain(rank) {
             NO_DOMAIN => 0,
             domain => tallies.count_in(term, domain),
         };
         let counts: FineCounts = self.fine.iter().map(count).collect();
-        let place = shape.place(rank).filter(|_| counts.iter().any(|&count| count != 0));
-        let Some((below, level)) = place else {
-            self.remove(rank);
+        if counts.iter().all(|&count| count == 0) {
+            if let Some(member) = self.members.remove(&rank) {
+                self.take_out(rank, member);
+            }
             return;
+        }
+        let member = match shape.place(rank) {
+            Some((below, level)) => Member { cell: self.cell(below, counts), level },
+            None => Member { cell: NOWHERE, level: 0 },
         };
-        let cell = self.cell(below, counts);
-        if self.members.get(&rank) == Some(&(cell, level)) {
-            return;
-        }
-        self.remove(rank);
-        self.members.insert(rank, (cell, level));
-        self.cells[cell as usize].levels.insert(level, rank, ground.ranks.len());
-        if self.covered.len() <= below as usize {
-            self.covered.resize_with(below as usize + 1, Covered::default);
-        }
-        let covered = &mut self.covered[below as usize];
-        covered.len += 1;
-        *covered.levels.entry(level).or_default() += 1;
+        self.put(rank, member, ground);
     }
 
-    fn remove(&mut self, rank: Rank) {
-        let Some((cell, level)) = self.members.remove(&rank) else { return };
-        let cell = &mut self.cells[cell as usize];
-        cell.levels.remove(level, rank);
-        let covered = &mut self.covered[cell.below as usize];
-        covered.len -= 1;
-        let left = covered.levels.get_mut(&level).expect("it was counted when it came");
-        *left -= 1;
-        if *left == 0 {
-            covered.levels.remove(&level);
+    /// Moves a node whose counts are as they were to where it is in the shape now.
+    fn move_with(&mut self, rank: Rank, member: Member, shape: &Shape, ground: Ground<'_>) {
+        let moved = match shape.place(rank) {
+            None => Member { cell: NOWHERE, level: 0 },
+            // Its counts are not known here: it is looked at when it comes back.
+            Some(_) if member.cell == NOWHERE => return self.returning.push(rank),
+            Some((below, level)) if self.cells[member.cell as usize].below == below => {
+                Member { level, ..member }
+            }
+            Some((below, level)) => {
+                let counts = self.cells[member.cell as usize].counts.clone();
+                Member { cell: self.cell(below, counts), level }
+            }
+        };
+        self.put(rank, moved, ground);
+    }
+
+    fn put(&mut self, rank: Rank, member: Member, ground: Ground<'_>) {
+        match self.members.insert(rank, member) {
+            Some(before) if before == member => return,
+            Some(before) => self.take_out(rank, before),
+            None => {}
+        }
+        if member.cell == NOWHERE {
+            return;
+        }
+        let cell = &mut self.cells[member.cell as usize];
+        cell.levels.insert(member.level, rank, ground.ranks.len());
+        let below = cell.below as usize;
+        if self.covered.len() <= below {
+            self.covered.resize_with(below + 1, Covered::default);
+        }
+        self.covered[below].add(member.level);
+    }
+
+    fn take_out(&mut self, rank: Rank, Member { cell, level }: Member) {
+        if cell != NOWHERE {
+            let cell = &mut self.cells[cell as usize];
+            cell.levels.remove(level, rank);
+            self.covered[cell.below as usize].take(level);
         }
     }
 

@@ -11,6 +11,7 @@ use plimsoll_framework::{
     Point, Row, TermTotals, TopologyKey, View,
 };
 use rustc_hash::FxBuildHasher;
+use smallvec::SmallVec;
 
 use super::rank_set::Rank;
 use super::ranks::{Domain, NO_DOMAIN, Topology};
@@ -26,6 +27,8 @@ struct Term {
     topology: usize,
     nodes: CountedNodes,
     counts: Counts,
+    /// How many domains have each count of a fine term that is not 0; none where nobody compares them.
+    spread: Option<BTreeMap<i64, usize>>,
     total: i64,
     /// How many domains have a node on which pods count.
     n_in_play: usize,
@@ -34,8 +37,8 @@ struct Term {
 enum Counts {
     /// By domain, with whether it is in play.
     Coarse(Vec<(i64, bool)>),
-    /// Those that are not 0, and how many domains have each of these counts.
-    Fine(HashMap<Domain, i64, FxBuildHasher>, BTreeMap<i64, usize>),
+    /// Those that are not 0.
+    Fine(HashMap<Domain, i64, FxBuildHasher>),
 }
 
 /// A filter with the range of its terms.
@@ -110,9 +113,11 @@ impl Plan {
     }
 
     fn terms(&self) -> impl Iterator<Item = (&DomainTerm, bool)> {
-        let judged = self.judges.iter().flat_map(|(judge, _)| judge.terms());
+        let judged = self.judges.iter().flat_map(|(judge, _)| {
+            judge.terms().iter().map(|term| (term, judge.compares_domains()))
+        });
         let ranked = self.rankers.iter().flat_map(|(_, ranker, _)| ranker.terms());
-        judged.map(|term| (term, true)).chain(ranked.map(|term| (term, false)))
+        judged.chain(ranked.map(|term| (term, false)))
     }
 
     /// The keys of all terms.
@@ -127,9 +132,9 @@ impl Plan {
 
     /// The tallies without any pod. `numbers` are the topologies of [`Plan::keys`].
     pub(crate) fn tallies(self, pod: &PodInfo, numbers: &[usize], ground: Ground<'_>) -> Tallies {
-        let term = |((term, is_judged), &topology): ((_, bool), &usize)| {
+        let term = |((term, is_compared), &topology): ((_, bool), &usize)| {
             let term: &DomainTerm = term;
-            Term::new(pod, topology, term.nodes.clone(), is_judged, ground)
+            Term::new(pod, topology, term.nodes.clone(), is_compared, ground)
         };
         let terms = self.terms().zip(numbers).map(term).collect();
         Tallies {
@@ -162,17 +167,17 @@ impl Term {
         pod: &PodInfo,
         topology: usize,
         nodes: CountedNodes,
-        is_judged: bool,
+        is_compared: bool,
         ground: Ground<'_>,
     ) -> Self {
         let on = &ground.topologies[topology];
         let counts = match on.is_fine() {
-            true => Counts::Fine(HashMap::default(), BTreeMap::new()),
+            true => Counts::Fine(HashMap::default()),
             false => Counts::Coarse(vec![(0, false); on.n_domains]),
         };
-        let mut term = Term { topology, nodes, counts, total: 0, n_in_play: 0 };
-        // Only filters ask for the least count, and so for the domains that are in play.
-        if is_judged {
+        let spread = (is_compared && on.is_fine()).then(BTreeMap::new);
+        let mut term = Term { topology, nodes, counts, spread, total: 0, n_in_play: 0 };
+        if is_compared {
             term.find_domains_in_play(pod, on, ground);
         }
         term
@@ -208,7 +213,7 @@ impl Term {
         self.total += by;
         match &mut self.counts {
             Counts::Coarse(counts) => counts[domain as usize].0 += by,
-            Counts::Fine(counts, spread) => {
+            Counts::Fine(counts) => {
                 let count = counts.entry(domain).or_insert(0);
                 let before = *count;
                 *count += by;
@@ -216,6 +221,7 @@ impl Term {
                 if after == 0 {
                     counts.remove(&domain);
                 }
+                let Some(spread) = &mut self.spread else { return };
                 if before != 0 {
                     let left = spread.get_mut(&before).expect("every count is sorted in");
                     *left -= 1;
@@ -235,8 +241,9 @@ impl Term {
             Counts::Coarse(counts) => {
                 counts.iter().filter(|one| one.1).map(|one| one.0).min().unwrap_or(0)
             }
-            Counts::Fine(counts, spread) => {
-                let lowest = spread.keys().next().copied().unwrap_or(0);
+            Counts::Fine(counts) => {
+                let spread = self.spread.iter().flat_map(BTreeMap::keys);
+                let lowest = spread.copied().next().unwrap_or(0);
                 if counts.len() < self.n_in_play { lowest.min(0) } else { lowest }
             }
         };
@@ -265,7 +272,7 @@ impl Tallies {
                 continue;
             }
             term.add(domain, by * times);
-            if matches!(term.counts, Counts::Fine(..)) {
+            if matches!(term.counts, Counts::Fine(_)) {
                 self.changed.push((number, domain));
             }
         }
@@ -282,7 +289,7 @@ impl Tallies {
 
     /// The terms with fine topologies.
     pub(crate) fn fine_terms(&self) -> impl Iterator<Item = usize> {
-        let is_fine = |term: &Term| matches!(term.counts, Counts::Fine(..));
+        let is_fine = |term: &Term| matches!(term.counts, Counts::Fine(_));
         self.terms.iter().enumerate().filter(move |(_, term)| is_fine(term)).map(|(at, _)| at)
     }
 
@@ -290,7 +297,7 @@ impl Tallies {
     pub(crate) fn count_in(&self, term: usize, domain: Domain) -> i64 {
         match &self.terms[term].counts {
             Counts::Coarse(counts) => counts[domain as usize].0,
-            Counts::Fine(counts, _) => counts.get(&domain).copied().unwrap_or(0),
+            Counts::Fine(counts) => counts.get(&domain).copied().unwrap_or(0),
         }
     }
 
@@ -298,12 +305,14 @@ impl Tallies {
     pub(crate) fn counted_domains(&self, term: usize) -> impl Iterator<Item = Domain> {
         let counts = match &self.terms[term].counts {
             Counts::Coarse(_) => None,
-            Counts::Fine(counts, _) => Some(counts.keys().copied()),
+            Counts::Fine(counts) => Some(counts.keys().copied()),
         };
         counts.into_iter().flatten()
     }
 
-    pub(crate) fn totals(&self) -> Vec<TermTotals> {
-        self.terms.iter().map(Term::totals).collect()
+    /// What each term comes to, for the filters; nothing where there are none.
+    pub(crate) fn totals(&self) -> SmallVec<[TermTotals; 4]> {
+        let judged = self.judges.last().map_or(0, |(_, range)| range.end);
+        self.terms[..judged].iter().map(Term::totals).collect()
     }
 }

@@ -59,6 +59,10 @@ impl DomainCounts for Required {
 }
 
 impl DomainFilter for Required {
+    fn compares_domains(&self) -> bool {
+        false
+    }
+
     /// As in filtering.go, Filter and satisfyPodAffinity.
     fn verdict(&self, standings: &[Standing], totals: &[TermTotals]) -> Verdict {
         let of_affinity = |(_, rule): &(usize, &Rule)| **rule == Rule::Affinity;

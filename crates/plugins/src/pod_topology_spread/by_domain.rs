@@ -66,6 +66,10 @@ impl DomainCounts for Hard {
 }
 
 impl DomainFilter for Hard {
+    fn compares_domains(&self) -> bool {
+        true
+    }
+
     /// As in filtering.go, Filter and minMatchNum.
     fn verdict(&self, standings: &[Standing], totals: &[TermTotals]) -> Verdict {
         for (i, constraint) in self.counted.spreading.constraints.iter().enumerate() {
