@@ -22,6 +22,10 @@ use crate::profile::Profile;
 /// So many changes of fine counts are kept for those who follow them.
 const TRAIL: usize = 1 << 16;
 
+/// Up to so many domains have a count each, even where most are 0: a place in a list is found faster
+/// than one in a map, and the list takes no more memory than a few pods.
+const MOST_DENSE: usize = 1 << 14;
+
 /// The counts of one term.
 struct Term {
     topology: usize,
@@ -37,8 +41,10 @@ struct Term {
 enum Counts {
     /// By domain, with whether it is in play.
     Coarse(Vec<(i64, bool)>),
-    /// Those that are not 0.
-    Fine(HashMap<Domain, i64, FxBuildHasher>),
+    /// By domain of a fine topology, with how many are not 0.
+    Dense(Vec<i64>, usize),
+    /// Those that are not 0, where there are too many domains to have a count for each.
+    Sparse(HashMap<Domain, i64, FxBuildHasher>),
 }
 
 /// A filter with the range of its terms.
@@ -172,8 +178,9 @@ impl Term {
     ) -> Self {
         let on = &ground.topologies[topology];
         let counts = match on.is_fine() {
-            true => Counts::Fine(HashMap::default()),
             false => Counts::Coarse(vec![(0, false); on.n_domains]),
+            true if on.n_domains <= MOST_DENSE => Counts::Dense(vec![0; on.n_domains], 0),
+            true => Counts::Sparse(HashMap::default()),
         };
         let spread = (is_compared && on.is_fine()).then(BTreeMap::new);
         let mut term = Term { topology, nodes, counts, spread, total: 0, n_in_play: 0 };
@@ -211,9 +218,20 @@ impl Term {
 
     fn add(&mut self, domain: Domain, by: i64) {
         self.total += by;
-        match &mut self.counts {
-            Counts::Coarse(counts) => counts[domain as usize].0 += by,
-            Counts::Fine(counts) => {
+        let (before, after) = match &mut self.counts {
+            Counts::Coarse(counts) => {
+                counts[domain as usize].0 += by;
+                return;
+            }
+            Counts::Dense(counts, n_counted) => {
+                let count = &mut counts[domain as usize];
+                let before = *count;
+                *count += by;
+                *n_counted += usize::from(before == 0 && *count != 0);
+                *n_counted -= usize::from(before != 0 && *count == 0);
+                (before, *count)
+            }
+            Counts::Sparse(counts) => {
                 let count = counts.entry(domain).or_insert(0);
                 let before = *count;
                 *count += by;
@@ -221,19 +239,25 @@ impl Term {
                 if after == 0 {
                     counts.remove(&domain);
                 }
-                let Some(spread) = &mut self.spread else { return };
-                if before != 0 {
-                    let left = spread.get_mut(&before).expect("every count is sorted in");
-                    *left -= 1;
-                    if *left == 0 {
-                        spread.remove(&before);
-                    }
-                }
-                if after != 0 {
-                    *spread.entry(after).or_default() += 1;
-                }
+                (before, after)
+            }
+        };
+        let Some(spread) = &mut self.spread else { return };
+        if before != 0 {
+            let left = spread.get_mut(&before).expect("every count is sorted in");
+            *left -= 1;
+            if *left == 0 {
+                spread.remove(&before);
             }
         }
+        if after != 0 {
+            *spread.entry(after).or_default() += 1;
+        }
+    }
+
+    /// Whether there are too many domains to look at each.
+    fn is_fine(&self) -> bool {
+        !matches!(self.counts, Counts::Coarse(_))
     }
 
     fn totals(&self) -> TermTotals {
@@ -241,13 +265,16 @@ impl Term {
             Counts::Coarse(counts) => {
                 counts.iter().filter(|one| one.1).map(|one| one.0).min().unwrap_or(0)
             }
-            Counts::Fine(counts) => {
-                let spread = self.spread.iter().flat_map(BTreeMap::keys);
-                let lowest = spread.copied().next().unwrap_or(0);
-                if counts.len() < self.n_in_play { lowest.min(0) } else { lowest }
-            }
+            Counts::Dense(_, n_counted) => self.least_of_fine(*n_counted),
+            Counts::Sparse(counts) => self.least_of_fine(counts.len()),
         };
         TermTotals { domains: self.n_in_play, least, total: self.total }
+    }
+
+    /// The least count, where all but `n_counted` domains have none.
+    fn least_of_fine(&self, n_counted: usize) -> i64 {
+        let lowest = self.spread.iter().flat_map(BTreeMap::keys).copied().next().unwrap_or(0);
+        if n_counted < self.n_in_play { lowest.min(0) } else { lowest }
     }
 }
 
@@ -272,7 +299,7 @@ impl Tallies {
                 continue;
             }
             term.add(domain, by * times);
-            if matches!(term.counts, Counts::Fine(_)) {
+            if term.is_fine() {
                 self.changed.push((number, domain));
             }
         }
@@ -289,25 +316,29 @@ impl Tallies {
 
     /// The terms with fine topologies.
     pub(crate) fn fine_terms(&self) -> impl Iterator<Item = usize> {
-        let is_fine = |term: &Term| matches!(term.counts, Counts::Fine(_));
-        self.terms.iter().enumerate().filter(move |(_, term)| is_fine(term)).map(|(at, _)| at)
+        self.terms.iter().enumerate().filter(|(_, term)| term.is_fine()).map(|(at, _)| at)
     }
 
     /// The count in one domain of one term.
     pub(crate) fn count_in(&self, term: usize, domain: Domain) -> i64 {
         match &self.terms[term].counts {
             Counts::Coarse(counts) => counts[domain as usize].0,
-            Counts::Fine(counts) => counts.get(&domain).copied().unwrap_or(0),
+            Counts::Dense(counts, _) => counts[domain as usize],
+            Counts::Sparse(counts) => counts.get(&domain).copied().unwrap_or(0),
         }
     }
 
     /// The domains of a fine term whose counts are not 0, in no order.
     pub(crate) fn counted_domains(&self, term: usize) -> impl Iterator<Item = Domain> {
-        let counts = match &self.terms[term].counts {
-            Counts::Coarse(_) => None,
-            Counts::Fine(counts) => Some(counts.keys().copied()),
+        let (dense, sparse) = match &self.terms[term].counts {
+            Counts::Coarse(_) => (None, None),
+            Counts::Dense(counts, _) => (Some(counts), None),
+            Counts::Sparse(counts) => (None, Some(counts)),
         };
-        counts.into_iter().flatten()
+        let dense = (0..).zip(dense.into_iter().flatten()).filter(|(_, count)| **count != 0);
+        dense
+            .map(|(domain, _)| domain)
+            .chain(sparse.into_iter().flat_map(|all| all.keys().copied()))
     }
 
     /// What each term comes to, for the filters; nothing where there are none.
