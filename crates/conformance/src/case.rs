@@ -2,7 +2,7 @@
 
 use plimsoll_api::wire::{self, Object};
 use plimsoll_api::{Pod, PodKey};
-use plimsoll_engine::{Audit, Decision, Detail, Event, Options, Outcome, Scheduler, Seen};
+use plimsoll_engine::{Audit, Decision, Detail, Event, Options, Outcome, Scheduler};
 use plimsoll_framework::Time;
 use plimsoll_sim::Cluster;
 use serde::Deserialize;
@@ -60,7 +60,7 @@ impl Case {
             if let (Mode::Trace, Outcome::Scheduled { node, .. }) = (self.mode, &decision.outcome) {
                 let pod = pods.iter().find(|pod| pod.key == key).expect("it was pending").clone();
                 let placed = Pod { node_name: Some(node.clone()), ..pod };
-                scheduler.observe(Time::ZERO, Event::Pod(Box::new(Seen::Is(placed))));
+                scheduler.observe(Time::ZERO, Event::pod(placed));
             }
             each(decision);
         }

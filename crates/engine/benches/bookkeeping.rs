@@ -98,7 +98,7 @@ fn parked() -> Scheduler {
     let long_ago = Time::from_millis(0);
     for i in 0..PARKED {
         let pod = Pod { asks: cpu(10), ..pod(i) };
-        scheduler.observe(long_ago, Event::Pod(Box::new(Seen::Is(pod))));
+        scheduler.observe(long_ago, Event::pod(pod));
         scheduler.step(long_ago, &mut effects);
         effects.clear();
     }
@@ -123,12 +123,12 @@ fn scheduler(filters: &[&str]) -> Scheduler {
 }
 
 fn arrivals(n: usize) -> Vec<Event> {
-    (0..n).map(|i| Event::Pod(Box::new(Seen::Is(pod(i))))).collect()
+    (0..n).map(|i| Event::pod(pod(i))).collect()
 }
 
 fn confirmations(n: usize) -> Vec<Event> {
     let placed = |i| Pod { node_name: Some("a".into()), ..pod(i) };
-    (0..n).map(|i| Event::Pod(Box::new(Seen::Is(placed(i))))).collect()
+    (0..n).map(|i| Event::pod(placed(i))).collect()
 }
 
 /// A pod of a Deployment with the labels and tolerations that nearly every pod has.

@@ -1,5 +1,7 @@
 //! What comes in: all that can happen, in one closed list.
 
+use std::sync::Arc;
+
 use plimsoll_api::{
     Namespace, Node, ObjectKey, Pod, PodDisruptionBudget, PodKey, Selecting, SelectingKind, Str,
     VolumeKind, VolumeObject,
@@ -20,7 +22,7 @@ pub enum Seen<T, K> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A pod.
-    Pod(Box<Seen<Pod, PodKey>>),
+    Pod(Seen<Arc<Pod>, PodKey>),
     /// A node.
     Node(Box<Seen<Node, Str>>),
     /// A namespace.
@@ -34,6 +36,18 @@ pub enum Event {
     Budget(Seen<PodDisruptionBudget, ObjectKey>),
     /// A write was answered. Answers to writes that are not awaited any more are ignored.
     Done(EffectId, Result<(), WriteError>),
+}
+
+impl Event {
+    /// A pod was seen.
+    pub fn pod(pod: impl Into<Arc<Pod>>) -> Self {
+        Event::Pod(Seen::Is(pod.into()))
+    }
+
+    /// A pod is gone.
+    pub fn pod_gone(pod: PodKey) -> Self {
+        Event::Pod(Seen::Gone(pod))
+    }
 }
 
 /// Why a write failed, in the words of whoever did it.

@@ -1,5 +1,7 @@
 //! Taking events in.
 
+use std::sync::Arc;
+
 use plimsoll_api::{Node, Pod, PodKey, Str};
 use plimsoll_framework::events::{self, Object};
 use plimsoll_framework::parts::{NodeReads, StoreReads};
@@ -17,7 +19,7 @@ impl Scheduler {
     /// Takes in one change. Cheap; decides nothing.
     pub fn observe(&mut self, now: Time, event: Event) {
         match event {
-            Event::Pod(seen) => match *seen {
+            Event::Pod(seen) => match seen {
                 Seen::Is(pod) if pod.phase == plimsoll_api::PodPhase::Ended => {
                     self.pod_gone(now, &pod.key);
                 }
@@ -66,8 +68,8 @@ impl Scheduler {
         }
     }
 
-    fn pod_is(&mut self, now: Time, pod: Pod) {
-        let pod = PodInfo::new(pod);
+    fn pod_is(&mut self, now: Time, pod: Arc<Pod>) {
+        let pod = PodInfo::from(pod);
         let known = self.known(&pod.key).map(|known| known.uid == pod.uid);
         if known == Some(false) {
             // The end of the pod that had this name was missed.

@@ -41,6 +41,12 @@ impl PodInfo {
     }
 }
 
+impl From<Arc<Pod>> for PodInfo {
+    fn from(pod: Arc<Pod>) -> Self {
+        PodInfo { pod, place: None }
+    }
+}
+
 impl From<Pod> for PodInfo {
     fn from(pod: Pod) -> Self {
         PodInfo::new(pod)

@@ -81,7 +81,7 @@ fn scheduler(kind: &Value) -> Scheduler {
         scheduler.observe(Time::ZERO, Event::Node(Box::new(Seen::Is(*node))));
         let placed = pod(&format!("placed-{number}"), kind);
         let placed = Pod { node_name: Some(name.into()), ..placed };
-        scheduler.observe(Time::ZERO, Event::Pod(Box::new(Seen::Is(placed))));
+        scheduler.observe(Time::ZERO, Event::pod(placed));
     }
     scheduler
 }
@@ -93,12 +93,12 @@ fn decide(scheduler: &mut Scheduler, pod: &Pod, n: u64) -> Duration {
     for number in 0..n {
         let key = PodKey::new("default", format!("pod-{number}"));
         let pod = Pod { uid: key.name.clone(), key: key.clone(), ..pod.clone() };
-        scheduler.observe(Time::ZERO, Event::Pod(Box::new(Seen::Is(pod))));
+        scheduler.observe(Time::ZERO, Event::pod(pod));
         let begun = Instant::now();
         scheduler.step(Time::ZERO, &mut effects);
         took += begun.elapsed();
         assert!(effects.drain(..).any(|effect| effect.pod == key), "it was decided");
-        scheduler.observe(Time::ZERO, Event::Pod(Box::new(Seen::Gone(key))));
+        scheduler.observe(Time::ZERO, Event::pod_gone(key));
     }
     took
 }

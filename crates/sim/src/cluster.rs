@@ -68,5 +68,5 @@ pub(crate) fn time_of(timestamp: Timestamp) -> Time {
 }
 
 fn seen(pod: Pod) -> Event {
-    Event::Pod(Box::new(Seen::Is(pod)))
+    Event::pod(pod)
 }

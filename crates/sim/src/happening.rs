@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use plimsoll_api::{Labels, Pod, PodKey, PodPhase};
-use plimsoll_engine::{Event, Seen};
+use plimsoll_engine::Event;
 use plimsoll_framework::Time;
 
 use crate::lifecycle;
@@ -40,7 +40,7 @@ impl Happening {
     /// What becomes of it at `now`, where `pod` is how the pod that it is about stands.
     pub(crate) fn event(self, now: Time, pod: Option<&Pod>) -> Option<Event> {
         let alive = pod.filter(|pod| pod.phase != PodPhase::Ended);
-        let changed = |pod: Pod| Some(Event::Pod(Box::new(Seen::Is(pod))));
+        let changed = |pod: Pod| Some(Event::pod(pod));
         match self {
             Happening::Arrives(arrived) => pod.is_none().then_some(*arrived).and_then(changed),
             Happening::IsDeleted(_, span) => {

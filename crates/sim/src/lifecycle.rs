@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use plimsoll_api::{Pod, PodPhase, Timestamp};
-use plimsoll_engine::{Event, Seen};
+use plimsoll_engine::Event;
 use plimsoll_framework::Time;
 
 /// How pods end.
@@ -25,5 +25,5 @@ pub(crate) fn timestamp(at: Time) -> Option<Timestamp> {
 
 /// What is seen of a pod that has completed.
 pub(crate) fn completed(pod: &Pod) -> Event {
-    Event::Pod(Box::new(Seen::Is(Pod { phase: PodPhase::Ended, ..pod.clone() })))
+    Event::pod(Pod { phase: PodPhase::Ended, ..pod.clone() })
 }

@@ -67,7 +67,7 @@ impl World {
     /// Something happens in the cluster: it is so from now on, and has its consequences.
     pub(crate) fn happens(&mut self, now: Time, event: &Event) {
         match event {
-            Event::Pod(seen) => match seen.as_ref() {
+            Event::Pod(seen) => match seen {
                 Seen::Is(pod) => self.pod_is(now, pod),
                 Seen::Gone(key) => {
                     self.pods.remove(key);
@@ -311,16 +311,16 @@ impl World {
 }
 
 fn seen(pod: Pod) -> Event {
-    Event::Pod(Box::new(Seen::Is(pod)))
+    Event::pod(pod)
 }
 
 pub(crate) fn gone(key: &PodKey) -> Event {
-    Event::Pod(Box::new(Seen::Gone(key.clone())))
+    Event::pod_gone(key.clone())
 }
 
 fn pod_of(event: &Event) -> Option<&PodKey> {
     match event {
-        Event::Pod(seen) => match seen.as_ref() {
+        Event::Pod(seen) => match seen {
             Seen::Is(pod) => Some(&pod.key),
             Seen::Gone(key) => Some(key),
         },

@@ -39,7 +39,7 @@ fn member(name: &str, gang: &str) -> Event {
         labels: [(gang::GANG, gang), (gang::GANG_SIZE, "3")].into_iter().collect(),
         ..Pod::default()
     };
-    Event::Pod(Box::new(Seen::Is(pod)))
+    Event::pod(pod)
 }
 
 /// The pods that the scheduler binds now. Every binding is answered at once.

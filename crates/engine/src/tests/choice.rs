@@ -26,7 +26,7 @@ fn add_nodes(scheduler: &mut Scheduler, nodes: impl IntoIterator<Item = Node>) {
 }
 
 fn schedule(scheduler: &mut Scheduler, pod: Pod) -> Vec<Effect> {
-    scheduler.observe(Time::ZERO, Event::Pod(Box::new(Seen::Is(pod))));
+    scheduler.observe(Time::ZERO, Event::pod(pod));
     let mut effects = Vec::new();
     scheduler.step(Time::ZERO, &mut effects);
     effects

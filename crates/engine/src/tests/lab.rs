@@ -111,14 +111,14 @@ impl Lab {
             ["pod", name, what @ ..] => {
                 let pod = pod(name, what);
                 self.pods.insert(pod.key.clone(), pod.clone());
-                self.tell(Event::Pod(Box::new(Seen::Is(pod))));
+                self.tell(Event::pod(pod));
             }
             ["node", name, what @ ..] => {
                 self.tell(Event::Node(Box::new(Seen::Is(node(name, what)))));
             }
             ["delete", "pod", name] => {
                 self.pods.remove(&key(name));
-                self.tell(Event::Pod(Box::new(Seen::Gone(key(name)))));
+                self.tell(Event::pod_gone(key(name)));
             }
             ["delete", "node", name] => {
                 self.tell(Event::Node(Box::new(Seen::Gone(Str::from(*name)))));
@@ -216,7 +216,7 @@ impl Lab {
                 self.answer(effect.id, &effect.pod, self.evictions);
                 if self.evictions == Manner::Works {
                     self.pods.remove(&eviction.victim);
-                    self.tell(Event::Pod(Box::new(Seen::Gone(eviction.victim))));
+                    self.tell(Event::pod_gone(eviction.victim));
                 }
             }
             Write::Nominate(node) => {
@@ -224,7 +224,7 @@ impl Lab {
                 if let Some(pod) = self.pods.get_mut(&effect.pod) {
                     pod.nominated_node = node;
                     let pod = pod.clone();
-                    self.tell(Event::Pod(Box::new(Seen::Is(pod))));
+                    self.tell(Event::pod(pod));
                 }
             }
             // Decisions tell the same.
@@ -241,7 +241,7 @@ impl Lab {
             }
         }
         if let Some(pod) = self.pods.get(pod).filter(|pod| pod.node_name.is_some()).cloned() {
-            self.tell(Event::Pod(Box::new(Seen::Is(pod))));
+            self.tell(Event::pod(pod));
         }
     }
 

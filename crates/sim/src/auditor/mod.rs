@@ -81,7 +81,7 @@ impl Auditor {
     /// The scheduler was told this.
     pub(crate) fn observe(&mut self, event: &Event) {
         match event {
-            Event::Pod(seen) => match seen.as_ref() {
+            Event::Pod(seen) => match seen {
                 Seen::Is(pod) if pod.phase == PodPhase::Ended => self.forget(&pod.key),
                 Seen::Is(pod) => self.pod_is(pod),
                 Seen::Gone(key) => self.forget(key),

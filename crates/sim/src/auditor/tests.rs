@@ -24,7 +24,7 @@ fn on(node: &str, pod: Pod) -> Pod {
 }
 
 fn is_pod(pod: &Pod) -> Event {
-    Event::Pod(Box::new(Seen::Is(pod.clone())))
+    Event::pod(pod.clone())
 }
 
 fn is_node(node: Node) -> Event {

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use plimsoll_api::{Effect, Node, Pod, PodKey, Resources, Taint, Toleration};
-use plimsoll_engine::{Event, Seen};
+use plimsoll_engine::Event;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
@@ -96,7 +96,7 @@ fn rounds(sizes: Sizes, n_init: u32, pods: Rc<Pods>, seed: u64) -> impl Iterator
             let (group, number) = there.swap_remove(rng.random_range(0..there.len()));
             let key = pods.make(&PodKey::new("", format!("{group}-{number}")));
             let key = key.expect("it was made before").key;
-            gone.push(Event::Pod(Box::new(Seen::Gone(key))));
+            gone.push(Event::pod_gone(key));
         }
         there.extend(come.clone().map(|number| ("pod", number)));
         let events = Box::new(gone.into_iter().chain(pods.come("pod", come)));

@@ -248,5 +248,5 @@ impl Lap<'_> {
 }
 
 fn is_pod(event: &Event) -> bool {
-    matches!(event, Event::Pod(seen) if matches!(seen.as_ref(), Seen::Is(_)))
+    matches!(event, Event::Pod(Seen::Is(_)))
 }

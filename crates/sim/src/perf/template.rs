@@ -138,5 +138,5 @@ pub(super) fn node_is(node: Node) -> Event {
 
 /// A pod comes, or is changed.
 pub(super) fn pod_is(pod: Pod) -> Event {
-    Event::Pod(Box::new(Seen::Is(pod)))
+    Event::pod(pod)
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use plimsoll_api::{Pod, PodKey, Str};
-use plimsoll_engine::{Effect, Event, Seen, Write, WriteError};
+use plimsoll_engine::{Effect, Event, Write, WriteError};
 
 use super::plan::Pods;
 use super::template::pod_is;
@@ -34,7 +34,7 @@ impl World {
             }
             Write::Evict(eviction) => {
                 // As in pod-low-priority.yaml, a victim needs no time to terminate.
-                let gone = Event::Pod(Box::new(Seen::Gone(eviction.victim)));
+                let gone = Event::pod_gone(eviction.victim);
                 events.extend([done(Ok(())), gone]);
             }
             Write::Nominate(nominated_node) => {

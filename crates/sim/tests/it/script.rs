@@ -93,7 +93,7 @@ impl Stage {
         let volumes = scenario.volumes.into_iter();
         events.extend(volumes.map(|object| Event::Volume(Box::new(Seen::Is(object)))));
         let pods = scenario.pending.into_iter();
-        events.extend(pods.map(|pod| Event::Pod(Box::new(Seen::Is((*pod).clone())))));
+        events.extend(pods.map(|pod| Event::pod((*pod).clone())));
         for event in events {
             self.simulation.happens(event);
         }
