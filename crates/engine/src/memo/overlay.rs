@@ -65,6 +65,35 @@ impl Covered {
     }
 }
 
+/// A bit for each node that is a member: most nodes that moved are none, and a bit is found faster than
+/// a place in a map. Where nodes are too many, all count as marked.
+struct Marks(Vec<u64>);
+
+/// Up to so many nodes have marks.
+const MOST_MARKED: usize = 1 << 17;
+
+impl Marks {
+    fn new(n_ranks: usize) -> Self {
+        Marks(if n_ranks <= MOST_MARKED { vec![0; n_ranks.div_ceil(64)] } else { Vec::new() })
+    }
+
+    fn set(&mut self, rank: Rank) {
+        if let Some(word) = self.0.get_mut(rank as usize / 64) {
+            *word |= 1 << (rank % 64);
+        }
+    }
+
+    fn clear(&mut self, rank: Rank) {
+        if let Some(word) = self.0.get_mut(rank as usize / 64) {
+            *word &= !(1 << (rank % 64));
+        }
+    }
+
+    fn has(&self, rank: Rank) -> bool {
+        self.0.get(rank as usize / 64).is_none_or(|word| word & (1 << (rank % 64)) != 0)
+    }
+}
+
 /// A node with a fine count that is not 0.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Member {
@@ -81,6 +110,7 @@ pub(crate) struct Overlay {
     /// The fine terms.
     fine: SmallVec<[usize; 4]>,
     members: HashMap<Rank, Member, FxBuildHasher>,
+    marks: Marks,
     pub(crate) cells: Vec<OverCell>,
     by_key: HashTable<u32>,
     /// By cell of the shape.
@@ -96,6 +126,7 @@ impl Overlay {
         let mut overlay = Overlay {
             fine: tallies.fine_terms().collect(),
             members: HashMap::default(),
+            marks: Marks::new(ground.ranks.len()),
             cells: Vec::new(),
             by_key: HashTable::new(),
             covered: Vec::new(),
@@ -127,7 +158,9 @@ impl Overlay {
             }
         }
         for rank in moved {
-            if let Some(&member) = self.members.get(&rank) {
+            if self.marks.has(rank)
+                && let Some(&member) = self.members.get(&rank)
+            {
                 self.move_with(rank, member, shape, ground);
             }
         }
@@ -158,6 +191,7 @@ impl Overlay {
         let counts: FineCounts = self.fine.iter().map(count).collect();
         if counts.iter().all(|&count| count == 0) {
             if let Some(member) = self.members.remove(&rank) {
+                self.marks.clear(rank);
                 self.take_out(rank, member);
             }
             return;
@@ -190,7 +224,7 @@ impl Overlay {
         match self.members.insert(rank, member) {
             Some(before) if before == member => return,
             Some(before) => self.take_out(rank, before),
-            None => {}
+            None => self.marks.set(rank),
         }
         if member.cell == NOWHERE {
             return;

@@ -9,6 +9,7 @@ use plimsoll_framework::parts::NodeReads;
 use plimsoll_framework::{
     ByRow, MAX_NODE_SCORE, Normalize, PodInfo, Point, Prepared, Row, RowScore, View,
 };
+use smallvec::SmallVec;
 
 use super::levels::Levels;
 use super::rank_set::Rank;
@@ -71,6 +72,8 @@ pub(crate) struct Shape {
     places: Vec<Place>,
     pub(crate) cells: Vec<Cell>,
     by_key: HashTable<u32>,
+    /// The cell that was last looked for.
+    last_cell: u32,
     /// How far the changes of nodes have been followed.
     pub(crate) followed: u64,
     /// The nodes whose cell or level has changed.
@@ -107,6 +110,7 @@ impl Shape {
             places: vec![Place { cell: NOWHERE, level: 0 }; n_nodes],
             cells: Vec::new(),
             by_key: HashTable::new(),
+            last_cell: 0,
             followed,
             moved: Trail::new(n_nodes.max(1)),
             is_broken: false,
@@ -201,14 +205,20 @@ impl Shape {
             }
         };
         let raws = self.related.iter().map(raw);
-        let key: Box<[i64]> = raws.chain(self.topologies.iter().map(domain)).collect();
-        let hash = hash(&key);
+        let key: SmallVec<[i64; 8]> = raws.chain(self.topologies.iter().map(domain)).collect();
         let cells = &self.cells;
-        if let Some(&cell) = self.by_key.find(hash, |&cell| cells[cell as usize].key == key) {
+        // Nodes that follow each other are often alike.
+        let last = self.last_cell;
+        if cells.get(last as usize).is_some_and(|cell| *cell.key == *key) {
+            return last;
+        }
+        let hash = hash(&key);
+        if let Some(&cell) = self.by_key.find(hash, |&cell| *cells[cell as usize].key == *key) {
+            self.last_cell = cell;
             return cell;
         }
         let cell = u32::try_from(self.cells.len()).expect("there are fewer cells than nodes");
-        self.cells.push(Cell { key, levels: Levels::default() });
+        self.cells.push(Cell { key: key.into_boxed_slice(), levels: Levels::default() });
         let cells = &self.cells;
         self.by_key.insert_unique(hash, cell, |&cell| self::hash(&cells[cell as usize].key));
         cell
