@@ -93,6 +93,8 @@ pub struct TermTotals {
 pub trait DomainCounts: Send + Sync {
     /// The terms. A pod on a node without the label of a term's key is not counted for it.
     fn terms(&self) -> &[DomainTerm];
+    /// Whether a pod that has no affinity terms of its own may count for anything.
+    fn counts_plain_pods(&self) -> bool;
     /// What `other` counts for. `None`: the terms have to be made anew, since they know nothing of pods
     /// like it.
     fn count(&self, other: Neighbour<'_>) -> Option<Counting>;
@@ -123,7 +125,8 @@ pub trait DomainScore: DomainCounts {
     fn normalize(&self, scores: &mut [Scored]);
 }
 
-/// The pods on nodes, one of each kind that [`Neighbour`] tells apart.
+/// The pods on nodes that have affinity terms of their own, one of each kind that [`Neighbour`] tells
+/// apart.
 pub type Neighbours<'a> = &'a [Neighbour<'a>];
 
 /// Whether a plugin judges a pod by counts.

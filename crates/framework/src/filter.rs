@@ -204,7 +204,7 @@ pub trait CellFilter: Plugin {
         node: Ref<'_, Self::Node>,
     ) -> Update;
     /// The same rule by counts that the engine keeps ([`domains`](crate::domains)). Of `cluster` only
-    /// what is not about nodes may be looked at; `neighbours` are the pods on nodes.
+    /// what is not about nodes may be looked at; `neighbours` are pods on nodes.
     fn by_domain(
         &self,
         _pod: Ref<'_, Self::Pod>,

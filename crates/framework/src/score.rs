@@ -93,7 +93,7 @@ pub trait PreScore: Plugin {
     /// Tells other plugins of this cycle something ([`Shared`](crate::Shared)).
     fn share(&self, _state: &Self::State, _with: &mut CycleState) {}
     /// The same rule by counts that the engine keeps ([`domains`](crate::domains)). Of `cluster` only
-    /// what is not about nodes may be looked at; `neighbours` are the pods on nodes.
+    /// what is not about nodes may be looked at; `neighbours` are pods on nodes.
     fn by_domain(
         &self,
         _pod: Ref<'_, Self::Pod>,

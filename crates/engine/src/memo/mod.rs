@@ -61,6 +61,8 @@ pub(crate) struct Memo {
     /// scratch until nodes come or go.
     is_overfull: bool,
     neighbours: Kinds,
+    /// The kinds of neighbours that have affinity terms.
+    with_terms: Vec<Kind>,
     /// By kind of neighbour: how many are on each node. Holds with the ground.
     placed: Vec<FastMap<Rank, u32>>,
     /// By kind of neighbour, once it is placed: which tallies count it, and how much.
@@ -112,6 +114,7 @@ impl Memo {
             ground: None,
             is_overfull: false,
             neighbours: Kinds::new(NEIGHBOUR).by_deletion(),
+            with_terms: Vec::new(),
             placed: Vec::new(),
             counted_by: Vec::new(),
             shapes: Vec::new(),
@@ -135,6 +138,7 @@ impl Memo {
         self.ground = None;
         self.neighbours = Kinds::new(NEIGHBOUR).by_deletion();
         self.placed.clear();
+        self.with_terms.clear();
         self.counted_by.clear();
         self.forget_tallies();
         self.forget_shapes();
@@ -184,6 +188,7 @@ impl Memo {
         let ranks = Ranks::of(view.nodes);
         self.neighbours.clear();
         self.placed.clear();
+        self.with_terms.clear();
         self.counted_by.clear();
         self.is_overfull = false;
         for (rank, row) in ranks.rows() {
@@ -205,6 +210,9 @@ impl Memo {
         if is_new {
             self.placed.push(FastMap::default());
             self.counted_by.push(None);
+            if !pod.affinity.is_empty() {
+                self.with_terms.push(kind);
+            }
         }
         Some(kind)
     }
@@ -270,9 +278,13 @@ impl Memo {
     fn find_counting(&mut self, kind: Kind) {
         let example = self.neighbours.example(kind).clone();
         let other = Neighbour::from(&*example);
+        let is_plain = other.affinity.is_empty();
         let (mut counted_by, mut outdated) = (Vec::new(), Vec::new());
         for (number, slot) in self.tallies.iter().enumerate() {
             let Some((tallies, _)) = slot else { continue };
+            if is_plain && !tallies.counts_plain_pods {
+                continue;
+            }
             match tallies.counting(other) {
                 None => outdated.push(number),
                 Some(counting) if counting.is_empty() => {}
@@ -397,16 +409,21 @@ impl Memo {
     fn make_tallies(&mut self, profile: &Profile, pod: &PodInfo, view: View<'_>) -> Option<usize> {
         self.make_room_for_tallies();
         let (neighbours, placed) = (&self.neighbours, &self.placed);
-        let on_nodes = (0..).zip(placed).filter(|(_, on)| !on.is_empty());
+        let on_nodes = self.with_terms.iter().filter(|&&kind| !placed[kind as usize].is_empty());
         let on_nodes: Vec<Neighbour<'_>> =
-            on_nodes.map(|(kind, _)| Neighbour::from(&**neighbours.example(kind))).collect();
+            on_nodes.map(|&kind| Neighbour::from(&**neighbours.example(kind))).collect();
         let plan = Plan::new(profile, pod, &view, &on_nodes)?;
         let grounds = self.ground.as_mut().expect("it was laid when changes were followed");
         let numbers: Vec<usize> = plan.keys().map(|key| grounds.topology(key, view)).collect();
         let ground = grounds.with(view);
         let number = free(&mut self.tallies);
         let mut countings: Vec<(Kind, Counting)> = Vec::new();
-        for kind in 0..Kind::try_from(self.placed.len()).expect("kinds have 32 bits") {
+        let n_kinds = Kind::try_from(self.placed.len()).expect("kinds have 32 bits");
+        let kinds: Vec<Kind> = match plan.counts_plain_pods() {
+            true => (0..n_kinds).collect(),
+            false => self.with_terms.clone(),
+        };
+        for kind in kinds {
             let is_placed = !self.placed[kind as usize].is_empty();
             if !is_placed && self.counted_by[kind as usize].is_none() {
                 continue;

@@ -55,6 +55,8 @@ pub(crate) type Ranker = (i64, Box<dyn DomainScore>, Range<usize>);
 /// The counts that decide about pods of one kind.
 pub(crate) struct Tallies {
     pod: PodInfo,
+    /// Whether pods without terms of their own may count.
+    pub(crate) counts_plain_pods: bool,
     pub(crate) judges: Vec<Judge>,
     pub(crate) rankers: Vec<Ranker>,
     terms: Vec<Term>,
@@ -126,6 +128,11 @@ impl Plan {
         judged.chain(ranked.map(|term| (term, false)))
     }
 
+    /// Whether pods without terms of their own may count.
+    pub(crate) fn counts_plain_pods(&self) -> bool {
+        counts_plain_pods(&self.judges, &self.rankers)
+    }
+
     /// The keys of all terms.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &TopologyKey> {
         self.terms().map(|(term, _)| &term.key)
@@ -145,12 +152,18 @@ impl Plan {
         let terms = self.terms().zip(numbers).map(term).collect();
         Tallies {
             pod: pod.clone(),
+            counts_plain_pods: counts_plain_pods(&self.judges, &self.rankers),
             terms,
             judges: self.judges,
             rankers: self.rankers,
             changed: Trail::new(TRAIL),
         }
     }
+}
+
+fn counts_plain_pods(judges: &[Judge], rankers: &[Ranker]) -> bool {
+    judges.iter().any(|(judge, _)| judge.counts_plain_pods())
+        || rankers.iter().any(|(_, ranker, _)| ranker.counts_plain_pods())
 }
 
 fn count(judges: &[Judge], rankers: &[Ranker], other: Neighbour<'_>) -> Option<Counting> {

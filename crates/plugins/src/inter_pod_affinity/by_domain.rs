@@ -53,6 +53,10 @@ impl DomainCounts for Required {
         &self.terms
     }
 
+    fn counts_plain_pods(&self) -> bool {
+        self.subject.has_terms()
+    }
+
     fn count(&self, other: Neighbour<'_>) -> Option<Counting> {
         self.subject.met_by(other).map(|rule| Some((self.term(rule)?, 1))).collect()
     }
@@ -113,6 +117,10 @@ impl Preferred {
 impl DomainCounts for Preferred {
     fn terms(&self) -> &[DomainTerm] {
         &self.terms
+    }
+
+    fn counts_plain_pods(&self) -> bool {
+        self.preferences.has_own()
     }
 
     fn count(&self, other: Neighbour<'_>) -> Option<Counting> {

@@ -95,6 +95,11 @@ pub(super) struct Preferences {
 }
 
 impl Preferences {
+    /// Whether it prefers anything itself.
+    pub(super) fn has_own(&self) -> bool {
+        has_preferences(&self.affinity)
+    }
+
     /// The topology keys of its own terms.
     pub(super) fn own_keys(&self) -> impl Iterator<Item = &Str> {
         let PodAffinity { preferred, preferred_anti, .. } = &self.affinity;

@@ -60,6 +60,9 @@ impl DomainCounts for Hard {
     fn terms(&self) -> &[DomainTerm] {
         &self.counted.terms
     }
+    fn counts_plain_pods(&self) -> bool {
+        true
+    }
     fn count(&self, other: Neighbour<'_>) -> Option<Counting> {
         Some(self.counted.count(other))
     }
@@ -123,6 +126,9 @@ impl Soft {
 impl DomainCounts for Soft {
     fn terms(&self) -> &[DomainTerm] {
         &self.counted.terms
+    }
+    fn counts_plain_pods(&self) -> bool {
+        true
     }
     fn count(&self, other: Neighbour<'_>) -> Option<Counting> {
         Some(self.counted.count(other))
