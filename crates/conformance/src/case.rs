@@ -27,7 +27,7 @@ pub struct Case {
     pub name: String,
     /// How its pods are decided.
     pub mode: Mode,
-    /// The configuration; without it, the default.
+    /// The configuration, of any form that [`profiles`] takes; without it, the default.
     pub config: Option<Value>,
     /// Everything in the cluster.
     pub objects: Vec<Value>,

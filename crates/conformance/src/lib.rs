@@ -1,17 +1,19 @@
 //! Decisions of the real kube-scheduler, and what it takes to compare ours with them.
 //!
 //! `corpus/SUITE.cases.jsonl.zst` holds random clusters, one case a line, and
-//! `corpus/SUITE.expected.jsonl.zst` what kube-scheduler 1.36 decided for them. `known.toml` lists the
-//! deliberate differences.
+//! `corpus/SUITE.expected.jsonl.zst` what kube-scheduler 1.36 decided for them; in suites whose names begin
+//! with `legacy_`, what release 1.20 decided. `known.toml` lists the deliberate differences.
 
 mod case;
 mod compare;
 mod corpus;
 mod known;
+mod legacy;
 mod profiles;
 
 pub use case::{Case, Mode};
 pub use compare::{Expected, ExpectedDecision, differences};
 pub use corpus::{read, suite};
 pub use known::{Difference, Known};
+pub use legacy::legacy_differences;
 pub use profiles::profiles;

@@ -6,7 +6,8 @@ use plimsoll_framework::FeatureGates;
 use plimsoll_plugins::{default_profile, in_tree};
 use serde_json::Value;
 
-/// The profiles that a configuration describes; the default ones without it.
+/// The profiles that a configuration describes, of any version, or a Policy, or the algorithm provider
+/// of `{"kind": "Provider", "name": ...}`; the default ones without it.
 ///
 /// # Panics
 /// If the configuration is not valid.
@@ -15,6 +16,11 @@ pub fn profiles(config: Option<&Value>) -> Vec<Profile> {
     let catalogue = Catalogue::of(&registry, &default_profile());
     let configuration = match config {
         None => Configuration::default_for(&catalogue),
+        Some(config) if config["kind"] == "Provider" => {
+            let name = config["name"].as_str().unwrap_or_default();
+            Configuration::provider(name, &catalogue)
+                .unwrap_or_else(|error| panic!("{config}: {error}"))
+        }
         Some(config) => load("config", &config.to_string(), &catalogue)
             .unwrap_or_else(|errors| panic!("{config}: {}", errors[0])),
     };
