@@ -5,7 +5,7 @@ use plimsoll_conformance::{Case, ExpectedDecision, Known, differences, legacy_di
 use plimsoll_engine::Decision;
 
 /// The suites in which everything is judged from scratch: while pods are nominated, and where
-/// SelectorSpread scores, whose zones no memory has.
+/// SelectorSpread scores, whose counts over all nodes are not remembered.
 const FROM_SCRATCH: [&str; 2] = ["nominated", "legacy_selectorspread"];
 
 /// Decides every case of a suite and compares by `differences`.
