@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use anyhow::{Result, bail};
-use plimsoll_config::{Catalogue, Configuration, Form, load_config_map, load_policy};
+use plimsoll_config::{
+    Catalogue, Configuration, Form, load_beside_policy, load_config_map, load_policy, policy_file,
+};
 use plimsoll_document::{Document, FieldPath};
 
 use crate::deprecated::{Deprecated, PolicySource, no_effect};
@@ -26,10 +28,26 @@ pub(crate) struct Place {
 }
 
 impl Given {
-    /// The configuration in `file`.
+    /// The configuration in `file`, with the Policy of a file that it names, if that is there: as for
+    /// kube-scheduler its path is relative to the working directory.
     pub(crate) fn read(file: &Path, catalogue: &Catalogue) -> Result<Self> {
         let Source { name, text } = Source::read(file)?;
+        let place = Place::of(&name, &text)?;
+        let policy = place.as_ref().and_then(|place| policy_file(&place.document)).map(Path::new);
+        if let Some(policy) = policy.filter(|policy| policy.is_file()) {
+            let policy = Given::read_policy(policy, catalogue)?;
+            let configuration =
+                load_beside_policy(&name, &text, catalogue).map_err(Faults::from)?;
+            return Given { configuration, place }.with_policy(policy);
+        }
         let configuration = plimsoll_config::load(&name, &text, catalogue).map_err(Faults::from)?;
+        Ok(Given { configuration, place })
+    }
+
+    /// The Policy in `file`.
+    fn read_policy(file: &Path, catalogue: &Catalogue) -> Result<Self> {
+        let Source { name, text } = Source::read(file)?;
+        let configuration = load_policy(&name, &text, catalogue).map_err(Faults::from)?;
         Ok(Given { configuration, place: Place::of(&name, &text)? })
     }
 
@@ -85,11 +103,7 @@ impl Given {
     ) -> Result<Option<Self>> {
         Ok(match deprecated.policy() {
             None => None,
-            Some(PolicySource::File(file)) => {
-                let Source { name, text } = Source::read(file)?;
-                let configuration = load_policy(&name, &text, catalogue).map_err(Faults::from)?;
-                Some(Given { configuration, place: Place::of(&name, &text)? })
-            }
+            Some(PolicySource::File(file)) => Some(Given::read_policy(file, catalogue)?),
             Some(PolicySource::ConfigMap(key)) => {
                 let (document, at) = input::config_map(sources, &key)?;
                 let configuration =

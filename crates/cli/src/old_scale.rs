@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
 use plimsoll_api::{PodKey, Str};
-use plimsoll_config::ResolvedProfile;
+use plimsoll_config::{Priority, ResolvedProfile};
 use plimsoll_engine::{Decision, NodeVerdict, Outcome, Profile, ProfileSpec, Scheduler};
 use plimsoll_framework::{FeatureGates, PodInfo, Point, Registry, Row};
 use plimsoll_priorities::predicates::{self, Predicate};
-use plimsoll_priorities::{Mapped, Ranking, Subject, defaults, of_plugins};
+use plimsoll_priorities::{Entry, Mapped, Ranking, Subject, defaults, of_plugins, of_policy};
 
 /// What predicates and priorities say of the nodes.
 #[derive(Debug)]
@@ -56,9 +56,11 @@ pub(crate) struct Score {
 
 /// From where priorities are taken.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Priorities {
+pub(crate) enum Priorities<'a> {
     /// Those that were there by default.
     Default,
+    /// Those of the Policy that the profile was made of.
+    OfPolicy(&'a [Priority]),
     /// Those that the score plugins of the profile were.
     OfProfile,
 }
@@ -70,19 +72,26 @@ impl OldScale {
         scheduler: &Scheduler,
         profile: &ResolvedProfile,
         registry: &Registry,
-        priorities: Priorities,
+        priorities: Priorities<'_>,
         decision: &Decision,
     ) -> Result<Self> {
         let pod = scheduler.pending().find(|info| info.pod.key == decision.pod);
         let pod = &pod.context("the pod does not wait for a node any more")?.pod;
         let failed = failed(scheduler, &profile.to_spec(), registry, &pod.key)?;
-        let Mapped { priorities, without } = match priorities {
-            Priorities::Default => Mapped { priorities: defaults(), without: Vec::new() },
-            Priorities::OfProfile => {
-                let plugins = profile.points[&Point::Score.into()].iter();
-                of_plugins(plugins.map(|plugin| (plugin.name, plugin.weight)), &profile.args)?
-            }
-        };
+        let Mapped { priorities, without } =
+            match priorities {
+                Priorities::Default => Mapped { priorities: defaults(), without: Vec::new() },
+                Priorities::OfPolicy(priorities) => {
+                    let entries = priorities.iter().map(|Priority { name, weight, argument }| {
+                        Entry { name, weight: *weight, argument: argument.as_ref() }
+                    });
+                    Mapped { priorities: of_policy(entries, &profile.args)?, without: Vec::new() }
+                }
+                Priorities::OfProfile => {
+                    let plugins = profile.points[&Point::Score.into()].iter();
+                    of_plugins(plugins.map(|plugin| (plugin.name, plugin.weight)), &profile.args)?
+                }
+            };
         let rows = feasible(scheduler, decision);
         let subject = subject(scheduler, pod, &rows);
         let ranking = Ranking::of(&priorities, &subject);

@@ -7,7 +7,7 @@ use crate::args::Args;
 use crate::catalogue::{Catalogue, Point};
 use crate::defaults;
 use crate::faults::{ConfigError, Faults, error_at};
-use crate::legacy::{self, Reading};
+use crate::legacy::{self, PolicyReader, Reading};
 use crate::multipoint::ALL;
 use crate::origin::{Form, Origin};
 use crate::profile::{Draft, ResolvedProfile};
@@ -48,6 +48,39 @@ pub fn load(
     text: &str,
     catalogue: &Catalogue,
 ) -> Result<Configuration, Vec<ConfigError>> {
+    load_first(source_name, text, PolicyReader::Nobody, catalogue)
+}
+
+/// The file with a Policy that a configuration of version v1alpha1 names in `algorithmSource`.
+///
+/// [`load`] refuses such a configuration, since it reads no files. Who can read it calls
+/// [`load_beside_policy`] and then [`Configuration::with_policy`].
+pub fn policy_file(document: &Document) -> Option<&str> {
+    let form = version::form_of(document, &mut Faults::new(None))?;
+    let root = FieldPath::root();
+    let path = root.key("algorithmSource").key("policy").key("file").key("path");
+    document.get(&path).filter(|_| form == Form::V1alpha1)?.as_str()
+}
+
+/// Reads a configuration as [`load`] does, but for its plugins: it may name a file with a Policy, as
+/// [`policy_file`] tells.
+///
+/// The errors are all that were found, in the order of their lines.
+pub fn load_beside_policy(
+    source_name: &str,
+    text: &str,
+    catalogue: &Catalogue,
+) -> Result<Configuration, Vec<ConfigError>> {
+    load_first(source_name, text, PolicyReader::Caller, catalogue)
+}
+
+/// Reads the first document.
+fn load_first(
+    source_name: &str,
+    text: &str,
+    reader: PolicyReader,
+    catalogue: &Catalogue,
+) -> Result<Configuration, Vec<ConfigError>> {
     let documents = Document::parse_all(source_name, text).map_err(|error| vec![error])?;
     let Some(document) = documents.first() else {
         let message = "is empty: expected a KubeSchedulerConfiguration";
@@ -56,7 +89,7 @@ pub fn load(
     let mut configuration = if policy::is_policy(document) {
         policy::load(document, catalogue)?
     } else {
-        from_document(document, catalogue)?
+        from_document(document, reader, catalogue)?
     };
     // As sigs.k8s.io/yaml, which reads one document and does not look further.
     if let Some(second) = documents.get(1) {
@@ -69,6 +102,7 @@ pub fn load(
 /// Reads a KubeSchedulerConfiguration.
 fn from_document(
     document: &Document,
+    reader: PolicyReader,
     catalogue: &Catalogue,
 ) -> Result<Configuration, Vec<ConfigError>> {
     let mut faults = Faults::new(Some(document));
@@ -79,7 +113,7 @@ fn from_document(
     let mut reading =
         Reading { document: document.clone(), origin: Origin::of(form), provider: None };
     if form != Form::V1 {
-        reading = legacy::read(document, form, &mut faults);
+        reading = legacy::read(document, form, reader, &mut faults);
     }
     if let Some(provider) = reading.provider {
         provider.apply_to(&mut rules);

@@ -11,6 +11,14 @@ use crate::types::PluginConfig;
 
 const INTER_POD_AFFINITY: &str = "InterPodAffinity";
 const WEIGHT: &str = "hardPodAffinityWeight";
+/// What versions before v1beta1 say of it beside the plugins.
+const OLD_WEIGHT: &str = "hardPodAffinitySymmetricWeight";
+
+/// The args that versions before v1beta1 have as fields of their own, and that no Policy says.
+const BESIDE_POLICY: &[(&str, &str)] = &[("VolumeBinding", "bindTimeoutSeconds")];
+/// Those that no provider says.
+const BESIDE_PROVIDER: &[(&str, &str)] =
+    &[("VolumeBinding", "bindTimeoutSeconds"), (INTER_POD_AFFINITY, WEIGHT)];
 
 impl Configuration {
     /// The same configuration, read from `document`, with the plugins and extenders of `policy`, as
@@ -32,7 +40,13 @@ impl Configuration {
             let message = "has no effect: the extenders of the Policy take their place";
             self.warnings.push(document.error_at(FieldPath::root().key("extenders"), message));
         }
-        self.take_plugins(policy);
+        let weight = FieldPath::root().key(OLD_WEIGHT);
+        if document.get(&weight).is_some_and(|value| !value.is_null()) {
+            self.origin.dropped.retain(|note| note.field.as_ref() != Some(&weight));
+            let message = "has no effect: that of the Policy counts, or else 1";
+            self.warnings.push(document.error_at(weight, message));
+        }
+        self.take_plugins(policy, BESIDE_POLICY);
         self.extenders.clone_from(&policy.extenders);
         self.effective.extenders.clone_from(&policy.extenders);
         self.warnings.extend_from_slice(&policy.warnings);
@@ -54,13 +68,15 @@ impl Configuration {
                            and enable here what it has more";
             return Err(document.error_at(field, message));
         }
-        self.take_plugins(provider);
+        self.take_plugins(provider, BESIDE_PROVIDER);
         Ok(self)
     }
 
-    /// Lets every profile have the plugins and args of the only one of `other`.
-    fn take_plugins(&mut self, other: &Configuration) {
+    /// Lets every profile have the plugins and args of the only one of `other`, but for the args in
+    /// `kept`.
+    fn take_plugins(&mut self, other: &Configuration, kept: &[(&str, &str)]) {
         let (chosen, written) = (&other.profiles[0], &other.effective.profiles[0]);
+        let own = self.profiles[0].args.clone();
         for profile in &mut self.profiles {
             profile.points.clone_from(&chosen.points);
             profile.args.clone_from(&chosen.args);
@@ -71,7 +87,16 @@ impl Configuration {
             profile.plugins.clone_from(&written.plugins);
             profile.plugin_config.clone_from(&written.plugin_config);
         }
+        for &(plugin, arg) in kept {
+            let before = chosen.args.get(plugin).map(|args| &args[arg]);
+            let value = own.get(plugin).and_then(|args| args.get(arg));
+            if let Some(value) = value.filter(|value| before.is_some_and(|before| before != *value))
+            {
+                self.set_arg(plugin, arg, value);
+            }
+        }
         self.origin.form = other.origin.form;
+        self.origin.priorities.clone_from(&other.origin.priorities);
         self.origin.dropped.extend_from_slice(&other.origin.dropped);
     }
 
@@ -88,19 +113,22 @@ impl Configuration {
     /// Sets the `hardPodAffinityWeight` of `InterPodAffinity` in all profiles that have it, as
     /// `--hard-pod-affinity-symmetric-weight` did. It lies between 0 and 100.
     pub fn set_hard_pod_affinity_weight(&mut self, weight: i32) {
+        self.set_arg(INTER_POD_AFFINITY, WEIGHT, &json!(weight));
+    }
+
+    /// Sets an arg of a plugin in all profiles that have args of it.
+    fn set_arg(&mut self, plugin: &str, arg: &str, value: &Value) {
         let profiles = self.profiles.iter_mut().zip(&mut self.effective.profiles);
         for (profile, written) in profiles {
-            let Some(Value::Object(args)) = profile.args.get_mut(INTER_POD_AFFINITY) else {
-                continue;
-            };
-            args.insert(WEIGHT.to_owned(), json!(weight));
+            let Some(Value::Object(args)) = profile.args.get_mut(plugin) else { continue };
+            args.insert(arg.to_owned(), value.clone());
             let mut configs = written.plugin_config.iter_mut();
-            match configs.find(|config| config.name == INTER_POD_AFFINITY) {
-                Some(config) => config.args[WEIGHT] = json!(weight),
-                None => written.plugin_config.push(PluginConfig {
-                    name: INTER_POD_AFFINITY.to_owned(),
-                    args: json!({WEIGHT: weight}),
-                }),
+            match configs.find(|config| config.name == plugin) {
+                Some(config) => config.args[arg] = value.clone(),
+                None => {
+                    let (name, args) = (plugin.to_owned(), json!({arg: value}));
+                    written.plugin_config.push(PluginConfig { name, args });
+                }
             }
         }
     }

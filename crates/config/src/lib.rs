@@ -55,12 +55,12 @@ mod validate;
 mod version;
 
 pub use catalogue::{Catalogue, Gates, Known, Point, PointSet};
-pub use configuration::{Configuration, load};
+pub use configuration::{Configuration, load, load_beside_policy, policy_file};
 pub use duration::{DurationError, GoDuration};
 pub use faults::ConfigError;
 pub use legacy::{Provider, ProviderError};
 pub use migrate::{Migration, Note};
-pub use origin::{Form, Origin};
+pub use origin::{Form, Origin, Priority};
 pub use policy::{load_config_map, load_policy};
 pub use profile::{EnabledPlugin, ResolvedProfile};
 pub use types::{

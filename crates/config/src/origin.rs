@@ -3,6 +3,7 @@
 use std::fmt;
 
 use plimsoll_document::FieldPath;
+use serde_json::Value;
 
 use crate::faults::ConfigError;
 use crate::legacy::{self, Provider};
@@ -14,6 +15,20 @@ pub struct Origin {
     pub form: Form,
     /// The fields of the file that v1 has not, each with what became of it, in the form of errors.
     pub dropped: Vec<ConfigError>,
+    /// The priorities of a Policy as it names them, in its order; of two entries of one name the last. For
+    /// a Policy without any, those by default.
+    pub priorities: Vec<Priority>,
+}
+
+/// A priority of a Policy.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Priority {
+    /// Its name, which is the Policy's own where there is an argument.
+    pub name: String,
+    /// Its weight, 1 or more.
+    pub weight: i64,
+    /// What it prefers; none under a name that says so itself.
+    pub argument: Option<Value>,
 }
 
 /// The kind and version of a configuration.
@@ -41,7 +56,7 @@ pub enum Form {
 impl Origin {
     /// The origin of a configuration of this form that loses nothing.
     pub fn of(form: Form) -> Self {
-        Origin { form, dropped: Vec::new() }
+        Origin { form, ..Origin::default() }
     }
 
     /// Where the field that v1 has at `path` stands in the file.

@@ -4,8 +4,8 @@
 //! count of pods; the reduce step makes [`Points`] of all raw values together. A [`Ranking`] adds up the
 //! points times the weights of the priorities, and the nodes with the highest total are the best.
 //!
-//! Which priorities there are is said by [`defaults`], as those releases had them, or by
-//! [`of_plugins`], which maps the score plugins of a profile back. [`predicates`] has the names that
+//! Which priorities there are is said by [`defaults`], as those releases had them, by [`of_policy`], as a
+//! policy named them, or by [`of_plugins`], which maps the score plugins of a profile back. [`predicates`] has the names that
 //! filters had then.
 //!
 //! Formulas are those of 1.5 where it had them, and else of 1.16; the docs of each priority say where
@@ -24,6 +24,7 @@ pub mod most_requested;
 pub mod node_affinity;
 pub mod node_label;
 pub mod node_prefer_avoid_pods;
+mod policy;
 pub mod predicates;
 pub mod profile;
 mod ranking;
@@ -40,6 +41,7 @@ pub mod taint_toleration;
 use std::fmt::Debug;
 
 pub use defaults::defaults;
+pub use policy::{Entry, of_policy};
 pub use profile::{ArgsError, Mapped, of_plugins};
 pub use ranking::{Ranking, Standing};
 pub use subject::Subject;

@@ -35,9 +35,9 @@ pub struct Mapped {
 
 /// Args that do not say what a priority has to know.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the args of plugin {plugin} do not make a priority: {message}")]
+#[error("the args of {plugin} do not make a priority: {message}")]
 pub struct ArgsError {
-    /// The plugin.
+    /// The plugin, or the priority of a policy.
     pub plugin: String,
     /// What is wrong with its args.
     pub message: String,
@@ -65,14 +65,14 @@ pub fn of_plugins<'a>(
 }
 
 /// The args of one plugin.
-struct Args<'a> {
-    plugin: &'a str,
-    args: Option<&'a Value>,
+pub(crate) struct Args<'a> {
+    pub(crate) plugin: &'a str,
+    pub(crate) args: Option<&'a Value>,
 }
 
 impl Args<'_> {
     /// The priorities that the plugin was; `None` if none is like it.
-    fn priorities(&self, weight: i64) -> Result<Option<Vec<Weighted>>, ArgsError> {
+    pub(crate) fn priorities(&self, weight: i64) -> Result<Option<Vec<Weighted>>, ArgsError> {
         let least = || Weighted::new("LeastRequestedPriority", weight, LeastRequested);
         let most = || Weighted::new("MostRequestedPriority", weight, MostRequested);
         let spread = || Weighted::new("SelectorSpreadPriority", weight, SelectorSpread::by_all());
@@ -391,14 +391,14 @@ mod tests {
             &[("RequestedToCapacityRatio", 1)],
             &json!({}),
             &expect![[r#"
-            the args of plugin RequestedToCapacityRatio do not make a priority: its shape has no points
+            the args of RequestedToCapacityRatio do not make a priority: its shape has no points
         "#]],
         );
         check(
             &[("NodeLabel", 1)],
             &json!({"NodeLabel": {"presentLabelsPreference": "ssd"}}),
             &expect![[r#"
-                the args of plugin NodeLabel do not make a priority: invalid type: string "ssd", expected a sequence
+                the args of NodeLabel do not make a priority: invalid type: string "ssd", expected a sequence
             "#]],
         );
     }

@@ -40,11 +40,10 @@ pub(crate) fn run(args: &Explain) -> Result<()> {
     let old = match args.scale {
         Scale::Ten if gate.is_none() => {
             let profile = profile_of(scheduler, &setup.configuration, &args.pod)?;
-            let is_configured =
-                args.cluster.config.is_some() || setup.configuration.origin.form != Form::V1;
-            let priorities = match is_configured {
-                false => Priorities::Default,
-                true => Priorities::OfProfile,
+            let priorities = match setup.configuration.origin.form {
+                Form::Policy => Priorities::OfPolicy(&setup.configuration.origin.priorities),
+                Form::V1 if args.cluster.config.is_none() => Priorities::Default,
+                _ => Priorities::OfProfile,
             };
             Some(OldScale::of(scheduler, profile, &in_tree(), priorities, &decision)?)
         }

@@ -184,6 +184,33 @@ profiles:
 }
 
 #[test]
+fn the_priorities_of_a_policy_are_shown_under_its_names() {
+    let policy = "
+kind: Policy
+apiVersion: v1
+priorities:
+- {name: ServiceSpreadingPriority, weight: 2}
+- {name: EqualPriority, weight: 1}
+- {name: LikesSsd, weight: 4, argument: {labelPreference: {label: ssd, presence: true}}}
+- {name: RackSpread, weight: 3, argument: {serviceAntiAffinity: {label: rack}}}
+";
+    let nodes = node("a", "rack: r1, ssd: ''", "") + &node("b", "rack: r1", "");
+    let all = nodes + SERVICE + &pods_on("a", 2) + &pod("p", "'1'", "");
+    for line in [
+        "explain -f all.yaml --pod p --scale 10 --config policy.yaml",
+        "explain -f all.yaml --pod p --scale 10 --config old.yaml",
+    ] {
+        let old = "apiVersion: componentconfig/v1alpha1\nkind: KubeSchedulerConfiguration\n\
+                   algorithmSource: {policy: {file: {path: policy.yaml}}}\n";
+        check(
+            &[("all.yaml", &all), ("policy.yaml", policy), ("old.yaml", old)],
+            line,
+            &expect![[""]],
+        );
+    }
+}
+
+#[test]
 fn equally_good_nodes_are_told_and_no_difference_is_claimed() {
     let all = node("a", "", "") + &node("b", "", "") + &pod("p", "'1'", "");
     let Answer { out, .. } = run(&[("all.yaml", &all)], "explain -f all.yaml --pod p --scale 10");

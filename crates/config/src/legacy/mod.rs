@@ -21,6 +21,7 @@ use crate::rules::{Grown, Rules};
 pub(crate) use point_lists::merge;
 pub use provider::{Provider, ProviderError};
 pub(crate) use reading::{Reading, read};
+pub(crate) use source::PolicyReader;
 
 /// The form of a file with this `apiVersion`; none if it is not of a version before v1.
 pub(crate) fn form_of(version: &str) -> Option<Form> {

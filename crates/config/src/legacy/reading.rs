@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::fields::{self, FieldRules};
 use super::provider::Provider;
-use super::source::AlgorithmSource;
+use super::source::{AlgorithmSource, PolicyReader};
 use crate::faults::{ConfigError, Faults};
 use crate::origin::{Form, Origin};
 
@@ -22,14 +22,19 @@ pub(crate) struct Reading {
 }
 
 /// Reads a file of `form`. What is wrong with it is in `faults`.
-pub(crate) fn read(document: &Document, form: Form, faults: &mut Faults<'_>) -> Reading {
+pub(crate) fn read(
+    document: &Document,
+    form: Form,
+    policy: PolicyReader,
+    faults: &mut Faults<'_>,
+) -> Reading {
     let mut reader =
         Reader { document: document.clone(), form, dropped: Vec::new(), provider: None, faults };
     reader.refuse_unknown(&fields::rules(form));
     reader.drop_addresses();
     match form {
         Form::V1alpha1 => {
-            reader.read_source();
+            reader.read_source(policy);
             reader.rename_locks();
             reader.gather_profile();
             reader.rename_plugins();
@@ -49,7 +54,7 @@ pub(crate) fn read(document: &Document, form: Form, faults: &mut Faults<'_>) -> 
     reader.note_lock();
     let Reader { document, mut dropped, provider, .. } = reader;
     dropped.sort_by_key(|note| note.line);
-    Reading { document, origin: Origin { form, dropped }, provider }
+    Reading { document, origin: Origin { dropped, ..Origin::of(form) }, provider }
 }
 
 struct Reader<'f, 'd> {
@@ -129,12 +134,17 @@ impl Reader<'_, '_> {
     }
 
     /// Reads which provider is to be used.
-    fn read_source(&mut self) {
+    fn read_source(&mut self, reader: PolicyReader) {
         let field = FieldPath::root().key("algorithmSource");
         let source: AlgorithmSource = self.decode(&field).unwrap_or_default();
-        self.provider = source.provider(&field, self.faults);
-        if self.take(&field).is_some() && self.provider.is_some() {
+        self.provider = source.provider(&field, reader, self.faults);
+        if self.take(&field).is_none() {
+            return;
+        }
+        if self.provider.is_some() {
             self.drop(&field, "is dropped: v1 spells the plugins of a provider out");
+        } else if source.is_file() {
+            self.drop(&field, "is dropped: v1 spells the plugins of a Policy out");
         }
     }
 

@@ -6,6 +6,15 @@ use serde::Deserialize;
 use super::provider::Provider;
 use crate::faults::Faults;
 
+/// Who reads the file of a Policy that a configuration names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PolicyReader {
+    /// Nobody: that it is named is an error.
+    Nobody,
+    /// The caller, who puts the Policy in.
+    Caller,
+}
+
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "an object")]
 pub(super) struct AlgorithmSource {
@@ -34,11 +43,23 @@ struct PolicyConfigMap {
 }
 
 impl AlgorithmSource {
-    /// The provider that the source at `field` names. What stands elsewhere is reported, with how to
+    /// Whether the source is a Policy in a file.
+    pub(super) fn is_file(&self) -> bool {
+        self.policy.as_ref().is_some_and(|policy| policy.file.is_some())
+    }
+
+    /// The provider that the source at `field` names. A Policy that nobody reads is reported, with how to
     /// hand it over.
-    pub(super) fn provider(&self, field: &FieldPath, faults: &mut Faults<'_>) -> Option<Provider> {
+    pub(super) fn provider(
+        &self,
+        field: &FieldPath,
+        reader: PolicyReader,
+        faults: &mut Faults<'_>,
+    ) -> Option<Provider> {
         if let Some(policy) = &self.policy {
-            policy.report(&field.key("policy"), faults);
+            if !(self.is_file() && reader == PolicyReader::Caller) {
+                policy.report(&field.key("policy"), faults);
+            }
             return None;
         }
         let name = self.provider.as_deref().filter(|name| !name.is_empty())?;

@@ -227,6 +227,7 @@ fn resolve(
     predicates::apply(predicates, &mut plan, &mut custom, &mut notes, &mut faults);
     let priorities = policy.priorities.as_deref();
     priorities::apply(priorities, &mut plan, &mut custom, catalogue, &mut notes, &mut faults);
+    let written = priorities::as_written(priorities, document);
     conflict("predicates", &custom.present_labels, &custom.absent_labels, &mut faults);
     conflict("priorities", &custom.present_preference, &custom.absent_preference, &mut faults);
     let weight = policy.hard_pod_affinity_symmetric_weight;
@@ -248,6 +249,7 @@ fn resolve(
         notes.warn(asking.field.clone(), message);
     }
     let mut origin = Origin::of(Form::Policy);
+    origin.priorities = written;
     let mut profile = plan.resolve(DEFAULT_SCHEDULER, catalogue);
     profile.run_all_filters = policy.always_check_all_predicates;
     if profile.run_all_filters {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_document::FieldPath;
+use plimsoll_document::{Document, FieldPath};
 use serde_json::{Value, json};
 
 use super::names::{
@@ -16,6 +16,7 @@ use crate::args::ResourceSpec;
 use crate::args_rules;
 use crate::catalogue::{Catalogue, Point};
 use crate::faults::Faults;
+use crate::origin::Priority as Written;
 
 /// A weight is a number of 32 bits in the plugins.
 const MOST_WEIGHT: i64 = i32::MAX as i64;
@@ -72,6 +73,39 @@ pub(super) fn apply(
         enable(known, chosen, plan, custom, faults);
     }
     spread(&chosen, plan, catalogue);
+}
+
+/// The priorities under the names that the Policy gives them.
+pub(super) fn as_written(
+    priorities: Option<&[PriorityPolicy]>,
+    document: &Document,
+) -> Vec<Written> {
+    let Some(priorities) = priorities else {
+        let default = DEFAULT_PRIORITIES.into_iter();
+        let written =
+            |(name, weight): (&str, i64)| Written { name: name.to_owned(), weight, argument: None };
+        return default.map(written).collect();
+    };
+    let list = FieldPath::root().key("priorities");
+    let mut written: Vec<Written> = Vec::new();
+    for (index, priority) in priorities.iter().enumerate() {
+        let argument = document.get(&list.index(index).key("argument"));
+        let argument = argument.filter(|value| !value.is_null()).cloned();
+        let is_known = known(&priority.name).is_some();
+        if is_known {
+            let meant = names::unaliased(&priority.name);
+            written.retain(|earlier| names::unaliased(&earlier.name) != meant);
+        }
+        let (name, weight) = (priority.name.clone(), priority.weight);
+        written.push(Written { name, weight, argument: argument.filter(|_| !is_known) });
+    }
+    written
+}
+
+/// The priority that a name stands for without an argument.
+fn known(name: &str) -> Option<&'static Priority> {
+    let is_meant = |known: &&Priority| known.name == names::unaliased(name);
+    PRIORITIES.iter().find(is_meant).filter(|one| !BY_ARGUMENT.contains(&one.name))
 }
 
 fn enable(
@@ -135,9 +169,7 @@ fn key(
             return None;
         }
     }
-    let is_meant = |known: &&Priority| known.name == names::unaliased(name);
-    let known = PRIORITIES.iter().find(is_meant).filter(|one| !BY_ARGUMENT.contains(&one.name));
-    if let Some(known) = known {
+    if let Some(known) = known(name) {
         if priority.argument.is_some() {
             notes.ignored_argument("priority", name, field);
         }

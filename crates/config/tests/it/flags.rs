@@ -1,7 +1,7 @@
 //! What old flags change about a configuration.
 
 use expect_test::{Expect, expect};
-use plimsoll_config::{Configuration, load};
+use plimsoll_config::{Configuration, load, load_beside_policy, policy_file};
 use plimsoll_document::Document;
 
 use crate::catalogue::{HEAD, lines, shown};
@@ -45,6 +45,66 @@ fn check(text: &str, expected: &Expect) {
             )
         }
     });
+}
+
+#[test]
+fn a_configuration_of_v1alpha1_names_the_file_of_its_policy() {
+    let text = |source: &str| {
+        format!(
+            "apiVersion: kubescheduler.config.k8s.io/v1alpha1\nkind: KubeSchedulerConfiguration\n\
+             schedulerName: own\nbindTimeoutSeconds: 20\nalgorithmSource: {source}\n"
+        )
+    };
+    let document = |text: &str| Document::parse_all("s.yaml", text).expect("it is YAML").remove(0);
+    let provider = document(&text("{provider: DefaultProvider}"));
+    assert_eq!(policy_file(&provider), None);
+    assert_eq!(
+        policy_file(&document(&text("{policy: {file: {path: p.json}}}").replace("v1alpha1", "v1"))),
+        None
+    );
+    let named = text("{policy: {file: {path: p.json}}}");
+    assert_eq!(policy_file(&document(&named)), Some("p.json"));
+    assert!(load("s.yaml", &named, &catalogue()).is_err());
+    let beside = load_beside_policy("s.yaml", &named, &catalogue()).expect("it is valid");
+    let policy = loaded("p.json", POLICY);
+    let configuration = beside.with_policy(&document(&named), &policy).expect("it has no plugins");
+    assert_eq!(configuration.profiles[0].points, policy.profiles[0].points);
+    assert_eq!(configuration.origin.priorities, policy.origin.priorities);
+    expect![[r#"
+        s.yaml:4: bindTimeoutSeconds: is bindTimeoutSeconds in the args of VolumeBinding in v1
+        s.yaml:5: algorithmSource: is dropped: v1 spells the plugins of a Policy out
+        p.json:6: alwaysCheckAllPredicates: has no field in v1: of a node that several filters reject, the reasons of the first are told alone
+        profile own: keeps weights that are not those of v1: ImageLocality 3 (v1: 1); write those of v1 to have those
+        profile own: does not have plugins of v1's default profile: NodeAffinity, NodePorts, NodeResourcesFit, VolumeRestrictions, NodeVolumeLimits, VolumeBinding, VolumeZone, PodTopologySpread, InterPodAffinity, NodeResourcesBalancedAllocation; enable them to have them
+        percentageOfNodesToScore: is not set: Plimsoll looks at all nodes, kube-scheduler at a share that adapts to their number; set it to 0 to have such a share
+        equally good nodes: Plimsoll takes the one whose name comes first, kube-scheduler of every release any by chance; `--tie-break random` does so, too
+        unschedulable pods: are tried again after 5 minutes at the latest, after 60 seconds before 1.24; nothing has to be done: events that could help a pod wake it at once
+        plugins that live on: decide as in 1.36, and pods with scheduling gates wait in every profile
+    "#]].assert_eq(&lines(&configuration.migrate(&catalogue()).notes));
+    let fields = format!("{named}hardPodAffinitySymmetricWeight: 5\n");
+    let weighed = |configuration: Configuration| {
+        let text = lines(&configuration.warnings);
+        let args = &configuration.profiles[0].args;
+        let weight = &args["InterPodAffinity"]["hardPodAffinityWeight"];
+        format!("{text}weight {weight}, timeout {}\n", args["VolumeBinding"]["bindTimeoutSeconds"])
+    };
+    let beside = load_beside_policy("s.yaml", &fields, &catalogue()).expect("it is valid");
+    let all = loaded("all.json", "{kind: Policy, apiVersion: v1}");
+    let both = beside.with_policy(&document(&fields), &all).expect("it has no plugins");
+    expect![[r#"
+        s.yaml:6: hardPodAffinitySymmetricWeight: has no effect: that of the Policy counts, or else 1
+        weight 1, timeout 20
+    "#]].assert_eq(&weighed(both));
+    let plain = fields.replace("{policy: {file: {path: p.json}}}", "{}");
+    let provider = Configuration::provider("DefaultProvider", &catalogue()).expect("it is one");
+    let both = loaded("s.yaml", &plain).with_provider(&document(&plain), &provider);
+    expect![[r#"
+        weight 5, timeout 20
+    "#]].assert_eq(&weighed(both.expect("it has no plugins")));
+    let configured = format!("{named}plugins: {{score: {{disabled: [{{name: '*'}}]}}}}\n");
+    let beside = load_beside_policy("s.yaml", &configured, &catalogue()).expect("it is valid");
+    let error = beside.with_policy(&document(&configured), &policy).expect_err("it has plugins");
+    expect!["s.yaml:6: plugins: cannot set a Plugin config and Policy config: keep one profile here, without plugins and args, or leave out the flag that names a Policy"].assert_eq(&error.to_string());
 }
 
 #[test]

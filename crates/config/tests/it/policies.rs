@@ -292,6 +292,65 @@ fn a_policy_of_1_16_loads() {
 }
 
 #[test]
+fn priorities_keep_the_names_that_a_policy_gives_them() {
+    let check = |text: &str, expected: &Expect| {
+        let priorities = policy(text).origin.priorities;
+        let lines = priorities.iter().map(|one| {
+            let argument = one.argument.as_ref().map(|argument| format!(" {argument}"));
+            format!("{}={}{}\n", one.name, one.weight, argument.unwrap_or_default())
+        });
+        expected.assert_eq(&lines.collect::<String>());
+    };
+    check(
+        include_str!("../policies/policy-1.0.json"),
+        &expect![[r#"
+        LeastRequestedPriority=1
+        BalancedResourceAllocation=1
+        ServiceSpreadingPriority=2
+        EqualPriority=1
+        RackSpread=3 {"serviceAntiAffinity":{"label":"rack"}}
+        LikesSsd=4 {"labelPreference":{"label":"ssd","presence":true}}
+    "#]],
+    );
+    check(
+        "{kind: Policy, apiVersion: v1}",
+        &expect![[r#"
+        SelectorSpreadPriority=1
+        InterPodAffinityPriority=1
+        LeastRequestedPriority=1
+        BalancedResourceAllocation=1
+        NodePreferAvoidPodsPriority=10000
+        NodeAffinityPriority=1
+        TaintTolerationPriority=1
+        ImageLocalityPriority=1
+        EvenPodsSpreadPriority=2
+    "#]],
+    );
+    let twice = "\
+- {name: SelectorSpreadPriority, weight: 5}
+- {name: ImageLocalityPriority, weight: 1, argument: {labelPreference: {label: a}}}
+- {name: Own, weight: 1, argument: {LabelPreference: {Label: a}}}
+- {name: ServiceSpreadingPriority, weight: 3}
+";
+    check(&with_priorities(twice), &expect![[r#"
+        ImageLocalityPriority=1
+        Own=1 {"labelPreference":{"label":"a"}}
+        ServiceSpreadingPriority=3
+    "#]]);
+    check(&with_priorities(""), &expect![[r#"
+        SelectorSpreadPriority=1
+        InterPodAffinityPriority=1
+        LeastRequestedPriority=1
+        BalancedResourceAllocation=1
+        NodePreferAvoidPodsPriority=10000
+        NodeAffinityPriority=1
+        TaintTolerationPriority=1
+        ImageLocalityPriority=1
+        EvenPodsSpreadPriority=2
+    "#]]);
+}
+
+#[test]
 fn absent_lists_are_the_default_ones() {
     check(
         "{kind: Policy, apiVersion: v1, predicates: null}",

@@ -1,0 +1,213 @@
+//! From the priorities of a policy, under the names that it gives them.
+
+use std::collections::BTreeMap;
+
+use plimsoll_api::Str;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::Weighted;
+use crate::equal::Equal;
+use crate::even_pods_spread::EvenPodsSpread;
+use crate::node_label::{NodeLabel, Presence};
+use crate::profile::{Args, ArgsError};
+use crate::selector_spread::SelectorSpread;
+use crate::service_anti_affinity::ServiceAntiAffinity;
+
+/// A priority as a policy names it.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// What its points are multiplied with.
+    pub weight: i64,
+    /// `argument` as it is written, for a name of the policy's own.
+    pub argument: Option<&'a Value>,
+}
+
+/// The plugin that a priority became and that was nothing else: the table of legacy_registry.go (1.20).
+const PLUGINS: [(&str, &str); 9] = [
+    ("BalancedResourceAllocation", "NodeResourcesBalancedAllocation"),
+    ("ImageLocalityPriority", "ImageLocality"),
+    ("InterPodAffinityPriority", "InterPodAffinity"),
+    ("LeastRequestedPriority", "NodeResourcesLeastAllocated"),
+    ("MostRequestedPriority", "NodeResourcesMostAllocated"),
+    ("NodeAffinityPriority", "NodeAffinity"),
+    ("NodePreferAvoidPodsPriority", "NodePreferAvoidPods"),
+    ("ResourceLimitsPriority", "NodeResourceLimits"),
+    ("TaintTolerationPriority", "TaintToleration"),
+];
+
+/// The priorities of a policy, in its order. `args` are those of plugins by name, for what stands outside of
+/// the entries: `hardPodAffinityWeight` of InterPodAffinity.
+///
+/// The error is that no priority has the name of an entry, or that its argument does not make one.
+pub fn of_policy<'a>(
+    entries: impl IntoIterator<Item = Entry<'a>>,
+    args: &BTreeMap<String, Value>,
+) -> Result<Vec<Weighted>, ArgsError> {
+    entries.into_iter().map(|entry| entry.priority(args)).collect()
+}
+
+impl Entry<'_> {
+    fn priority(&self, args: &BTreeMap<String, Value>) -> Result<Weighted, ArgsError> {
+        let Entry { name, weight, argument } = *self;
+        if let Some(argument) = argument {
+            return self.by_argument(argument);
+        }
+        Ok(match name {
+            "EqualPriority" => Weighted::new(name, weight, Equal),
+            "EvenPodsSpreadPriority" => Weighted::new(name, weight, EvenPodsSpread),
+            "SelectorSpreadPriority" => Weighted::new(name, weight, SelectorSpread::by_all()),
+            "ServiceSpreadingPriority" => {
+                Weighted::new(name, weight, SelectorSpread::by_services())
+            }
+            // As in requested_to_capacity_ratio.go of 1.12.
+            "RequestedToCapacityRatioPriority" => self.by_ratio(&json!({
+                "shape": [{"utilization": 0, "score": 10}, {"utilization": 100, "score": 0}]
+            }))?,
+            _ => {
+                let plugin = PLUGINS.iter().find(|(priority, _)| *priority == name);
+                let (_, plugin) = plugin.ok_or_else(|| self.error("there is none of this name"))?;
+                self.of_plugin(Args { plugin, args: args.get(*plugin) })?
+            }
+        })
+    }
+
+    fn by_argument(&self, argument: &Value) -> Result<Weighted, ArgsError> {
+        let argument =
+            Argument::deserialize(argument).map_err(|error| self.error(&error.to_string()))?;
+        let Entry { name, weight, .. } = *self;
+        if let Some(Label { label, .. }) = argument.service_anti_affinity {
+            return Ok(Weighted::new(name, weight, ServiceAntiAffinity { label }));
+        }
+        if let Some(Label { label, presence }) = argument.label_preference {
+            let presence = if presence { Presence::Present } else { Presence::Absent };
+            return Ok(Weighted::new(name, weight, NodeLabel { label, presence }));
+        }
+        self.by_ratio(&argument.requested_to_capacity_ratio_arguments)
+    }
+
+    fn by_ratio(&self, args: &Value) -> Result<Weighted, ArgsError> {
+        self.of_plugin(Args { plugin: "RequestedToCapacityRatio", args: Some(args) })
+    }
+
+    /// The only priority that a plugin was, under the name of the entry.
+    fn of_plugin(&self, args: Args<'_>) -> Result<Weighted, ArgsError> {
+        let priorities = args.priorities(self.weight)?.unwrap_or_default();
+        let priority = priorities.into_iter().next();
+        let priority = priority.ok_or_else(|| self.error("no plugin does its work"))?;
+        Ok(Weighted { name: self.name.to_owned(), ..priority })
+    }
+
+    fn error(&self, message: &str) -> ArgsError {
+        ArgsError { plugin: self.name.to_owned(), message: message.to_owned() }
+    }
+}
+
+/// One of them is there.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Argument {
+    service_anti_affinity: Option<Label>,
+    label_preference: Option<Label>,
+    requested_to_capacity_ratio_arguments: Value,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Label {
+    label: Str,
+    presence: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+
+    /// A list of priorities as it stands in a policy.
+    fn check(policy: &Value, args: &Value, expected: &Expect) {
+        let args = args.as_object().expect("args are by plugin").clone().into_iter().collect();
+        let list = policy.as_array().expect("priorities are a list").iter();
+        let entries = list.map(|entry| Entry {
+            name: entry["name"].as_str().unwrap_or_default(),
+            weight: entry["weight"].as_i64().unwrap_or_default(),
+            argument: entry.get("argument"),
+        });
+        expected.assert_eq(&match of_policy(entries, &args) {
+            Ok(priorities) => {
+                let line =
+                    |one: &Weighted| format!("{}={} {:?}\n", one.name, one.weight, one.priority);
+                priorities.iter().map(line).collect()
+            }
+            Err(error) => format!("{error}\n"),
+        });
+    }
+
+    #[test]
+    fn every_name_is_its_priority() {
+        let names = PLUGINS.iter().map(|(name, _)| *name);
+        let others = [
+            "EqualPriority",
+            "EvenPodsSpreadPriority",
+            "SelectorSpreadPriority",
+            "ServiceSpreadingPriority",
+            "RequestedToCapacityRatioPriority",
+        ];
+        let entries = names.chain(others).map(|name| json!({"name": name, "weight": 2}));
+        check(
+            &entries.collect(),
+            &json!({"InterPodAffinity": {"hardPodAffinityWeight": 7}}),
+            &expect![[r#"
+                BalancedResourceAllocation=2 BalancedResourceAllocation
+                ImageLocalityPriority=2 ImageLocality
+                InterPodAffinityPriority=2 InterPodAffinity { hard_weight: 7 }
+                LeastRequestedPriority=2 LeastRequested
+                MostRequestedPriority=2 MostRequested
+                NodeAffinityPriority=2 NodeAffinity
+                NodePreferAvoidPodsPriority=2 NodePreferAvoidPods
+                ResourceLimitsPriority=2 ResourceLimits
+                TaintTolerationPriority=2 TaintToleration
+                EqualPriority=2 Equal
+                EvenPodsSpreadPriority=2 EvenPodsSpread
+                SelectorSpreadPriority=2 SelectorSpread([Service, ReplicationController, ReplicaSet, StatefulSet])
+                ServiceSpreadingPriority=2 SelectorSpread([Service])
+                RequestedToCapacityRatioPriority=2 RequestedToCapacityRatio { shape: [ShapePoint { utilization: 0, score: 10 }, ShapePoint { utilization: 100, score: 0 }], resources: [("cpu", 1), ("memory", 1)] }
+            "#]],
+        );
+    }
+
+    #[test]
+    fn a_priority_with_an_argument_keeps_the_name_that_it_was_given() {
+        check(
+            &json!([
+                {"name": "RackSpread", "weight": 3, "argument": {"serviceAntiAffinity": {"label": "rack"}}},
+                {"name": "LikesSsd", "weight": 4, "argument": {"labelPreference": {"label": "ssd", "presence": true}}},
+                {"name": "DislikesOld", "weight": 4, "argument": {"labelPreference": {"label": "old"}}},
+                {"name": "PackGpus", "weight": 2, "argument": {"requestedToCapacityRatioArguments": {
+                    "shape": [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}],
+                    "resources": [{"name": "nvidia.com/gpu", "weight": 5}, {"name": "cpu"}]}}},
+            ]),
+            &json!({}),
+            &expect![[r#"
+                RackSpread=3 ServiceAntiAffinity { label: "rack" }
+                LikesSsd=4 NodeLabel { label: "ssd", presence: Present }
+                DislikesOld=4 NodeLabel { label: "old", presence: Absent }
+                PackGpus=2 RequestedToCapacityRatio { shape: [ShapePoint { utilization: 0, score: 0 }, ShapePoint { utilization: 100, score: 10 }], resources: [("nvidia.com/gpu", 5), ("cpu", 1)] }
+            "#]],
+        );
+    }
+
+    #[test]
+    fn what_makes_no_priority_is_an_error() {
+        check(&json!([{"name": "Own", "weight": 1}]), &json!({}), &expect![[r#"
+            the args of Own do not make a priority: there is none of this name
+        "#]]);
+        let empty = json!([{"name": "Own", "weight": 1, "argument": {}}]);
+        check(&empty, &json!({}), &expect![[r#"
+            the args of RequestedToCapacityRatio do not make a priority: its shape has no points
+        "#]]);
+    }
+}
