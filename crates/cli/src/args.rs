@@ -235,12 +235,24 @@ pub(crate) enum Config {
 #[derive(Debug, clap::Args)]
 #[command(after_help = CONFIG_EXAMPLES)]
 pub(crate) struct Check {
-    /// The configuration; `-` is standard input
-    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) subject: Subject,
 
     #[command(flatten)]
     pub(crate) output: Output,
+}
+
+/// What the commands about configurations are about.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Subject {
+    /// The configuration; `-` is standard input
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(required_unless_present = "algorithm_provider", conflicts_with = "algorithm_provider")]
+    pub(crate) file: Option<PathBuf>,
+
+    /// In place of a file: DefaultProvider or ClusterAutoscalerProvider, as release 1.20 had them
+    #[arg(long, value_name = "NAME")]
+    pub(crate) algorithm_provider: Option<String>,
 }
 
 /// Measure how fast pods are placed
@@ -306,9 +318,8 @@ pub(crate) struct Bench {
 #[derive(Debug, clap::Args)]
 #[command(after_help = MIGRATE_EXAMPLES)]
 pub(crate) struct Migrate {
-    /// The configuration; `-` is standard input
-    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) subject: Subject,
 
     /// How the answer is printed: as a file with notes, or both as JSON
     #[arg(short = 'o', long = "output", value_enum, value_name = "FORMAT", default_value_t)]

@@ -51,6 +51,17 @@ impl Given {
         Ok(Given { configuration, place: Place::of(&name, &text)? })
     }
 
+    /// What a command about configurations is about: a file, or else an algorithm provider, or else
+    /// kube-scheduler's own.
+    pub(crate) fn of(subject: &args::Subject, catalogue: &Catalogue) -> Result<Self> {
+        let configuration = match (&subject.file, &subject.algorithm_provider) {
+            (Some(file), _) => return Given::read(file, catalogue),
+            (None, Some(provider)) => Configuration::provider(provider, catalogue)?,
+            (None, None) => Configuration::default_for(catalogue),
+        };
+        Ok(Given { configuration, place: None })
+    }
+
     /// The configuration of a command line, changed as its deprecated flags say.
     pub(crate) fn choose(
         args: &args::Cluster,

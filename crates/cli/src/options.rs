@@ -36,6 +36,11 @@ impl Setup {
         Self::assemble(Given::read(file, &catalogue(registry))?, registry)
     }
 
+    /// What the subject of a command about configurations sets up. Warns of what in it has no effect.
+    pub(crate) fn of(subject: &args::Subject, registry: &Registry) -> Result<Self> {
+        Self::assemble(Given::of(subject, &catalogue(registry))?, registry)
+    }
+
     /// What the default profile sets up.
     pub(crate) fn default_for(registry: &Registry) -> Result<Self> {
         let configuration = Configuration::default_for(&catalogue(registry));

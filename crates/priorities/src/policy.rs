@@ -202,12 +202,20 @@ mod tests {
 
     #[test]
     fn what_makes_no_priority_is_an_error() {
-        check(&json!([{"name": "Own", "weight": 1}]), &json!({}), &expect![[r#"
+        check(
+            &json!([{"name": "Own", "weight": 1}]),
+            &json!({}),
+            &expect![[r#"
             the args of Own do not make a priority: there is none of this name
-        "#]]);
+        "#]],
+        );
         let empty = json!([{"name": "Own", "weight": 1, "argument": {}}]);
-        check(&empty, &json!({}), &expect![[r#"
+        check(
+            &empty,
+            &json!({}),
+            &expect![[r#"
             the args of RequestedToCapacityRatio do not make a priority: its shape has no points
-        "#]]);
+        "#]],
+        );
     }
 }

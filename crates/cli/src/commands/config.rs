@@ -16,7 +16,7 @@ use crate::render::style::{DOUBTFUL, HEADING, Screen};
 /// Validates a configuration and prints what it resolves to.
 pub(crate) fn check(args: &Check) -> Result<()> {
     let registry = in_tree();
-    let setup = Setup::load(&args.file, &registry)?;
+    let setup = Setup::of(&args.subject, &registry)?;
     let configuration = &setup.configuration;
     let notes = configuration.migrate(&options::catalogue(&registry)).notes;
     match args.output.format {
@@ -31,7 +31,9 @@ pub(crate) fn check(args: &Check) -> Result<()> {
                 describe(&mut out, profile, Screen::stdout())?;
             }
             writeln!(out, "{}", backoff(configuration))?;
-            if configuration.origin.form != Form::V1 {
+            if configuration.origin.form == Form::V1 {
+                extensions(&mut out, &configuration.extensions())?;
+            } else {
                 changes(&mut out, configuration.origin.form, &notes)?;
             }
         }
@@ -145,6 +147,15 @@ fn changes(out: &mut impl Write, form: Form, notes: &[Note]) -> io::Result<()> {
         out,
         "\n{HEADING}from {form} to v1{HEADING:#} (`plimsoll config migrate` writes the file)"
     )?;
+    notes.iter().try_for_each(|note| writeln!(out, "- {note}"))
+}
+
+/// What kube-scheduler would refuse.
+fn extensions(out: &mut impl Write, notes: &[Note]) -> io::Result<()> {
+    if notes.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n{HEADING}not for kube-scheduler 1.36, which refuses it{HEADING:#}")?;
     notes.iter().try_for_each(|note| writeln!(out, "- {note}"))
 }
 

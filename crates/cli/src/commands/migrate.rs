@@ -12,7 +12,7 @@ use crate::options::{self, Setup};
 /// Prints the file, and what is to be known about it.
 pub(crate) fn run(args: &Migrate) -> Result<()> {
     let registry = in_tree();
-    let setup = Setup::load(&args.file, &registry)?;
+    let setup = Setup::of(&args.subject, &registry)?;
     let migration = setup.configuration.migrate(&options::catalogue(&registry));
     let mut out = io::stdout().lock();
     match args.format {

@@ -221,6 +221,47 @@ fn an_old_configuration_and_its_migration_decide_alike() {
 }
 
 #[test]
+fn an_algorithm_provider_is_checked_and_migrated_in_place_of_a_file() {
+    let line = "--algorithm-provider ClusterAutoscalerProvider";
+    let migrated = run(&[], &format!("config migrate {line}"));
+    assert_eq!(migrated.status, 0, "{}", migrated.err);
+    let checked = run(&[], &format!("config check {line}")).out;
+    let again = run(&[("new.yaml", &migrated.out)], "config check new.yaml").out;
+    let score = |out: &str| {
+        let line = out.lines().find(|line| line.starts_with("  score"));
+        line.expect("a profile scores").to_owned()
+    };
+    assert!(score(&checked).contains("NodeResourcesMostAllocated=1"), "{checked}");
+    assert_eq!(score(&again), score(&checked));
+    check_refused(
+        &[],
+        "config migrate --algorithm-provider Other",
+        &expect![[r#"
+        error: algorithm provider "Other" is not registered: write DefaultProvider or ClusterAutoscalerProvider
+    "#]],
+    );
+    for line in ["config migrate", "config check s.yaml --algorithm-provider DefaultProvider"] {
+        assert_eq!(run(&[("s.yaml", "")], line).status, 2, "{line}");
+    }
+}
+
+#[test]
+fn a_check_names_what_kube_scheduler_would_refuse() {
+    let text = format!(
+        "{HEAD}profiles:\n- plugins: {{score: {{enabled: [{{name: SelectorSpread}}]}}}}\n  pluginConfig:\n  \
+         - {{name: NodeResourcesFit, args: {{rejectOvercommittedNodes: true}}}}\n"
+    );
+    let out = run(&[("s.yaml", &text)], "config check s.yaml").out;
+    let told: Vec<_> = out.lines().skip_while(|line| !line.starts_with("not for")).collect();
+    expect![[r#"
+        not for kube-scheduler 1.36, which refuses it
+        - profile default-scheduler: keeps SelectorSpread, which kube-scheduler 1.36 does not know; there, disable it: PodTopologySpread with `defaultingType: System` spreads the pods of services over nodes and zones, too, by other scores
+        - profile default-scheduler: keeps `rejectOvercommittedNodes` in the args of NodeResourcesFit, which kube-scheduler 1.36 does not know: nodes whose pods ask for more than there is take only pods that ask for nothing, as up to 1.22; there, take it out: pods that do not ask for what is short may then go to such nodes"#]].assert_eq(&told.join("\n"));
+    let out = run(&[("s.yaml", HEAD)], "config check s.yaml").out;
+    assert!(!out.contains("not for"), "{out}");
+}
+
+#[test]
 fn a_check_of_an_old_configuration_says_what_changes_in_v1() {
     let answer = run(&[("s.yaml", OLD)], "config check s.yaml -o json");
     let resolved: Value = serde_json::from_str(&answer.out).expect("it is JSON");

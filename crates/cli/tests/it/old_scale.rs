@@ -205,7 +205,19 @@ priorities:
         check(
             &[("all.yaml", &all), ("policy.yaml", policy), ("old.yaml", old)],
             line,
-            &expect![[""]],
+            &expect![[r#"
+                default/p fits 2 of 2 nodes and goes to a, the best.
+                On the scale of 10 it is a, too, with 41 in all.
+
+                   NODE  TOTAL  ServiceSpreadingPriority ×2  LikesSsd ×4   RackSpread ×3
+                →  a        41                        2 → 0      10 → 10           2 → 0
+                   b        21                       0 → 10        0 → 0           0 → 0
+                Each node got the same from EqualPriority 1 → 1
+                raw value → points; the total is the sum of points ×weight
+
+                Scheduled: Successfully assigned default/p to a
+                exit status 0
+            "#]],
         );
     }
 }

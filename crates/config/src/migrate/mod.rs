@@ -42,7 +42,7 @@ impl Configuration {
     ///
     /// There are three exceptions, which version v1 does not allow: EBSLimits, GCEPDLimits,
     /// AzureDiskLimits and CinderLimits become NodeVolumeLimits; plugins that the catalogue does not
-    /// know are left out.
+    /// know are left out; and of a node that several filters reject the first is told alone.
     pub fn migrate(&self, catalogue: &Catalogue) -> Migration {
         let mut file = self.effective.clone();
         file.profiles = profiles(&self.profiles, catalogue);
@@ -58,6 +58,12 @@ impl Configuration {
             }
         }
         Migration { configuration: without_defaults(&file), notes: notes::of(self, catalogue) }
+    }
+
+    /// What the profiles have of old releases that kube-scheduler 1.36 refuses in a file of version v1, and
+    /// that is allowed here, with what to write for it.
+    pub fn extensions(&self) -> Vec<Note> {
+        self.profiles.iter().flat_map(notes::extensions).collect()
     }
 }
 

@@ -56,8 +56,7 @@ fn dropped(error: &ConfigError) -> Note {
 fn about_profile(profile: &ResolvedProfile, catalogue: &Catalogue) -> Vec<Note> {
     let mut notes = Vec::new();
     let mut note = |change: String, remedy: &str| {
-        let subject = format!("profile {}", profile.scheduler_name);
-        notes.push(Note { subject, change, remedy: remedy.to_owned() });
+        notes.push(Note { subject: subject(profile), change, remedy: remedy.to_owned() });
     };
     let weights = other_weights(profile, catalogue);
     if !weights.is_empty() {
@@ -85,6 +84,27 @@ fn about_profile(profile: &ResolvedProfile, catalogue: &Catalogue) -> Vec<Note> 
              KUBE_MAX_PD_VOLS has no effect",
         );
     }
+    notes.extend(extensions(profile));
+    let is_left_out = |name: &&String| {
+        catalogue.get(name).is_none() && !refused.iter().any(|refused| refused == name)
+    };
+    for name in profile.unavailable.iter().filter(is_left_out) {
+        let change = format!("{name} is left out: this build does not have it");
+        notes.push(Note { subject: subject(profile), change, remedy: String::new() });
+    }
+    notes
+}
+
+fn subject(profile: &ResolvedProfile) -> String {
+    format!("profile {}", profile.scheduler_name)
+}
+
+/// What a profile has of dropped plugins and their rules, which v1 allows here alone.
+pub(super) fn extensions(profile: &ResolvedProfile) -> Vec<Note> {
+    let mut notes = Vec::new();
+    let mut note = |change: String, remedy: &str| {
+        notes.push(Note { subject: subject(profile), change, remedy: remedy.to_owned() });
+    };
     for name in profile.plugins() {
         if let Some(instead) = instead_of(name) {
             note(format!("keeps {name}, which kube-scheduler 1.36 does not know"), instead);
@@ -99,12 +119,6 @@ fn about_profile(profile: &ResolvedProfile, catalogue: &Catalogue) -> Vec<Note> 
             ),
             "there, take it out: pods that do not ask for what is short may then go to such nodes",
         );
-    }
-    let is_left_out = |name: &&String| {
-        catalogue.get(name).is_none() && !refused.iter().any(|refused| refused == name)
-    };
-    for name in profile.unavailable.iter().filter(is_left_out) {
-        note(format!("{name} is left out: this build does not have it"), "");
     }
     notes
 }

@@ -100,7 +100,8 @@ fn a_configuration_of_v1alpha1_names_the_file_of_its_policy() {
     let both = loaded("s.yaml", &plain).with_provider(&document(&plain), &provider);
     expect![[r#"
         weight 5, timeout 20
-    "#]].assert_eq(&weighed(both.expect("it has no plugins")));
+    "#]]
+    .assert_eq(&weighed(both.expect("it has no plugins")));
     let configured = format!("{named}plugins: {{score: {{disabled: [{{name: '*'}}]}}}}\n");
     let beside = load_beside_policy("s.yaml", &configured, &catalogue()).expect("it is valid");
     let error = beside.with_policy(&document(&configured), &policy).expect_err("it has plugins");

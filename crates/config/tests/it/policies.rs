@@ -332,12 +332,17 @@ fn priorities_keep_the_names_that_a_policy_gives_them() {
 - {name: Own, weight: 1, argument: {LabelPreference: {Label: a}}}
 - {name: ServiceSpreadingPriority, weight: 3}
 ";
-    check(&with_priorities(twice), &expect![[r#"
+    check(
+        &with_priorities(twice),
+        &expect![[r#"
         ImageLocalityPriority=1
         Own=1 {"labelPreference":{"label":"a"}}
         ServiceSpreadingPriority=3
-    "#]]);
-    check(&with_priorities(""), &expect![[r#"
+    "#]],
+    );
+    check(
+        &with_priorities(""),
+        &expect![[r#"
         SelectorSpreadPriority=1
         InterPodAffinityPriority=1
         LeastRequestedPriority=1
@@ -347,7 +352,8 @@ fn priorities_keep_the_names_that_a_policy_gives_them() {
         TaintTolerationPriority=1
         ImageLocalityPriority=1
         EvenPodsSpreadPriority=2
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
