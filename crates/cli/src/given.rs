@@ -4,7 +4,8 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 use plimsoll_config::{
-    Catalogue, Configuration, Form, load_beside_policy, load_config_map, load_policy, policy_file,
+    Catalogue, Configuration, Form, Provider, load_beside_policy, load_config_map, load_policy,
+    policy_file,
 };
 use plimsoll_document::{Document, FieldPath};
 
@@ -78,10 +79,10 @@ impl Given {
             policy: holds_policy || policy.is_some(),
         };
         let provider = args.deprecated.algorithm_provider.as_deref();
-        let provider = provider.map(|name| Configuration::provider(name, catalogue)).transpose()?;
+        let provider = provider.map(str::parse::<Provider>).transpose()?;
         let mut given = match (file, policy) {
             (Some(file), Some(policy)) => file.with_policy(policy)?,
-            (Some(file), None) if !holds_policy => file.with_provider(provider)?,
+            (Some(file), None) if !holds_policy => file.with_provider(provider, catalogue)?,
             (Some(policy), None) | (None, Some(policy)) => {
                 if provider.is_some() {
                     no_effect("algorithm-provider", "a Policy comes before it");
@@ -89,8 +90,10 @@ impl Given {
                 policy
             }
             (None, None) => {
-                let configuration =
-                    provider.unwrap_or_else(|| Configuration::default_for(catalogue));
+                let configuration = match provider {
+                    Some(provider) => Configuration::of_provider(provider, catalogue),
+                    None => Configuration::default_for(catalogue),
+                };
                 Given { configuration, place: None }
             }
         };
@@ -139,11 +142,13 @@ impl Given {
         Ok(Given { configuration, place: policy.place })
     }
 
-    /// As a Policy beside a configuration, so a provider.
-    fn with_provider(self, provider: Option<Configuration>) -> Result<Self> {
+    /// As a Policy beside a configuration, so a provider, but that old configurations may add to it.
+    fn with_provider(self, provider: Option<Provider>, catalogue: &Catalogue) -> Result<Self> {
         Ok(match (provider, self) {
             (Some(provider), Given { configuration, place: Some(place) }) => {
-                let configuration = configuration.with_provider(&place.document, &provider)?;
+                let configuration =
+                    configuration.with_provider(&place.document, provider, catalogue);
+                let configuration = configuration.map_err(Faults::from)?;
                 Given { configuration, place: Some(place) }
             }
             (_, given) => given,

@@ -7,7 +7,7 @@ use crate::args::Args;
 use crate::catalogue::{Catalogue, Point};
 use crate::defaults;
 use crate::faults::{ConfigError, Faults, error_at};
-use crate::legacy::{self, PolicyReader, Reading};
+use crate::legacy::{self, PolicyReader, Provider, Reading};
 use crate::multipoint::ALL;
 use crate::origin::{Form, Origin};
 use crate::profile::{Draft, ResolvedProfile};
@@ -89,7 +89,7 @@ fn load_first(
     let mut configuration = if policy::is_policy(document) {
         policy::load(document, catalogue)?
     } else {
-        from_document(document, reader, catalogue)?
+        from_document(document, reader, None, catalogue)?
     };
     // As sigs.k8s.io/yaml, which reads one document and does not look further.
     if let Some(second) = documents.get(1) {
@@ -99,10 +99,21 @@ fn load_first(
     Ok(configuration)
 }
 
-/// Reads a KubeSchedulerConfiguration.
+/// Reads a KubeSchedulerConfiguration whose plugins are put upon those of `provider`, whatever it says
+/// itself.
+pub(crate) fn upon_provider(
+    document: &Document,
+    provider: Provider,
+    catalogue: &Catalogue,
+) -> Result<Configuration, Vec<ConfigError>> {
+    from_document(document, PolicyReader::Caller, Some(provider), catalogue)
+}
+
+/// Reads a KubeSchedulerConfiguration, upon `provider` if there is one.
 fn from_document(
     document: &Document,
     reader: PolicyReader,
+    provider: Option<Provider>,
     catalogue: &Catalogue,
 ) -> Result<Configuration, Vec<ConfigError>> {
     let mut faults = Faults::new(Some(document));
@@ -115,7 +126,7 @@ fn from_document(
     if form != Form::V1 {
         reading = legacy::read(document, form, reader, &mut faults);
     }
-    if let Some(provider) = reading.provider {
+    if let Some(provider) = provider.or(reading.provider) {
         provider.apply_to(&mut rules);
     }
     let Reading { document: read, origin, .. } = &reading;

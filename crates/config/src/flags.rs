@@ -5,8 +5,11 @@
 use plimsoll_document::{Document, FieldPath};
 use serde_json::{Value, json};
 
-use crate::configuration::Configuration;
+use crate::catalogue::Catalogue;
+use crate::configuration::{Configuration, upon_provider};
 use crate::faults::ConfigError;
+use crate::legacy::Provider;
+use crate::origin::Form;
 use crate::types::PluginConfig;
 
 const INTER_POD_AFFINITY: &str = "InterPodAffinity";
@@ -54,21 +57,26 @@ impl Configuration {
     }
 
     /// The same configuration, read from `document`, with the plugins of an algorithm provider, as
-    /// `--algorithm-provider` chooses it beside `--config`.
+    /// `--algorithm-provider` chooses it beside `--config`. What a configuration up to v1beta1 says of
+    /// plugins is put upon those of the provider, as release 1.20 did.
     ///
-    /// The error is that the configuration configures plugins itself. Release 1.20 put them upon those
-    /// of the provider.
+    /// The error is that a newer configuration configures plugins, or that what is put upon the provider is
+    /// not valid there.
     pub fn with_provider(
         mut self,
         document: &Document,
-        provider: &Configuration,
-    ) -> Result<Self, ConfigError> {
+        provider: Provider,
+        catalogue: &Catalogue,
+    ) -> Result<Self, Vec<ConfigError>> {
         if let Some(field) = configured_plugins(&document.value) {
+            if matches!(self.origin.form, Form::V1beta1 | Form::V1alpha2 | Form::V1alpha1) {
+                return upon_provider(document, provider, catalogue);
+            }
             let message = "cannot be put upon an algorithm provider: leave out --algorithm-provider, \
                            and enable here what it has more";
-            return Err(document.error_at(field, message));
+            return Err(vec![document.error_at(field, message)]);
         }
-        self.take_plugins(provider, BESIDE_PROVIDER);
+        self.take_plugins(&Configuration::of_provider(provider, catalogue), BESIDE_PROVIDER);
         Ok(self)
     }
 
@@ -123,13 +131,12 @@ impl Configuration {
             let Some(Value::Object(args)) = profile.args.get_mut(plugin) else { continue };
             args.insert(arg.to_owned(), value.clone());
             let mut configs = written.plugin_config.iter_mut();
-            match configs.find(|config| config.name == plugin) {
-                Some(config) => config.args[arg] = value.clone(),
-                None => {
-                    let (name, args) = (plugin.to_owned(), json!({arg: value}));
-                    written.plugin_config.push(PluginConfig { name, args });
-                }
+            if let Some(config) = configs.find(|config| config.name == plugin) {
+                config.args[arg] = value.clone();
+                continue;
             }
+            let (name, args) = (plugin.to_owned(), json!({arg: value}));
+            written.plugin_config.push(PluginConfig { name, args });
         }
     }
 }

@@ -69,7 +69,7 @@ impl Entry<'_> {
             _ => {
                 let plugin = PLUGINS.iter().find(|(priority, _)| *priority == name);
                 let (_, plugin) = plugin.ok_or_else(|| self.error("there is none of this name"))?;
-                self.of_plugin(Args { plugin, args: args.get(*plugin) })?
+                self.of_plugin(&Args { plugin, args: args.get(*plugin) })?
             }
         })
     }
@@ -89,11 +89,11 @@ impl Entry<'_> {
     }
 
     fn by_ratio(&self, args: &Value) -> Result<Weighted, ArgsError> {
-        self.of_plugin(Args { plugin: "RequestedToCapacityRatio", args: Some(args) })
+        self.of_plugin(&Args { plugin: "RequestedToCapacityRatio", args: Some(args) })
     }
 
     /// The only priority that a plugin was, under the name of the entry.
-    fn of_plugin(&self, args: Args<'_>) -> Result<Weighted, ArgsError> {
+    fn of_plugin(&self, args: &Args<'_>) -> Result<Weighted, ArgsError> {
         let priorities = args.priorities(self.weight)?.unwrap_or_default();
         let priority = priorities.into_iter().next();
         let priority = priority.ok_or_else(|| self.error("no plugin does its work"))?;

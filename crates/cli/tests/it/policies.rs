@@ -3,7 +3,7 @@
 use expect_test::{Expect, expect};
 use serde_json::Value;
 
-use crate::run::{check, check_refused, run};
+use crate::run::{check, check_refused, run, run_where};
 
 /// Two nodes, one with a small disk image cache and one with a taint, and a pod.
 const CLUSTER: &str = "\
@@ -421,4 +421,29 @@ fn what_is_wrong_with_the_policy_of_a_config_map_is_told_with_its_line() {
             error: map.yaml:5: data[policy.cfg]:3: predicates[0].name: predicate type not found for "HostNam": did you mean "HostName"?
         "#]],
     );
+}
+
+#[test]
+fn the_environment_says_how_many_disks_a_node_takes() {
+    let disk = |name: &str, spec: &str| {
+        format!(
+            "---\napiVersion: v1\nkind: Pod\nmetadata: {{name: {name}}}\nspec:\n  {spec}\n  containers: \
+             [{{name: c}}]\n  volumes: [{{name: v, awsElasticBlockStore: {{volumeID: {name}}}}}]\n"
+        )
+    };
+    let node = "apiVersion: v1\nkind: Node\nmetadata: {name: n1}\n\
+                status: {allocatable: {cpu: '9', memory: 8Gi, pods: '10'}}\n";
+    let cluster = node.to_owned() + &disk("there", "nodeName: n1") + &disk("next", "priority: 0");
+    let policy = "{kind: Policy, apiVersion: v1, predicates: [{name: MaxEBSVolumeCount}]}";
+    let files = [("c.yaml", cluster.as_str()), ("p.yaml", policy)];
+    let told = |limit: &str| {
+        let line = "explain -f c.yaml --pod next --config p.yaml";
+        let answer = run_where(&[("KUBE_MAX_PD_VOLS", limit)], &files, line);
+        format!("{}{}", answer.err, answer.out.lines().last().unwrap_or_default())
+    };
+    expect!["FailedScheduling: 0/1 nodes are available: 1 node(s) exceed max volume count. preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod."].assert_eq(&told("1"));
+    expect!["Scheduled: Successfully assigned default/next to n1"].assert_eq(&told("2"));
+    expect![[r#"
+        warning: environment variable KUBE_MAX_PD_VOLS is "many", not a positive number: the usual limits hold
+        Scheduled: Successfully assigned default/next to n1"#]].assert_eq(&told("many"));
 }

@@ -20,6 +20,11 @@ pub(crate) struct Answer {
 
 /// Runs `plimsoll` with these words, in a folder with these files.
 pub(crate) fn run(files: &[(&str, &str)], line: &str) -> Answer {
+    run_where(&[], files, line)
+}
+
+/// As [`run`], with these variables in the environment.
+pub(crate) fn run_where(variables: &[(&str, &str)], files: &[(&str, &str)], line: &str) -> Answer {
     let folder = tempfile::tempdir().expect("a folder can be made");
     for (name, text) in files.iter().filter(|(name, _)| *name != STDIN) {
         let path = folder.path().join(name);
@@ -31,6 +36,8 @@ pub(crate) fn run(files: &[(&str, &str)], line: &str) -> Answer {
         .args(line.split_whitespace())
         .current_dir(folder.path())
         .env_remove("CLICOLOR_FORCE")
+        .env_remove("KUBE_MAX_PD_VOLS")
+        .envs(variables.iter().copied())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

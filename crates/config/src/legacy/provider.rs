@@ -80,10 +80,18 @@ impl Configuration {
     ///
     /// If the catalogue has no plugin that sorts the queue and none that binds.
     pub fn provider(name: &str, catalogue: &Catalogue) -> Result<Self, ProviderError> {
-        let provider: Provider = name.parse()?;
+        Ok(Self::of_provider(name.parse()?, catalogue))
+    }
+
+    /// The configuration of an algorithm provider of release 1.20.
+    ///
+    /// # Panics
+    ///
+    /// If the catalogue has no plugin that sorts the queue and none that binds.
+    pub fn of_provider(provider: Provider, catalogue: &Catalogue) -> Self {
         let mut rules = v1beta1::rules();
         provider.apply_to(&mut rules);
         let origin = Origin::of(Form::Provider(provider));
-        Ok(complete_without_file(&rules, origin, catalogue))
+        complete_without_file(&rules, origin, catalogue)
     }
 }

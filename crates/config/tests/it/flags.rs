@@ -1,7 +1,7 @@
 //! What old flags change about a configuration.
 
 use expect_test::{Expect, expect};
-use plimsoll_config::{Configuration, load, load_beside_policy, policy_file};
+use plimsoll_config::{Configuration, Provider, load, load_beside_policy, policy_file};
 use plimsoll_document::Document;
 
 use crate::catalogue::{HEAD, lines, shown};
@@ -96,8 +96,8 @@ fn a_configuration_of_v1alpha1_names_the_file_of_its_policy() {
         weight 1, timeout 20
     "#]].assert_eq(&weighed(both));
     let plain = fields.replace("{policy: {file: {path: p.json}}}", "{}");
-    let provider = Configuration::provider("DefaultProvider", &catalogue()).expect("it is one");
-    let both = loaded("s.yaml", &plain).with_provider(&document(&plain), &provider);
+    let both =
+        loaded("s.yaml", &plain).with_provider(&document(&plain), Provider::Default, &catalogue());
     expect![[r#"
         weight 5, timeout 20
     "#]]
@@ -106,6 +106,38 @@ fn a_configuration_of_v1alpha1_names_the_file_of_its_policy() {
     let beside = load_beside_policy("s.yaml", &configured, &catalogue()).expect("it is valid");
     let error = beside.with_policy(&document(&configured), &policy).expect_err("it has plugins");
     expect!["s.yaml:6: plugins: cannot set a Plugin config and Policy config: keep one profile here, without plugins and args, or leave out the flag that names a Policy"].assert_eq(&error.to_string());
+}
+
+#[test]
+fn old_configurations_put_their_plugins_upon_a_provider() {
+    let upon = |version: &str, enabled: &str| {
+        let text = format!(
+            "apiVersion: kubescheduler.config.k8s.io/{version}\nkind: KubeSchedulerConfiguration\n\
+             profiles: [{{plugins: {{score: {{enabled: [{{name: {enabled}, weight: 5}}]}}}}}}]\n"
+        );
+        let document = Document::parse_all("s.yaml", &text).expect("it is YAML").remove(0);
+        let provider = Provider::ClusterAutoscaler;
+        match loaded("s.yaml", &text).with_provider(&document, provider, &catalogue()) {
+            Err(errors) => lines(&errors),
+            Ok(configuration) => {
+                let shown = shown(&configuration.profiles);
+                let scores = shown.lines().find(|line| line.starts_with("  score"));
+                format!("{}\n", scores.expect("it scores"))
+            }
+        }
+    };
+    expect![[r#"
+          score: NodeResourcesBalancedAllocation=1 ImageLocality=1 InterPodAffinity=1 NodeResourcesMostAllocated=1 NodeAffinity=1 NodePreferAvoidPods=10000 PodTopologySpread=2 TaintToleration=1 NodeLabel=5
+    "#]].assert_eq(&upon("v1beta1", "NodeLabel"));
+    expect![[r#"
+          score: NodeResourcesBalancedAllocation=1 ImageLocality=1 InterPodAffinity=1 NodeResourcesMostAllocated=1 NodeAffinity=1 NodePreferAvoidPods=10000 TaintToleration=1 PodTopologySpread=1 NodeLabel=5
+    "#]].assert_eq(&upon("v1alpha2", "NodeLabel"));
+    expect![[r#"
+        s.yaml:3: profiles[0].plugins.score.enabled[0].name: plugin "NodeResourcesMostAllocated" already registered as "ScorePlugin": it is there by default, so disable it here, too
+    "#]].assert_eq(&upon("v1beta1", "NodeResourcesMostAllocated"));
+    expect![[r#"
+        s.yaml:3: profiles[0].plugins: cannot be put upon an algorithm provider: leave out --algorithm-provider, and enable here what it has more
+    "#]].assert_eq(&upon("v1", "NodeLabel"));
 }
 
 #[test]

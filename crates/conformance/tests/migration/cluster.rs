@@ -42,7 +42,7 @@ fn node(index: usize) -> Value {
         "zone": zone, "rack": format!("rack{}", index % 5), "row": format!("row{}", index % 2),
     });
     for (label, every) in [("ssd", 2), ("old", 3), ("retiring", 7)] {
-        if index % every == 0 {
+        if index.is_multiple_of(every) {
             labels[label] = json!("");
         }
     }
@@ -102,7 +102,7 @@ fn pod(name: &str, index: usize, mut spec: Value) -> Value {
 fn running(index: usize) -> Value {
     let node = format!("n{:02}", index * 7 % N_NODES);
     let mut spec = json!({"nodeName": node});
-    if index % 6 == 0 {
+    if index.is_multiple_of(6) {
         spec["volumes"] = json!([disk(index / 6)]);
     }
     if index % 9 == 4 {
