@@ -122,15 +122,15 @@ fn old_configurations_put_their_plugins_upon_a_provider() {
             Ok(configuration) => {
                 let shown = shown(&configuration.profiles);
                 let scores = shown.lines().find(|line| line.starts_with("  score"));
-                format!("{}\n", scores.expect("it scores"))
+                format!("{}\n", scores.expect("it scores").trim_start())
             }
         }
     };
     expect![[r#"
-          score: NodeResourcesBalancedAllocation=1 ImageLocality=1 InterPodAffinity=1 NodeResourcesMostAllocated=1 NodeAffinity=1 NodePreferAvoidPods=10000 PodTopologySpread=2 TaintToleration=1 NodeLabel=5
+        score: NodeResourcesBalancedAllocation=1 ImageLocality=1 InterPodAffinity=1 NodeResourcesMostAllocated=1 NodeAffinity=1 NodePreferAvoidPods=10000 PodTopologySpread=2 TaintToleration=1 NodeLabel=5
     "#]].assert_eq(&upon("v1beta1", "NodeLabel"));
     expect![[r#"
-          score: NodeResourcesBalancedAllocation=1 ImageLocality=1 InterPodAffinity=1 NodeResourcesMostAllocated=1 NodeAffinity=1 NodePreferAvoidPods=10000 TaintToleration=1 PodTopologySpread=1 NodeLabel=5
+        score: NodeResourcesBalancedAllocation=1 ImageLocality=1 InterPodAffinity=1 NodeResourcesMostAllocated=1 NodeAffinity=1 NodePreferAvoidPods=10000 TaintToleration=1 PodTopologySpread=1 NodeLabel=5
     "#]].assert_eq(&upon("v1alpha2", "NodeLabel"));
     expect![[r#"
         s.yaml:3: profiles[0].plugins.score.enabled[0].name: plugin "NodeResourcesMostAllocated" already registered as "ScorePlugin": it is there by default, so disable it here, too
