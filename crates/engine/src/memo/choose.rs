@@ -12,6 +12,7 @@ use super::shape::{Ground, Shape};
 use super::tallies::Tallies;
 
 /// What was found among the nodes.
+#[expect(clippy::large_enum_variant, reason = "one lives at a time, and only for a moment")]
 pub(crate) enum Choice {
     /// No node is feasible.
     Nothing,
