@@ -1,15 +1,16 @@
 //! What was typed.
 
+mod bench;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 use plimsoll_api::PodKey;
 use plimsoll_config::{DurationError, GoDuration};
-use plimsoll_sim::perf::Workload;
 
+pub(crate) use self::bench::Bench;
 use crate::deprecated::Deprecated;
 
 /// The namespace of a pod that is named without one.
@@ -65,21 +66,6 @@ const CONFIG_EXAMPLES: &str = "\
 Examples:
   plimsoll config check scheduler.yaml
   plimsoll config check scheduler.yaml -o json | jq '.profiles[].points.score'";
-
-const BENCH_EXAMPLES: &str = "\
-Examples:
-  # What can be measured?
-  plimsoll bench --list
-
-  # One workload of scheduler_perf, and another one, smaller than there
-  plimsoll bench SchedulingBasic
-  plimsoll bench SchedulingPodAffinity TopologySpreading --nodes 500 --init-pods 500 --pods 1000
-
-  # The medians of five runs
-  plimsoll bench SchedulingBasic --runs 5 -o json | jq .decisionsPerSecond
-
-  # How does it grow with the number of classes?
-  for n in 1 10 100 1000 10000; do plimsoll bench ClassSweep --classes $n -o json; done";
 
 const MIGRATE_EXAMPLES: &str = "\
 Examples:
@@ -255,61 +241,6 @@ pub(crate) struct Subject {
     pub(crate) algorithm_provider: Option<String>,
 }
 
-/// Measure how fast pods are placed
-///
-/// Runs workloads in memory, as large as those of kube-scheduler's own scheduler_perf unless it is said
-/// otherwise. Only the scheduling itself is measured: objects are made beforehand, bindings are
-/// confirmed at once, and there is no API server. If there are several runs, each has a process of its
-/// own.
-#[derive(Debug, clap::Args)]
-#[command(after_help = BENCH_EXAMPLES)]
-pub(crate) struct Bench {
-    /// What to measure, as `--list` names it
-    #[arg(value_name = "WORKLOAD", required_unless_present = "list", value_parser = workload())]
-    #[arg(hide_possible_values = true)]
-    pub(crate) workloads: Vec<Workload>,
-
-    /// List the workloads instead, with their sizes
-    #[arg(long, conflicts_with = "workloads")]
-    pub(crate) list: bool,
-
-    /// How many nodes there are
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) nodes: Option<u32>,
-
-    /// How many pods are there before anything is measured
-    #[arg(long, value_name = "N")]
-    pub(crate) init_pods: Option<u32>,
-
-    /// How many pods are measured
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) pods: Option<u32>,
-
-    /// Of how many Deployments the pods are, in workloads that have Deployments
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) deployments: Option<u32>,
-
-    /// Of how many classes the pods are, in workloads that have classes
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) classes: Option<u32>,
-
-    /// How often each workload is run; of several runs the medians are told
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) runs: u32,
-
-    /// Where chance comes from: the same seed places the same pods on the same nodes
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub(crate) seed: u64,
-
-    /// A KubeSchedulerConfiguration; without one, the default profile decides
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) config: Option<PathBuf>,
-
-    #[command(flatten)]
-    pub(crate) output: Output,
-}
-
 /// Write a configuration of any version as one of version v1
 ///
 /// Prints a file of version kubescheduler.config.k8s.io/v1 that decides as the given one does here,
@@ -394,12 +325,6 @@ impl From<TieBreak> for plimsoll_engine::TieBreak {
 fn duration(text: &str) -> Result<Duration, String> {
     let span: GoDuration = text.parse().map_err(|error: DurationError| error.to_string())?;
     span.to_std().ok_or_else(|| "a span is not negative".to_owned())
-}
-
-/// Reads the name of a workload.
-fn workload() -> impl TypedValueParser<Value = Workload> {
-    PossibleValuesParser::new(Workload::all().map(|workload| workload.name))
-        .map(|name| Workload::named(&name).expect("the parser knows the names of all"))
 }
 
 /// Reads `NAMESPACE/NAME` or `NAME`.
