@@ -198,6 +198,11 @@ impl Simulation {
         &mut self.world
     }
 
+    /// The scheduler forgets everything that it has derived: see [`Scheduler::forget_derived`].
+    pub fn forget_derived(&mut self) {
+        self.scheduler.forget_derived();
+    }
+
     /// The present moment.
     pub fn now(&self) -> Time {
         self.now

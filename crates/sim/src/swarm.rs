@@ -70,14 +70,19 @@ pub fn try_seed(seed: u64, profiles: &dyn Fn() -> Vec<Profile>) -> Result<Course
     Ok(course)
 }
 
-fn run(seed: u64, scheduler: Scheduler) -> (Course, Vec<(Time, Effect)>) {
+/// The simulation of a seed, with an auditor, before anything is decided.
+pub fn begin(seed: u64, scheduler: Scheduler) -> Simulation {
     let workload = Workload::of(seed);
     let faults = Faults::by_chance(seed, workload.fault_percent, workload.calm);
     let mut world = World::new(workload.lifecycle, faults);
     for (at, what) in workload.happenings {
         world.plan(at, what);
     }
-    let mut simulation = Simulation::audited(world, scheduler, workload.cluster);
+    Simulation::audited(world, scheduler, workload.cluster)
+}
+
+fn run(seed: u64, scheduler: Scheduler) -> (Course, Vec<(Time, Effect)>) {
+    let mut simulation = begin(seed, scheduler);
     let mut course = Course::default();
     while let Some(decisions) = simulation.advance() {
         for decision in decisions {

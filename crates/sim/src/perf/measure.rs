@@ -37,17 +37,8 @@ pub struct Measurement {
     pub cpu: Option<Duration>,
     /// How many pods have no node at the end.
     pub unschedulable: usize,
-    /// What an audit of the decisions has found; `None` as long as the engine has none.
-    pub audit: Option<Audit>,
-}
-
-/// What an audit of decisions has found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Audit {
-    /// How many decisions were made a second time, from scratch.
-    pub audited: u64,
-    /// How many of them came out otherwise.
-    pub differing: u64,
+    /// A number that follows from which pods were bound to which nodes, in which order.
+    pub placements: u64,
 }
 
 /// A part of a measurement.
@@ -174,11 +165,12 @@ pub(super) fn measure(plan: Plan, scheduler: &mut Scheduler, meter: &dyn Meter) 
         lap.rest();
     }
     let making = lap.made.saturating_sub(made);
+    let placements = lap.world.placements();
     phases.push(lap.phase);
     let set_up = phases.remove(0).wall;
     let cpu =
         meter.cpu().zip(begun).map(|(end, begun)| end.saturating_sub(begun).saturating_sub(making));
-    Measurement { set_up, phases, cpu, unschedulable: scheduler.pending().count(), audit: None }
+    Measurement { set_up, phases, cpu, unschedulable: scheduler.pending().count(), placements }
 }
 
 /// A scheduler on its way through a plan.

@@ -21,7 +21,7 @@ use std::fmt;
 
 use plimsoll_engine::Scheduler;
 
-pub use measure::{Audit, Latency, Measurement, Meter, Phase};
+pub use measure::{Latency, Measurement, Meter, Phase};
 use plan::Plan;
 
 /// How large a workload is.

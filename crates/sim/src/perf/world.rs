@@ -1,6 +1,7 @@
 //! The rest of the cluster in a benchmark: it does at once what the scheduler asks for.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 
 use plimsoll_api::{Pod, PodKey, Str};
@@ -15,11 +16,18 @@ pub(super) struct World {
     pods: Rc<Pods>,
     /// The nodes that were cleared for pods that are not bound yet.
     nominated: BTreeMap<PodKey, Str>,
+    /// Of every binding.
+    placements: DefaultHasher,
 }
 
 impl World {
     pub(super) fn new(pods: Rc<Pods>) -> Self {
-        World { pods, nominated: BTreeMap::new() }
+        World { pods, nominated: BTreeMap::new(), placements: DefaultHasher::new() }
+    }
+
+    /// A number that follows from all bindings and their order.
+    pub(super) fn placements(&self) -> u64 {
+        self.placements.finish()
     }
 
     /// What the scheduler sees of a write: the answer, then what became of the pod.
@@ -27,6 +35,7 @@ impl World {
         let done = |answer| Event::Done(effect.id, answer);
         match effect.write {
             Write::Bind(binding) => {
+                (&effect.pod.name, &binding.node).hash(&mut self.placements);
                 let nominated_node = self.nominated.remove(&effect.pod);
                 let pod = self.pods.make(&effect.pod).expect("the scheduler binds what came");
                 let node_name = Some(binding.node.clone());

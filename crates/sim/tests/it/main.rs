@@ -1,5 +1,6 @@
 //! The simulator, in virtual time.
 
+mod engines;
 mod mishaps;
 mod perf;
 mod profiles;

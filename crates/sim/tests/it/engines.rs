@@ -1,0 +1,99 @@
+//! Decisions from what is remembered are those from scratch.
+
+use std::time::Duration;
+
+use plimsoll_engine::{Detail, Effect, Engine, Options, Scheduler, TieBreak};
+use plimsoll_framework::Time;
+use plimsoll_sim::perf::{Groups, Meter, Sizes, Workload};
+use plimsoll_sim::swarm;
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64;
+
+use crate::profiles::default_profiles;
+
+/// So many random simulations are run. Those of `swarm.rs` audit many more.
+const SEEDS: u64 = 60;
+/// More decisions than any simulation needs.
+const MANY: usize = 20_000;
+
+/// How often the engine forgets what it remembers.
+#[derive(Clone, Copy, Debug)]
+enum Forgets {
+    Never,
+    /// Between decisions, one time in three.
+    AtRandom,
+}
+
+/// What is written in the simulation of a seed. Nodes that are equally good are told apart by chance in
+/// every other one.
+fn written(seed: u64, engine: Engine, detail: Detail, forgets: Forgets) -> Vec<(Time, Effect)> {
+    let tie_break = if seed.is_multiple_of(2) { TieBreak::First } else { TieBreak::Random };
+    let options = Options { engine, audit_every: 0, tie_break, detail, ..Options::default() };
+    let scheduler = Scheduler::new(default_profiles(), options, seed).expect("there is one");
+    let mut simulation = swarm::begin(seed, scheduler);
+    let mut rng = Pcg64::seed_from_u64(seed);
+    for _ in 0..MANY {
+        if simulation.advance().is_none() {
+            break;
+        }
+        if matches!(forgets, Forgets::AtRandom) && rng.random_ratio(1, 3) {
+            simulation.forget_derived();
+        }
+    }
+    simulation.take_written()
+}
+
+#[test]
+fn both_engines_write_the_same_in_random_simulations() {
+    let mut n_written = 0;
+    for seed in 0..SEEDS {
+        let expected = written(seed, Engine::Reference, Detail::Outcome, Forgets::Never);
+        n_written += expected.len();
+        for (detail, forgets) in [
+            (Detail::Outcome, Forgets::Never),
+            (Detail::Outcome, Forgets::AtRandom),
+            (Detail::None, Forgets::Never),
+        ] {
+            let actual = written(seed, Engine::Fast, detail, forgets);
+            let differing = actual.iter().zip(&expected).find(|(one, other)| one != other);
+            let lengths = (actual.len(), expected.len());
+            assert!(
+                differing.is_none() && lengths.0 == lengths.1,
+                "seed {seed}, {detail:?}, forgets {forgets:?}: {differing:?}, lengths {lengths:?}"
+            );
+        }
+    }
+    assert!(1000 < n_written, "hardly anything is written");
+}
+
+/// Nobody looks at this clock.
+struct Stopped;
+
+impl Meter for Stopped {
+    fn wall(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn cpu(&self) -> Option<Duration> {
+        None
+    }
+}
+
+/// Random simulations have but a few nodes. With more than 64, host names are too many to look at each.
+#[test]
+fn both_engines_place_the_pods_of_every_workload_alike() {
+    for workload in Workload::all() {
+        let groups = if workload.groups == Groups::None { 0 } else { 7 };
+        let sizes = Sizes { nodes: 80, init_pods: 40, pods: 250, groups };
+        let placements = |engine| {
+            let options = Options { engine, audit_every: 0, ..Options::default() };
+            let profiles = default_profiles();
+            let mut scheduler = Scheduler::new(profiles, options, 1).expect("there is one");
+            let measurement = workload.measure(sizes, 1, &mut scheduler, &Stopped);
+            (measurement.placements, measurement.total().scheduled, measurement.unschedulable)
+        };
+        let remembered = placements(Engine::Fast);
+        assert_eq!(remembered, placements(Engine::Reference), "{}", workload.name);
+        assert!(0 < remembered.1, "{} places pods", workload.name);
+    }
+}
