@@ -9,6 +9,7 @@ use clap::{Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 use plimsoll_api::PodKey;
 use plimsoll_config::{DurationError, GoDuration};
+use serde::{Deserialize, Serialize};
 
 pub(crate) use self::bench::Bench;
 use crate::deprecated::Deprecated;
@@ -29,7 +30,7 @@ Examples:
   plimsoll config check scheduler.yaml
 
 Exit status: 0 when the command did its job, whether pods fit or not; 1 when a file or the \
-configuration is wrong; 2 when the command line is.";
+configuration is wrong, or an audit finds a difference; 2 when the command line is wrong.";
 
 const SIMULATE_EXAMPLES: &str = "\
 Examples:
@@ -151,12 +152,16 @@ pub(crate) struct Simulate {
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) completion_after: Option<Duration>,
 
+    #[command(flatten)]
+    pub(crate) decisions: Decisions,
+
     /// Try so many random clusters instead, and audit every decision
     ///
     /// Pods and nodes come, change and go, bindings fail, volumes are late: one seed, one simulation,
     /// beginning with --seed. An auditor looks for pods on nodes that they do not fit, for victims that
     /// are not of lower priority, and for pods that nobody wakes. Exit status 1 if it finds any.
-    #[arg(long, value_name = "N", conflicts_with_all = ["files", "explain", "completion_after", "tie_break"])]
+    #[arg(long, value_name = "N")]
+    #[arg(conflicts_with_all = ["files", "explain", "completion_after", "tie_break", "engine", "audit"])]
     pub(crate) swarm: Option<u64>,
 
     /// Say of every node why it was rejected or how it scored
@@ -169,10 +174,25 @@ pub(crate) struct Simulate {
     pub(crate) output: Output,
 }
 
+/// How decisions are made.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Decisions {
+    /// How decisions are made; both ways make the same ones
+    #[arg(long, value_name = "ENGINE", value_enum, default_value_t)]
+    pub(crate) engine: Engine,
+
+    /// Each N-th decision is made from scratch, too, and compared; 0 for none
+    ///
+    /// Of the decisions that are made from what is remembered. The one from scratch holds. Every
+    /// difference is told on standard error, and the exit status is 1 if there is any.
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    pub(crate) audit: u32,
+}
+
 /// Say of every node why a pod fits there or not
 ///
 /// Decides one pending pod against the cluster as it stands in the files, as if it were the next, and
-/// changes nothing.
+/// changes nothing. Every node is judged from scratch.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXPLAIN_EXAMPLES)]
 pub(crate) struct Explain {
@@ -301,6 +321,25 @@ pub(crate) enum FileFormat {
     Yaml,
     /// The file as `configuration`, and `notes`
     Json,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Engine {
+    /// From what is remembered of the cluster, where that can be done
+    #[default]
+    Fast,
+    /// From scratch
+    Reference,
+}
+
+impl From<Engine> for plimsoll_engine::Engine {
+    fn from(typed: Engine) -> Self {
+        match typed {
+            Engine::Fast => Self::Fast,
+            Engine::Reference => Self::Reference,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

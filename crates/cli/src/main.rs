@@ -3,6 +3,7 @@
 //! The edge of the project: this crate alone reads files, looks at terminals and prints.
 
 mod args;
+mod audits;
 mod caveats;
 mod commands;
 mod deprecated;

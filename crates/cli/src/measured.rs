@@ -1,14 +1,19 @@
 //! What was measured, as a record; and the medians of several.
 
 use anyhow::{Result, ensure};
+use plimsoll_engine::Audit;
 use plimsoll_sim::perf::{Groups, Measurement, Phase, Sizes, Workload};
 use serde::{Deserialize, Serialize};
+
+use crate::args::Engine;
 
 /// What was measured of a workload. Times are in seconds.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Record {
     pub(crate) workload: String,
+    /// How decisions were made.
+    pub(crate) engine: Engine,
     pub(crate) nodes: u32,
     pub(crate) init_pods: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -27,6 +32,11 @@ pub(crate) struct Record {
     pub(crate) peak_memory_bytes: Option<u64>,
     /// How many pods have no node at the end.
     pub(crate) unschedulable: usize,
+    /// Equal where the same pods were bound to the same nodes in the same order.
+    pub(crate) placements: String,
+    /// How many times as long decisions from scratch have taken, if that was measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) reference_ratio: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) audited: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -70,6 +80,7 @@ impl Record {
     /// The record of one run.
     pub(crate) fn new(
         workload: &Workload,
+        engine: Engine,
         sizes: Sizes,
         seed: u64,
         measurement: &Measurement,
@@ -83,6 +94,7 @@ impl Record {
         };
         Record {
             workload: workload.name.to_owned(),
+            engine,
             nodes: sizes.nodes,
             init_pods: sizes.init_pods,
             deployments: groups(Groups::Deployments),
@@ -95,8 +107,10 @@ impl Record {
             cpu_seconds: measurement.cpu.map(|cpu| cpu.as_secs_f64()),
             peak_memory_bytes,
             unschedulable: measurement.unschedulable,
-            audited: measurement.audit.map(|audit| audit.audited),
-            differing: measurement.audit.map(|audit| audit.differing),
+            placements: format!("{:016x}", measurement.placements),
+            reference_ratio: None,
+            audited: None,
+            differing: None,
             phases,
         }
     }
@@ -105,15 +119,7 @@ impl Record {
     pub(crate) fn medians(runs: &[Record]) -> Result<Record> {
         let first = runs.first().expect("there is at least one run");
         for run in runs {
-            ensure!(
-                run.counts() == first.counts(),
-                "two runs of {} with the seed {} decide differently: {:?} and {:?} \
-                 (decisions, scheduled, failed, evicted, unschedulable); please report this",
-                first.workload,
-                first.seed,
-                first.counts(),
-                run.counts()
-            );
+            first.check_equal(run)?;
         }
         let of = |figure: &dyn Fn(&Record) -> f64| median(runs.iter().map(figure));
         let phase = |(i, phase): (usize, &PhaseRecord)| PhaseRecord {
@@ -129,17 +135,44 @@ impl Record {
             total,
             cpu_seconds: first.cpu_seconds.map(|_| of(&|run| run.cpu_seconds.unwrap_or(0.0))),
             peak_memory_bytes: runs.iter().filter_map(|run| run.peak_memory_bytes).max(),
-            audited: first.audited.map(|_| runs.iter().filter_map(|run| run.audited).sum()),
-            differing: first.differing.map(|_| runs.iter().filter_map(|run| run.differing).sum()),
             phases: first.phases.iter().enumerate().map(phase).collect(),
             ..first.clone()
         })
     }
 
+    /// Takes note of what an audit of the same workload has found.
+    pub(crate) fn audit(&mut self, audit: &Audit) {
+        self.audited = Some(audit.audited);
+        self.differing = Some(audit.differing);
+    }
+
+    /// Takes note of how long decisions from scratch have taken; they must be the same.
+    pub(crate) fn compare(&mut self, reference: &Record) -> Result<()> {
+        self.check_equal(reference)?;
+        self.reference_ratio = Some(reference.total.seconds / self.total.seconds);
+        Ok(())
+    }
+
+    /// The error if `other`, with the same seed, has decided something else.
+    fn check_equal(&self, other: &Record) -> Result<()> {
+        ensure!(
+            self.came_to() == other.came_to(),
+            "two runs of {} with the seed {} decide differently: {:?} ({:?}) and {:?} ({:?}) \
+             (decisions, scheduled, failed, evicted, unschedulable, placements); please report this",
+            self.workload,
+            self.seed,
+            self.came_to(),
+            self.engine,
+            other.came_to(),
+            other.engine,
+        );
+        Ok(())
+    }
+
     /// What one seed must always bring about.
-    fn counts(&self) -> (u64, usize, usize, usize, usize) {
+    fn came_to(&self) -> (u64, usize, usize, usize, usize, &str) {
         let Figures { decisions, scheduled, failed, evicted, .. } = self.total;
-        (decisions, scheduled, failed, evicted, self.unschedulable)
+        (decisions, scheduled, failed, evicted, self.unschedulable, &self.placements)
     }
 }
 
@@ -199,7 +232,7 @@ mod tests {
 
     fn run(seconds: f64, scheduled: usize) -> Record {
         let record = serde_json::json!({
-            "workload": "SchedulingBasic", "nodes": 1, "initPods": 0, "seed": 0, "runs": 1,
+            "workload": "SchedulingBasic", "engine": "fast", "placements": "0", "nodes": 1, "initPods": 0, "seed": 0, "runs": 1,
             "setUpSeconds": 1.0, "pods": 2, "seconds": seconds, "decisions": 2,
             "decisionsPerSecond": 2.0 / seconds, "p50Seconds": seconds, "p99Seconds": seconds,
             "maxSeconds": seconds, "scheduled": scheduled, "failed": 0, "evicted": 0,
@@ -227,5 +260,17 @@ mod tests {
     fn runs_of_one_seed_that_decide_differently_are_refused() {
         let error = Record::medians(&[run(1.0, 2), run(1.0, 1)]).expect_err("they differ");
         assert!(error.to_string().contains("SchedulingBasic with the seed 0"), "{error}");
+        let elsewhere = Record { placements: "1".to_owned(), ..run(1.0, 2) };
+        Record::medians(&[run(1.0, 2), elsewhere]).expect_err("other nodes were chosen");
+    }
+
+    #[test]
+    fn an_engine_is_compared_with_one_that_decides_the_same() {
+        let mut fast = run(2.0, 2);
+        fast.compare(&run(9.0, 2)).expect("they decide the same");
+        assert_eq!(fast.reference_ratio.map(f64::to_bits), Some(4.5_f64.to_bits()));
+        let reference = Record { engine: Engine::Reference, ..run(9.0, 1) };
+        let error = fast.compare(&reference).expect_err("one pod less was placed").to_string();
+        assert!(error.contains("(Fast) and (2, 1, 0, 0, 0, \"0\") (Reference)"), "{error}");
     }
 }

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use clap::ValueHint;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{ValueEnum, ValueHint};
 use plimsoll_sim::perf::Workload;
 
-use super::Output;
+use super::{Engine, Output};
 
 const BENCH_EXAMPLES: &str = "\
 Examples:
@@ -19,6 +19,9 @@ Examples:
 
   # The medians of five runs
   plimsoll bench SchedulingBasic --runs 5 -o json | jq .decisionsPerSecond
+
+  # How much faster are decisions from what is remembered than decisions from scratch?
+  plimsoll bench SchedulingBasic --engine both --runs 3
 
   # How does it grow with the number of classes?
   for n in 1 10 100 1000 10000; do plimsoll bench ClassSweep --classes $n -o json; done";
@@ -70,12 +73,53 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,
 
+    /// How decisions are made; `both` measures both ways in turn and tells how much faster the one is
+    #[arg(long, value_name = "ENGINE", value_enum, default_value_t)]
+    pub(crate) engine: Engines,
+
+    /// Each N-th decision of one more run, which is not measured, is made from scratch, too, and compared;
+    /// 0 for no such run
+    ///
+    /// That run has the same sizes and the same seed as those that are measured. Every difference is told
+    /// on standard error, and the exit status is 1 if there is any. Decisions that are made from scratch
+    /// anyway are not compared.
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub(crate) audit: u32,
+
+    /// How many pods come in the run that is audited, beside the initial ones
+    ///
+    /// Without this: all, or 2,000 where more than 20,000 nodes or pods are measured.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) audit_pods: Option<u32>,
+
     /// A KubeSchedulerConfiguration; without one, the default profile decides
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) config: Option<PathBuf>,
 
     #[command(flatten)]
     pub(crate) output: Output,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Engines {
+    /// From what is remembered of the cluster, where that can be done
+    #[default]
+    Fast,
+    /// From scratch
+    Reference,
+    /// A run of each in turn
+    Both,
+}
+
+impl Engines {
+    /// The engines that are measured, in turn.
+    pub(crate) fn each(self) -> &'static [Engine] {
+        match self {
+            Engines::Fast => &[Engine::Fast],
+            Engines::Reference => &[Engine::Reference],
+            Engines::Both => &[Engine::Fast, Engine::Reference],
+        }
+    }
 }
 
 /// Reads the name of a workload.

@@ -13,7 +13,7 @@ use crate::progress::Progress;
 use crate::render::style::Screen;
 use crate::render::{record, summary, table};
 use crate::report::{PassedOver, Report, Utilisation};
-use crate::{caveats, notices};
+use crate::{audits, caveats, notices};
 
 /// Places every pending pod and prints each decision.
 pub(crate) fn run(args: &Simulate) -> Result<()> {
@@ -23,6 +23,8 @@ pub(crate) fn run(args: &Simulate) -> Result<()> {
     let Scene { setup, cluster } = Scene::read(&args.cluster)?;
     let passed_over = passed_over(&cluster, &setup);
     let options = Options {
+        engine: args.decisions.engine.into(),
+        audit_every: args.decisions.audit,
         tie_break: args.tie_break.into(),
         detail: if args.explain { Detail::Nodes } else { Detail::Outcome },
         ..setup.options()
@@ -35,7 +37,16 @@ pub(crate) fn run(args: &Simulate) -> Result<()> {
         Format::Json => stream(&mut simulation, &passed_over)?,
         Format::Table => summarise(&mut simulation, passed_over)?,
     }
-    Ok(())
+    let audit = simulation.decisions_audit();
+    audits::tell(audit, &circumstances(args));
+    audits::check(audit)
+}
+
+/// What decides beside the files, as it can be typed.
+fn circumstances(args: &Simulate) -> String {
+    let config = args.cluster.config.as_ref();
+    let config = config.map(|file| format!("--config {} ", file.display())).unwrap_or_default();
+    format!("{config}--seed {} --audit {}", args.seed, args.decisions.audit)
 }
 
 /// The pending pods that no profile tries.

@@ -6,6 +6,7 @@ use plimsoll_sim::perf::{Groups, Workload};
 use serde_json::json;
 
 use super::style::{Screen, amount};
+use crate::args::Engine;
 use crate::measured::{Figures, Record};
 
 /// What stands for a figure that is not known.
@@ -53,9 +54,10 @@ pub(crate) fn list_json(out: &mut impl Write, all: &[Workload]) -> io::Result<()
 }
 
 /// What was measured, a line for each workload, and one for each of its parts where there are several.
-/// Of audits only where there was one.
+/// Of audits and comparisons only where there were some.
 pub(crate) fn table(out: &mut impl Write, records: &[Record], screen: Screen) -> io::Result<()> {
     let audits = records.iter().any(|record| record.audited.is_some());
+    let compares = records.iter().any(|record| record.reference_ratio.is_some());
     let mut headings = vec!["WORKLOAD", ">NODES", ">INIT PODS", ">SET-UP"];
     headings.extend([
         ">PODS",
@@ -66,6 +68,9 @@ pub(crate) fn table(out: &mut impl Write, records: &[Record], screen: Screen) ->
         ">PER SECOND",
     ]);
     headings.extend([">P50", ">P99", ">MAX", ">CPU", ">MEMORY"]);
+    if compares {
+        headings.push(">REFERENCE");
+    }
     if audits {
         headings.extend([">AUDITED", ">DIFFERING"]);
     }
@@ -80,6 +85,9 @@ pub(crate) fn table(out: &mut impl Write, records: &[Record], screen: Screen) ->
         row.extend(figures(&record.total, &record.unschedulable.to_string()));
         row.push(record.cpu_seconds.map_or_else(|| UNKNOWN.to_owned(), span));
         row.push(record.peak_memory_bytes.map_or_else(|| UNKNOWN.to_owned(), memory));
+        if compares {
+            row.push(record.reference_ratio.map_or_else(String::new, times));
+        }
         if audits {
             let known = |n: Option<u64>| n.map_or_else(|| UNKNOWN.to_owned(), |n| n.to_string());
             row.extend([known(record.audited), known(record.differing)]);
@@ -99,8 +107,9 @@ pub(crate) fn table(out: &mut impl Write, records: &[Record], screen: Screen) ->
 fn name(record: &Record) -> String {
     let groups = [(record.deployments, "Deployments"), (record.classes, "classes")];
     let groups = groups.iter().filter_map(|(n, what)| n.map(|n| format!("{n} {what}")));
+    let engine = (record.engine == Engine::Reference).then(|| "from scratch".to_owned());
     let runs = (1 < record.runs).then(|| format!("median of {}", record.runs));
-    let notes: Vec<String> = groups.chain(runs).collect();
+    let notes: Vec<String> = groups.chain(engine).chain(runs).collect();
     match notes.is_empty() {
         true => record.workload.clone(),
         false => format!("{} ({})", record.workload, notes.join(", ")),
@@ -121,13 +130,21 @@ fn figures(figures: &Figures, unschedulable: &str) -> [String; 9] {
     ]
 }
 
+/// How many times as long, to three digits.
+fn times(ratio: f64) -> String {
+    to_three_digits(ratio) + "x"
+}
+
+fn to_three_digits(number: f64) -> String {
+    let digits = if number < 9.995 { 2 } else { usize::from(number < 99.95) };
+    format!("{number:.digits$}")
+}
+
 /// A span of time to three digits, in the unit that suits it.
 fn span(seconds: f64) -> String {
     let units = [(1.0, "s"), (1e-3, "ms"), (1e-6, "µs")];
     let (unit, name) = units.into_iter().find(|(unit, _)| *unit <= seconds).unwrap_or((1e-9, "ns"));
-    let number = seconds / unit;
-    let digits = if number < 9.995 { 2 } else { usize::from(number < 99.95) };
-    format!("{number:.digits$}{name}")
+    to_three_digits(seconds / unit) + name
 }
 
 fn memory(bytes: u64) -> String {
@@ -154,26 +171,29 @@ mod tests {
     }
 
     #[test]
-    fn audits_are_told_of_only_where_there_were_any() {
-        let record = |audited: Option<u64>| {
+    fn audits_and_comparisons_are_told_of_only_where_there_were_any() {
+        let record = |audited: Option<u64>, ratio: Option<f64>| {
             let record = json!({
-                "workload": "Scale", "nodes": 1, "initPods": 0, "seed": 0, "runs": 1,
+                "workload": "Scale", "engine": "fast", "placements": "", "nodes": 1, "initPods": 0, "seed": 0, "runs": 1,
                 "setUpSeconds": 1.0, "pods": 2, "seconds": 1.0, "decisions": 2,
                 "decisionsPerSecond": 2.0, "p50Seconds": 1.0, "p99Seconds": 1.0,
                 "maxSeconds": 1.0, "scheduled": 2, "failed": 0, "evicted": 0,
                 "secondsRange": [1.0, 1.0], "unschedulable": 0,
-                "audited": audited, "differing": audited.map(|_| 0),
+                "audited": audited, "differing": audited.map(|_| 0), "referenceRatio": ratio,
             });
             serde_json::from_value(record).expect("it is a record")
         };
-        let shown = |audited| {
+        let shown = |audited, ratio| {
             let mut out = Vec::new();
             let screen = Screen { is_terminal: false, has_colours: false };
-            table(&mut out, &[record(audited)], screen).expect("a vector takes all");
+            table(&mut out, &[record(audited, ratio)], screen).expect("a vector takes all");
             String::from_utf8(out).expect("it is text")
         };
-        assert!(!shown(None).contains("AUDITED"));
-        let text = shown(Some(7));
+        let text = shown(None, None);
+        assert!(!text.contains("AUDITED") && !text.contains("REFERENCE"), "{text}");
+        let text = shown(None, Some(12.34));
+        assert!(text.contains("REFERENCE") && text.trim_end().ends_with("12.3x"), "{text}");
+        let text = shown(Some(7), None);
         assert!(text.contains("AUDITED  DIFFERING"), "{text}");
         assert!(text.trim_end().ends_with("7          0"), "{text}");
     }

@@ -26,7 +26,10 @@ fn forget_times(figures: &mut serde_json::Map<String, Value>) {
     assert!(0.0 < seconds("seconds"));
     assert!(seconds("p50Seconds") <= seconds("p99Seconds"));
     assert!(seconds("p99Seconds") <= seconds("maxSeconds"));
-    figures.retain(|name, _| !name.to_lowercase().contains("second") && name != "peakMemoryBytes");
+    let is_of_the_machine = |name: &str| {
+        name.to_lowercase().contains("second") || ["peakMemoryBytes", "placements"].contains(&name)
+    };
+    figures.retain(|name, _| !is_of_the_machine(name));
 }
 
 #[test]
@@ -34,8 +37,8 @@ fn a_workload_is_told_with_its_sizes_and_what_became_of_its_pods() {
     check(
         "SchedulingPodAntiAffinity --nodes 5 --init-pods 1 --pods 6 --seed 7",
         &expect![[r#"
-        {"decisions":6,"evicted":0,"failed":2,"initPods":1,"nodes":5,"pods":6,"runs":1,"scheduled":4,"seed":7,"unschedulable":2,"workload":"SchedulingPodAntiAffinity"}
-    "#]],
+            {"audited":0,"decisions":6,"differing":0,"engine":"fast","evicted":0,"failed":2,"initPods":1,"nodes":5,"pods":6,"runs":1,"scheduled":4,"seed":7,"unschedulable":2,"workload":"SchedulingPodAntiAffinity"}
+        "#]],
     );
 }
 
@@ -44,8 +47,8 @@ fn parts_of_a_workload_are_told_apart() {
     check(
         "Unschedulable --nodes 5 --init-pods 1 --pods 3",
         &expect![[r#"
-        {"decisions":6,"evicted":0,"failed":5,"initPods":1,"nodes":5,"phases":[{"decisions":3,"evicted":0,"failed":3,"phase":"park","pods":3,"scheduled":0},{"decisions":3,"evicted":0,"failed":2,"phase":"wake","pods":0,"scheduled":1}],"pods":3,"runs":1,"scheduled":1,"seed":0,"unschedulable":2,"workload":"Unschedulable"}
-    "#]],
+            {"audited":0,"decisions":6,"differing":0,"engine":"fast","evicted":0,"failed":5,"initPods":1,"nodes":5,"phases":[{"decisions":3,"evicted":0,"failed":3,"phase":"park","pods":3,"scheduled":0},{"decisions":3,"evicted":0,"failed":2,"phase":"wake","pods":0,"scheduled":1}],"pods":3,"runs":1,"scheduled":1,"seed":0,"unschedulable":2,"workload":"Unschedulable"}
+        "#]],
     );
 }
 
@@ -54,21 +57,21 @@ fn several_runs_and_workloads_come_to_a_record_for_each_workload() {
     check(
         "ClassSweep HotNodes --nodes 5 --init-pods 0 --pods 4 --classes 2 --runs 3",
         &expect![[r#"
-            {"classes":2,"decisions":4,"evicted":0,"failed":0,"initPods":0,"nodes":5,"pods":4,"runs":3,"scheduled":4,"seed":0,"unschedulable":0,"workload":"ClassSweep"}
-            {"classes":2,"decisions":4,"evicted":0,"failed":0,"initPods":0,"nodes":5,"pods":4,"runs":3,"scheduled":4,"seed":0,"unschedulable":0,"workload":"HotNodes"}
+            {"audited":0,"classes":2,"decisions":4,"differing":0,"engine":"fast","evicted":0,"failed":0,"initPods":0,"nodes":5,"pods":4,"runs":3,"scheduled":4,"seed":0,"unschedulable":0,"workload":"ClassSweep"}
+            {"audited":0,"classes":2,"decisions":4,"differing":0,"engine":"fast","evicted":0,"failed":0,"initPods":0,"nodes":5,"pods":4,"runs":3,"scheduled":4,"seed":0,"unschedulable":0,"workload":"HotNodes"}
         "#]],
     );
     check(
         "Churn --nodes 5 --init-pods 90 --pods 20 --deployments 4 --runs 2",
         &expect![[r#"
-        {"decisions":20,"deployments":4,"evicted":0,"failed":0,"initPods":90,"nodes":5,"pods":20,"runs":2,"scheduled":20,"seed":0,"unschedulable":0,"workload":"Churn"}
-    "#]],
+            {"audited":0,"decisions":20,"deployments":4,"differing":0,"engine":"fast","evicted":0,"failed":0,"initPods":90,"nodes":5,"pods":20,"runs":2,"scheduled":20,"seed":0,"unschedulable":0,"workload":"Churn"}
+        "#]],
     );
 }
 
 #[test]
 fn the_table_has_a_line_for_each_workload_and_each_of_its_parts() {
-    let line = "bench ClassSweep --nodes 5 --pods 4 --classes 2";
+    let line = "bench ClassSweep --nodes 5 --pods 4 --classes 2 --audit 0";
     let table = run(&[], line).out;
     let mut lines = table.lines();
     let headings = lines.next().expect("there are headings");
@@ -79,6 +82,51 @@ fn the_table_has_a_line_for_each_workload_and_each_of_its_parts() {
     let names: Vec<_> =
         table.lines().skip(1).filter_map(|line| line.split_whitespace().next()).collect();
     assert_eq!(names, ["Unschedulable", "park", "wake"]);
+}
+
+#[test]
+fn one_more_run_is_audited() {
+    let line = "bench ClassSweep --nodes 5 --init-pods 5 --pods 40 --classes 2";
+    let audited = |more: &str| {
+        let record = records(&[], &format!("{line} {more} -o json")).remove(0);
+        assert_eq!(record["decisions"], 40, "the audit is beside what is measured");
+        (record["audited"].clone(), record["differing"].clone())
+    };
+    assert_eq!(audited("--audit 4"), (11.into(), 0.into()), "those of the initial pods, too");
+    assert_eq!(audited("--audit 4 --audit-pods 7 --runs 2"), (3.into(), 0.into()));
+    assert_eq!(audited("--audit 0"), (Value::Null, Value::Null));
+    assert_eq!(audited("--engine reference"), (Value::Null, Value::Null));
+    let table = run(&[], &format!("{line} --audit 4")).out;
+    let last: Vec<&str> = table.lines().map(|line| line.split_at(line.len() - 20).1).collect();
+    assert_eq!(last, ["  AUDITED  DIFFERING", "       11          0"], "{table}");
+}
+
+#[test]
+fn both_engines_are_measured_in_turn_and_compared() {
+    let line = "bench SchedulingPodAntiAffinity --nodes 6 --init-pods 2 --pods 5 --engine both";
+    let records = records(&[], &format!("{line} --runs 2 -o json"));
+    let engines: Vec<_> = records.iter().map(|record| record["engine"].as_str()).collect();
+    assert_eq!(engines, [Some("fast"), Some("reference")]);
+    assert_eq!(records[0]["placements"], records[1]["placements"]);
+    let seconds = |record: &Value| record["seconds"].as_f64().expect("it is a number");
+    let ratio = records[0]["referenceRatio"].as_f64().expect("it is a number");
+    assert!((ratio - seconds(&records[1]) / seconds(&records[0])).abs() < 1e-6 * ratio);
+    assert!(records[1].get("referenceRatio").is_none(), "it is compared with nothing");
+    let table = run(&[], line).out;
+    let names: Vec<_> = table.lines().filter_map(|line| line.split("  ").next()).collect();
+    let reference = "SchedulingPodAntiAffinity (from scratch)";
+    assert_eq!(names, ["WORKLOAD", "SchedulingPodAntiAffinity", reference], "{table}");
+    assert!(table.lines().next().is_some_and(|line| line.contains("  REFERENCE  ")), "{table}");
+}
+
+#[test]
+fn another_seed_places_other_pods() {
+    let placements = |seed: u32| {
+        let line = format!("bench Churn --nodes 5 --init-pods 90 --pods 20 --seed {seed} -o json");
+        records(&[], &line).remove(0)["placements"].clone()
+    };
+    assert_eq!(placements(1), placements(1));
+    assert_ne!(placements(1), placements(2));
 }
 
 #[test]

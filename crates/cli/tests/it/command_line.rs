@@ -36,6 +36,12 @@ fn wrong_usage_is_told_from_wrong_files_by_its_exit_status() {
         "simulate -f a.yaml --tie-break last",
         "simulate -f a.yaml --seed -1",
         "simulate -f a.yaml -o xml",
+        "simulate -f a.yaml --engine slow",
+        "simulate -f a.yaml --engine both",
+        "simulate -f a.yaml --audit -1",
+        "simulate --swarm 1 --engine fast",
+        "simulate --swarm 1 --audit 1",
+        "explain -f a.yaml --pod b --engine fast",
         "explain -f a.yaml",
         "explain -f a.yaml --pod a/b/c",
         "bench",
@@ -43,6 +49,9 @@ fn wrong_usage_is_told_from_wrong_files_by_its_exit_status() {
         "bench Scale --list",
         "bench Scale --nodes 0",
         "bench Scale --runs 0",
+        "bench Scale --engine none",
+        "bench Scale --audit some",
+        "bench Scale --audit-pods 0",
         "completions sh",
     ] {
         let answer = run(&[("a.yaml", CLUSTER)], line);

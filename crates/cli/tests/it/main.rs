@@ -7,6 +7,7 @@ mod command_line;
 mod configurations;
 mod decisions;
 mod docs;
+mod engines;
 mod manifests;
 mod old_scale;
 mod policies;

@@ -1,29 +1,28 @@
 //! `plimsoll bench`: how fast pods are placed.
 
 mod meter;
+mod runs;
 
-use std::env;
 use std::io::Write;
 use std::path::Path;
-use std::process::Command;
 
-use anyhow::{Context, Result, bail, ensure};
-use plimsoll_engine::Scheduler;
-use plimsoll_plugins::in_tree;
+use anyhow::{Result, ensure};
+use plimsoll_engine::Audit;
 use plimsoll_sim::perf::{Groups, Sizes, Workload};
 
-use crate::args::{Bench, Format};
+use crate::args::{Bench, Engine, Format};
 use crate::input::STDIN;
 use crate::measured::Record;
-use crate::notices;
 use crate::options::Setup;
 use crate::progress::Progress;
 use crate::render::bench as render;
 use crate::render::style::Screen;
-use meter::{Clocks, peak_memory};
+use crate::{audits, notices};
 
-/// The scheduler that the pods of all workloads ask for.
-const SCHEDULER: &str = "default-scheduler";
+/// Where more nodes or pods are measured than this, only the first [`AUDITED_PODS`] are audited: a
+/// decision from scratch takes as long as there are nodes.
+const MANY: u32 = 20_000;
+const AUDITED_PODS: u32 = 2_000;
 
 /// Measures each workload that was named, or lists all.
 pub(crate) fn run(args: &Bench) -> Result<()> {
@@ -33,47 +32,83 @@ pub(crate) fn run(args: &Bench) -> Result<()> {
     let mut out = anstream::stdout();
     let sizes: Vec<Sizes> =
         args.workloads.iter().map(|workload| sizes(workload, args)).collect::<Result<_>>()?;
-    let n_runs = args.workloads.len() * args.runs as usize;
-    let mut progress = Progress::shown(n_runs);
-    let mut records = Vec::new();
-    if 1 < n_runs {
-        let from_stdin = args.config.as_deref() == Some(Path::new(STDIN));
-        ensure!(!from_stdin, "only a single run can read its configuration from standard input");
-        // What is wrong with the configuration is told once, not by each run.
-        setup(args)?;
-    }
+    let n_measured = args.workloads.len() * args.runs as usize * args.engine.each().len();
+    let from_stdin = args.config.as_deref() == Some(Path::new(STDIN));
+    ensure!(
+        n_measured == 1 || !from_stdin,
+        "only a single run can read its configuration from standard input"
+    );
+    // What is wrong with the configuration is told once, not by each run.
+    let setup = runs::setup(args)?;
+    let n_audited = if is_audited(args) { args.workloads.len() } else { 0 };
+    let mut progress = Progress::shown(n_measured + n_audited);
     if cfg!(debug_assertions) {
         notices::warning("this is not a release build: what it measures says little");
     }
+    let (mut records, mut found) = (Vec::new(), Audit::default());
     for (workload, sizes) in args.workloads.iter().zip(sizes) {
-        let mut runs = Vec::new();
-        for _ in 0..args.runs {
-            runs.push(match n_runs {
-                1 => measure(workload, sizes, args)?,
-                _ => measure_apart(workload, args)?,
-            });
+        let mut told = measure(workload, sizes, (args, &setup), n_measured, &mut progress)?;
+        if is_audited(args) {
+            let audit = runs::audit(workload, of_audit(sizes, args), (args, &setup))?;
             progress.step();
-        }
-        let record = Record::medians(&runs)?;
-        if let Some(cpu) = record.cpu_seconds.filter(|cpu| is_disturbed(*cpu, record.total.seconds))
-        {
-            notices::warning(format_args!(
-                "{}: other programs had the processor for much of the time ({cpu:.2} of {:.2} seconds were \
-                 worked): compare CPU and P50, not TIME",
-                workload.name, record.total.seconds
-            ));
+            audits::tell(&audit, &format!("{} --seed {}", workload.name, args.seed));
+            told[0].audit(&audit);
+            found.audited += audit.audited;
+            found.differing += audit.differing;
         }
         if args.output.format == Format::Json {
-            serde_json::to_writer(&mut out, &record)?;
-            writeln!(out)?;
+            for record in &told {
+                serde_json::to_writer(&mut out, record)?;
+                writeln!(out)?;
+            }
         }
-        records.push(record);
+        records.append(&mut told);
     }
     drop(progress);
     if args.output.format == Format::Table {
         render::table(&mut out, &records, Screen::stdout())?;
     }
-    Ok(())
+    audits::check(&found)
+}
+
+/// Measures one workload: a record for each engine.
+fn measure(
+    workload: &Workload,
+    sizes: Sizes,
+    (args, setup): (&Bench, &Setup),
+    n_measured: usize,
+    progress: &mut Progress,
+) -> Result<Vec<Record>> {
+    let engines = args.engine.each();
+    let mut runs: Vec<Vec<Record>> = vec![Vec::new(); engines.len()];
+    for _ in 0..args.runs {
+        // In turn, so that what disturbs one disturbs the other.
+        for (runs, &engine) in runs.iter_mut().zip(engines) {
+            runs.push(match n_measured {
+                1 => runs::measure(workload, sizes, engine, (args, setup))?,
+                _ => runs::measure_apart(workload, engine, args)?,
+            });
+            progress.step();
+        }
+    }
+    let mut records: Vec<Record> =
+        runs.iter().map(|runs| Record::medians(runs)).collect::<Result<_>>()?;
+    records.iter().for_each(warn_of_disturbance);
+    if let [fast, reference] = records.as_mut_slice() {
+        fast.compare(reference)?;
+    }
+    Ok(records)
+}
+
+fn warn_of_disturbance(record: &Record) {
+    let seconds = record.total.seconds;
+    if let Some(cpu) = record.cpu_seconds.filter(|cpu| is_disturbed(*cpu, seconds)) {
+        notices::warning(format_args!(
+            "{}: other programs had the processor for much of the time ({cpu:.2} of {seconds:.2} seconds \
+             were worked): compare CPU and P50, not TIME",
+            record.workload
+        ));
+    }
 }
 
 /// Whether the clock ran on while the processor did something else.
@@ -92,6 +127,18 @@ fn list(format: Format) -> Result<()> {
         Format::Json => render::list_json(&mut out, &all)?,
     }
     Ok(())
+}
+
+/// Whether there is something to audit: decisions from scratch have nothing to be compared with.
+fn is_audited(args: &Bench) -> bool {
+    0 < args.audit && args.engine.each().contains(&Engine::Fast)
+}
+
+/// The sizes of the run that is audited.
+fn of_audit(sizes: Sizes, args: &Bench) -> Sizes {
+    let is_large = MANY < sizes.nodes.max(sizes.pods);
+    let most = args.audit_pods.unwrap_or(if is_large { AUDITED_PODS } else { sizes.pods });
+    Sizes { pods: sizes.pods.min(most), ..sizes }
 }
 
 /// The sizes of a workload, as far as they were typed.
@@ -114,60 +161,12 @@ fn sizes(workload: &Workload, args: &Bench) -> Result<Sizes> {
     })
 }
 
-/// What decides about the pods.
-fn setup(args: &Bench) -> Result<Setup> {
-    let setup = match &args.config {
-        Some(file) => Setup::load(file, &in_tree())?,
-        None => Setup::default_for(&in_tree())?,
-    };
-    ensure!(
-        setup.is_for(SCHEDULER),
-        "no profile of the configuration has the schedulerName {SCHEDULER}, which is that of all pods"
-    );
-    Ok(setup)
-}
-
-/// A run in this process.
-fn measure(workload: &Workload, sizes: Sizes, args: &Bench) -> Result<Record> {
-    let setup = setup(args)?;
-    let options = setup.options();
-    let mut scheduler = Scheduler::new(setup.profiles, options, args.seed)?;
-    let measurement = workload.measure(sizes, args.seed, &mut scheduler, &Clocks::new());
-    Ok(Record::new(workload, sizes, args.seed, &measurement, peak_memory()))
-}
-
-/// A run in a process of its own, so that it finds the memory as the first one did.
-fn measure_apart(workload: &Workload, args: &Bench) -> Result<Record> {
-    let program = env::current_exe().context("cannot find the program that is to be run")?;
-    let mut command = Command::new(program);
-    command.args(["bench", workload.name, "--output", "json"]);
-    command.arg("--seed").arg(args.seed.to_string());
-    for (option, number) in [
-        ("--nodes", args.nodes),
-        ("--init-pods", args.init_pods),
-        ("--pods", args.pods),
-        ("--deployments", args.deployments),
-        ("--classes", args.classes),
-    ] {
-        if let Some(number) = number {
-            command.arg(option).arg(number.to_string());
-        }
-    }
-    if let Some(file) = &args.config {
-        command.arg("--config").arg(file);
-    }
-    let run = command.output().with_context(|| format!("cannot run {}", workload.name))?;
-    if !run.status.success() {
-        let why = String::from_utf8_lossy(&run.stderr);
-        bail!("{}: the run has failed ({})\n{}", workload.name, run.status, why.trim_end());
-    }
-    serde_json::from_slice(&run.stdout)
-        .with_context(|| format!("{}: the run has not printed a record", workload.name))
-}
-
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
+    use crate::args::{Args, Command};
 
     #[test]
     fn a_run_beside_other_programs_is_told_from_a_quiet_one() {
@@ -175,5 +174,32 @@ mod tests {
         assert!(!is_disturbed(0.9, 1.0));
         assert!(!is_disturbed(1.8, 1.0), "several threads worked");
         assert!(!is_disturbed(0.001, 0.01), "too short to tell");
+    }
+
+    /// How many pods are audited for what is typed after `plimsoll bench Scale`; none without an audit.
+    fn audited_pods(line: &str) -> Option<u32> {
+        let words = ["plimsoll", "bench", "Scale"].into_iter().chain(line.split_whitespace());
+        let Command::Bench(args) = Args::try_parse_from(words).expect("it is right").command else {
+            unreachable!("bench was typed")
+        };
+        let sizes = sizes(&args.workloads[0], &args).expect("Scale has sizes");
+        is_audited(&args).then(|| of_audit(sizes, &args).pods)
+    }
+
+    #[test]
+    fn large_workloads_are_audited_in_part() {
+        assert_eq!(audited_pods("--nodes 20000 --pods 20000"), Some(20_000));
+        assert_eq!(audited_pods("--nodes 20001 --pods 20000"), Some(2_000));
+        assert_eq!(audited_pods("--nodes 5 --pods 20001"), Some(2_000));
+        assert_eq!(audited_pods("--nodes 20001 --pods 7"), Some(7));
+        assert_eq!(audited_pods("--audit-pods 5000"), Some(5_000));
+        assert_eq!(audited_pods("--pods 10 --audit-pods 5000"), Some(10));
+    }
+
+    #[test]
+    fn decisions_from_scratch_are_not_audited() {
+        assert_eq!(audited_pods("--engine both"), Some(2_000));
+        assert_eq!(audited_pods("--engine reference"), None);
+        assert_eq!(audited_pods("--audit 0"), None);
     }
 }

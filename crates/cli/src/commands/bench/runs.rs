@@ -1,0 +1,101 @@
+//! Single runs: in this process or in one of their own.
+
+use std::env;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::ValueEnum;
+use plimsoll_engine::{Audit, Options, Scheduler};
+use plimsoll_framework::FeatureGates;
+use plimsoll_plugins::in_tree;
+use plimsoll_sim::perf::{Measurement, Sizes, Workload};
+
+use super::meter::{Clocks, peak_memory};
+use crate::args::{Bench, Engine};
+use crate::measured::Record;
+use crate::options::Setup;
+
+/// The scheduler that the pods of all workloads ask for.
+const SCHEDULER: &str = "default-scheduler";
+/// What is measured is not audited at the same time.
+const NO_AUDIT: u32 = 0;
+
+/// What decides about the pods.
+pub(super) fn setup(args: &Bench) -> Result<Setup> {
+    let setup = match &args.config {
+        Some(file) => Setup::load(file, &in_tree())?,
+        None => Setup::default_for(&in_tree())?,
+    };
+    ensure!(
+        setup.is_for(SCHEDULER),
+        "no profile of the configuration has the schedulerName {SCHEDULER}, which is that of all pods"
+    );
+    Ok(setup)
+}
+
+/// A run in this process.
+pub(super) fn measure(
+    workload: &Workload,
+    sizes: Sizes,
+    engine: Engine,
+    (args, setup): (&Bench, &Setup),
+) -> Result<Record> {
+    let (measurement, _) = place(workload, sizes, engine, NO_AUDIT, (args, setup))?;
+    Ok(Record::new(workload, engine, sizes, args.seed, &measurement, peak_memory()))
+}
+
+/// A run in which decisions are audited, and which is not measured.
+pub(super) fn audit(
+    workload: &Workload,
+    sizes: Sizes,
+    (args, setup): (&Bench, &Setup),
+) -> Result<Audit> {
+    let (_, scheduler) = place(workload, sizes, Engine::Fast, args.audit, (args, setup))?;
+    Ok(scheduler.audit().clone())
+}
+
+fn place(
+    workload: &Workload,
+    sizes: Sizes,
+    engine: Engine,
+    audit_every: u32,
+    (args, setup): (&Bench, &Setup),
+) -> Result<(Measurement, Scheduler)> {
+    let options = Options { engine: engine.into(), audit_every, ..setup.options() };
+    let profiles = setup.configuration.profiles(&in_tree(), &FeatureGates::default());
+    let profiles = profiles.expect("they were made before");
+    let mut scheduler = Scheduler::new(profiles, options, args.seed)?;
+    let measurement = workload.measure(sizes, args.seed, &mut scheduler, &Clocks::new());
+    Ok((measurement, scheduler))
+}
+
+/// A run in a process of its own, so that it finds the memory as the first one did.
+pub(super) fn measure_apart(workload: &Workload, engine: Engine, args: &Bench) -> Result<Record> {
+    let program = env::current_exe().context("cannot find the program that is to be run")?;
+    let mut command = Command::new(program);
+    command.args(["bench", workload.name, "--output", "json", "--audit", "0"]);
+    let engine = engine.to_possible_value().expect("no engine is hidden");
+    command.arg("--engine").arg(engine.get_name());
+    command.arg("--seed").arg(args.seed.to_string());
+    for (option, number) in [
+        ("--nodes", args.nodes),
+        ("--init-pods", args.init_pods),
+        ("--pods", args.pods),
+        ("--deployments", args.deployments),
+        ("--classes", args.classes),
+    ] {
+        if let Some(number) = number {
+            command.arg(option).arg(number.to_string());
+        }
+    }
+    if let Some(file) = &args.config {
+        command.arg("--config").arg(file);
+    }
+    let run = command.output().with_context(|| format!("cannot run {}", workload.name))?;
+    if !run.status.success() {
+        let why = String::from_utf8_lossy(&run.stderr);
+        bail!("{}: the run has failed ({})\n{}", workload.name, run.status, why.trim_end());
+    }
+    serde_json::from_slice(&run.stdout)
+        .with_context(|| format!("{}: the run has not printed a record", workload.name))
+}
