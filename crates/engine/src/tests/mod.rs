@@ -2,6 +2,7 @@
 //!
 //! A line of a script is a time in seconds, a verb and its arguments; see [`lab::Lab::act`].
 
+mod audit;
 mod binding;
 mod choice;
 pub(crate) mod lab;
