@@ -59,6 +59,14 @@ impl<T: Default + PartialEq> Column<T> {
     fn push(&mut self) {
         self.0.push(T::default());
     }
+
+    /// Takes into the first row what `of` has in `row`.
+    fn take_from(&mut self, of: &Column<T>, row: Row)
+    where
+        T: Clone,
+    {
+        self.0[0].clone_from(&of.0[row.index()]);
+    }
 }
 
 /// What pods can use of a node.
@@ -120,6 +128,12 @@ impl PodSet {
         if !pod.affinity.required_anti.is_empty() {
             self.anti_affinity.push(pod.clone());
         }
+    }
+
+    fn become_copy(&mut self, of: &PodSet) {
+        self.all.clone_from(&of.all);
+        self.affinity.clone_from(&of.affinity);
+        self.anti_affinity.clone_from(&of.anti_affinity);
     }
 
     /// Takes out the pod at `at`; the last pod is there now.
@@ -259,11 +273,39 @@ impl Columns {
     /// A copy of the node in `row` alone, in row 0 of new columns: what a what-if changes.
     pub fn scratch(&self, row: Row) -> Columns {
         let mut scratch = Columns::default();
-        let only = scratch.add(Node::clone(self.node(row)));
-        for pod in self.pods_on(row).iter() {
-            scratch.place(only, pod);
-        }
+        scratch.become_scratch(self, row);
         scratch
+    }
+
+    /// Becomes a copy of the node in `row` of `of` alone, as [`scratch`](Self::scratch) makes one, and
+    /// uses the memory again that it has already. The node itself is shared.
+    ///
+    /// # Panics
+    /// If these columns have held more than one node.
+    pub fn become_scratch(&mut self, of: &Columns, row: Row) {
+        if self.live.is_empty() {
+            self.grow();
+        }
+        assert!(self.live.len() == 1, "a scratch holds one node");
+        self.live[0] = true;
+        self.free.clear();
+        let node = of.node(row);
+        if !Arc::ptr_eq(&self.node[0], node) {
+            self.name.take_from(&of.name, row);
+            self.labels.take_from(&of.labels, row);
+            self.annotations.take_from(&of.annotations, row);
+            self.avoided.take_from(&of.avoided, row);
+            self.taints.take_from(&of.taints, row);
+            self.unschedulable.take_from(&of.unschedulable, row);
+            self.allocatable.take_from(&of.allocatable, row);
+            self.images.take_from(&of.images, row);
+            self.declared_features.take_from(&of.declared_features, row);
+            self.node[0] = node.clone();
+        }
+        self.requested.take_from(&of.requested, row);
+        self.non_zero_requested.take_from(&of.non_zero_requested, row);
+        self.used_ports.take_from(&of.used_ports, row);
+        self.pods[0].become_copy(of.pods_on(row));
     }
 
     /// The rows that hold a node, ascending.
@@ -364,6 +406,28 @@ mod tests {
         assert_eq!(told(&nodes, row), "p q r | q p | 14");
         nodes.exchange(row, 1, &pod("q", 16, false));
         assert_eq!(told(&nodes, row), "p q r | p | 28");
+    }
+
+    #[test]
+    fn a_scratch_can_be_used_for_one_node_after_the_other() {
+        let mut nodes = Columns::default();
+        let (a, b) = (nodes.add(named("a")), nodes.add(named("b")));
+        nodes.place(a, &pod("p", 1, true));
+        nodes.place(b, &pod("q", 2, false));
+        let mut scratch = nodes.scratch(a);
+        assert_eq!((scratch.name_of(Row::FIRST).as_str(), scratch.len()), ("a", 1));
+        scratch.place(Row::FIRST, &pod("r", 4, false));
+        assert_eq!(told(&scratch, Row::FIRST), "p r | p | 5");
+        scratch.become_scratch(&nodes, b);
+        assert_eq!(scratch.name_of(Row::FIRST), "b");
+        assert_eq!(told(&scratch, Row::FIRST), "q |  | 2");
+        scratch.become_scratch(&nodes, a);
+        assert_eq!(told(&scratch, Row::FIRST), "p | p | 1");
+        assert_eq!(told(&nodes, a), "p | p | 1");
+    }
+
+    fn named(name: &str) -> Node {
+        Node { name: name.into(), ..Node::default() }
     }
 
     #[test]

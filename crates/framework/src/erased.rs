@@ -40,6 +40,10 @@ pub(crate) trait Judge: Send + Sync {
         out: &mut dyn FnMut(Row, Verdict),
     );
     fn update(&mut self, change: PodChange<'_>, nodes: &Columns, row: Row) -> Update;
+    /// Whether [`Judge::update`] does anything.
+    fn follows(&self) -> bool {
+        true
+    }
     fn candidates(&self) -> Candidates;
     fn cells(&self, _nodes: &Columns, _row: Row) -> Option<Cells> {
         None
@@ -135,6 +139,11 @@ impl Prepared {
         }
     }
 
+    /// Whether there is anything to [update](Self::update) when pods come and go.
+    pub fn follows(&self) -> bool {
+        self.judging().is_some_and(Judge::follows)
+    }
+
     fn judging(&self) -> Option<&dyn Judge> {
         match &self.0 {
             Answer::Judge(judge) => Some(judge.as_ref()),
@@ -207,6 +216,9 @@ impl<P: Filter> Judge for LocalJudge<P> {
     }
     fn update(&mut self, _: PodChange<'_>, _: &Columns, _: Row) -> Update {
         Update::Same
+    }
+    fn follows(&self) -> bool {
+        false
     }
     fn candidates(&self) -> Candidates {
         self.candidates.clone()

@@ -100,9 +100,10 @@ pub use parts::{
 };
 pub use plugin::{FeatureGates, NoArgs, Plugin};
 pub use pod_info::PodInfo;
-pub use points::{Held, Point, Points};
+pub use points::{ErasedByNode, Held, Point, Points};
 pub use post_filter::{
-    NodeRejection, NodeWhatIf, Nomination, PostFilter, PostFilterAnswer, WhatIf,
+    Clearing, Clearings, Harm, NodeRejection, NodeWhatIf, Nomination, PostFilter, PostFilterAnswer,
+    PostFilterByNode, WhatIf,
 };
 pub use registry::{ArgsError, Builder, Entry, Registry};
 pub use score::{MAX_NODE_SCORE, Normalize, PreScore, Score, Scored};

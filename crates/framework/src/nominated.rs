@@ -14,6 +14,10 @@ use crate::pod_info::PodInfo;
 pub struct NominatedPods {
     by_node: BTreeMap<Str, BTreeMap<PodKey, PodInfo>>,
     node_of: BTreeMap<PodKey, Str>,
+    /// How many there are of each priority.
+    priorities: BTreeMap<i32, usize>,
+    /// The nodes that got or lost one, if somebody will ask.
+    changed: Option<Vec<Str>>,
 }
 
 impl NominatedPods {
@@ -38,9 +42,31 @@ impl NominatedPods {
         self.node_of.is_empty()
     }
 
+    /// The highest priority of a nominated pod.
+    pub fn highest(&self) -> Option<i32> {
+        self.priorities.last_key_value().map(|(&priority, _)| priority)
+    }
+
+    /// All of them, node by node.
+    pub fn iter(&self) -> impl Iterator<Item = (&Str, &PodInfo)> {
+        self.by_node.iter().flat_map(|(node, pods)| pods.values().map(move |pod| (node, pod)))
+    }
+
+    /// From now on the nodes that get or lose one are kept until they are [asked for](Self::changed).
+    pub fn keep_changes(&mut self) {
+        self.changed.get_or_insert_default();
+    }
+
+    /// The nodes that got or lost one since this was last asked for; a node may be told twice.
+    pub fn changed(&mut self) -> Vec<Str> {
+        self.changed.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
     /// Nominates `pod` to `node`, in place of an earlier node.
     pub fn set(&mut self, pod: PodInfo, node: Str) {
         self.remove(&pod.key);
+        *self.priorities.entry(pod.priority).or_default() += 1;
+        self.note(&node);
         self.node_of.insert(pod.key.clone(), node.clone());
         self.by_node.entry(node).or_default().insert(pod.key.clone(), pod);
     }
@@ -48,13 +74,24 @@ impl NominatedPods {
     /// Takes a nomination back; the node, if there was one.
     pub fn remove(&mut self, pod: &PodKey) -> Option<Str> {
         let node = self.node_of.remove(pod)?;
-        if let Some(pods) = self.by_node.get_mut(&node) {
-            pods.remove(pod);
-            if pods.is_empty() {
-                self.by_node.remove(&node);
-            }
+        let pods = self.by_node.get_mut(&node).expect("it was sorted in by its node, too");
+        let gone = pods.remove(pod).expect("it was sorted in by its node, too");
+        if pods.is_empty() {
+            self.by_node.remove(&node);
         }
+        let left = self.priorities.get_mut(&gone.priority).expect("it was counted when it came");
+        *left -= 1;
+        if *left == 0 {
+            self.priorities.remove(&gone.priority);
+        }
+        self.note(&node);
         Some(node)
+    }
+
+    fn note(&mut self, node: &Str) {
+        if let Some(changed) = &mut self.changed {
+            changed.push(node.clone());
+        }
     }
 }
 
@@ -78,6 +115,22 @@ mod tests {
         assert_eq!(names, ["high", "same"]);
         let own = nominated.ahead_of(&pod("same", 2), "n");
         assert_eq!(own.len(), 1);
+    }
+
+    #[test]
+    fn who_follows_hears_of_every_node_that_got_or_lost_one() {
+        let mut nominated = NominatedPods::default();
+        nominated.set(pod("early", 9), "x".into());
+        assert!(nominated.changed().is_empty());
+        nominated.keep_changes();
+        nominated.set(pod("p", 1), "a".into());
+        nominated.set(pod("p", 2), "b".into());
+        assert_eq!(nominated.changed(), ["a", "a", "b"]);
+        nominated.remove(&pod("early", 9).key);
+        assert_eq!((nominated.changed(), nominated.highest()), (vec!["x".into()], Some(2)));
+        let all: Vec<_> =
+            nominated.iter().map(|(node, pod)| (node.as_str(), pod.priority)).collect();
+        assert_eq!(all, [("b", 2)]);
     }
 
     #[test]

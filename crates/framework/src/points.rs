@@ -14,11 +14,15 @@ use crate::domains::{ByDomain, DomainFilter, DomainScore, Neighbours};
 use crate::enqueue::{Gate, PreEnqueue, QueueSort, QueuedPod, Requeue, SortKey};
 use crate::erased::{ByRow, ErasedFilter, ErasedScore, Prepared};
 use crate::events::{Change, ClusterEvent, Hint};
-use crate::parts::{ClusterPart, PodPart, Reads};
+use crate::parts::{ClusterPart, PodPart, Reads, StoreReads};
 use crate::pod_info::PodInfo;
-use crate::post_filter::{NodeRejection, PostFilter, PostFilterAnswer, WhatIf};
+use crate::post_filter::{
+    Clearing, Clearings, NodeRejection, NodeWhatIf, PostFilter, PostFilterAnswer, PostFilterByNode,
+    WhatIf,
+};
 use crate::score::Scored;
-use crate::status::Rejection;
+use crate::status::{Code, Rejection};
+use crate::stores::Stores;
 use crate::view::View;
 
 /// The extension points.
@@ -222,14 +226,30 @@ impl RequeuePoint {
 type PostFilterFn =
     dyn Fn(&PodInfo, &[NodeRejection], &WhatIf<'_>) -> PostFilterAnswer + Send + Sync;
 
+type WithoutNodesFn = dyn Fn(&PodInfo, bool) -> Option<PostFilterAnswer> + Send + Sync;
+
 /// A PostFilter plugin of a profile.
-pub struct PostFilterPoint(Box<PostFilterFn>);
+pub struct PostFilterPoint {
+    whole: Box<PostFilterFn>,
+    without_nodes: Box<WithoutNodesFn>,
+    by_node: Option<Box<dyn ErasedByNode>>,
+}
 
 impl PostFilterPoint {
     pub(crate) fn new<P: PostFilter>(plugin: Arc<P>) -> Self {
-        PostFilterPoint(Box::new(move |pod, rejected, what_if| {
-            plugin.post_filter(pod, rejected, what_if)
-        }))
+        let asked = plugin.clone();
+        PostFilterPoint {
+            whole: Box::new(move |pod, rejected, what_if| {
+                plugin.post_filter(pod, rejected, what_if)
+            }),
+            without_nodes: Box::new(move |pod, looked| asked.without_nodes(pod, looked)),
+            by_node: None,
+        }
+    }
+
+    pub(crate) fn by_nodes<P: PostFilterByNode>(plugin: Arc<P>) -> Self {
+        let by_node: Box<dyn ErasedByNode> = Box::new(ByNode(plugin.clone()));
+        PostFilterPoint { by_node: Some(by_node), ..PostFilterPoint::new(plugin) }
     }
 
     /// Looks for a way to make room.
@@ -239,7 +259,66 @@ impl PostFilterPoint {
         rejected: &[NodeRejection],
         what_if: &WhatIf<'_>,
     ) -> PostFilterAnswer {
-        (self.0)(pod, rejected, what_if)
+        (self.whole)(pod, rejected, what_if)
+    }
+
+    /// The answer where it depends on no node.
+    pub fn without_nodes(&self, pod: &PodInfo, has_looked: bool) -> Option<PostFilterAnswer> {
+        (self.without_nodes)(pod, has_looked)
+    }
+
+    /// The plugin node by node, where it looks at nodes one by one.
+    pub fn by_node(&self) -> Option<&dyn ErasedByNode> {
+        self.by_node.as_deref()
+    }
+}
+
+/// Any [`PostFilterByNode`].
+pub trait ErasedByNode: Send + Sync {
+    /// What [`ErasedByNode::clear`] reads beside pod and node.
+    fn reads(&self) -> StoreReads;
+    /// The answer where no node has to be cleared in thought.
+    fn at_once(
+        &self,
+        pod: &PodInfo,
+        nominated: Option<(Row, Code)>,
+        view: &View<'_>,
+    ) -> Option<PostFilterAnswer>;
+    /// What it takes to clear a node.
+    fn clear(
+        &self,
+        pod: &PodInfo,
+        node: &mut NodeWhatIf<'_>,
+        stores: &Stores,
+    ) -> Result<Clearing, Rejection>;
+    /// Chooses a node, or says why there is none.
+    fn choose(&self, pod: &PodInfo, nodes: &mut dyn Clearings) -> Option<PostFilterAnswer>;
+}
+
+struct ByNode<P>(Arc<P>);
+
+impl<P: PostFilterByNode> ErasedByNode for ByNode<P> {
+    fn reads(&self) -> StoreReads {
+        P::READS
+    }
+    fn at_once(
+        &self,
+        pod: &PodInfo,
+        nominated: Option<(Row, Code)>,
+        view: &View<'_>,
+    ) -> Option<PostFilterAnswer> {
+        self.0.at_once(pod, nominated, view)
+    }
+    fn clear(
+        &self,
+        pod: &PodInfo,
+        node: &mut NodeWhatIf<'_>,
+        stores: &Stores,
+    ) -> Result<Clearing, Rejection> {
+        self.0.clear(pod, node, stores)
+    }
+    fn choose(&self, pod: &PodInfo, nodes: &mut dyn Clearings) -> Option<PostFilterAnswer> {
+        self.0.choose(pod, nodes)
     }
 }
 

@@ -1,6 +1,9 @@
 //! After no node was found: PostFilter, and what a plugin may try there.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::Arc;
 
 use plimsoll_api::{PodKey, Str};
 
@@ -10,7 +13,9 @@ use crate::filter::{PodChange, Verdict};
 use crate::nominated::NominatedPods;
 use crate::plugin::Plugin;
 use crate::pod_info::PodInfo;
-use crate::status::{Reason, Rejection};
+use crate::reads::StoreReads;
+use crate::status::{Code, Reason, Rejection};
+use crate::stores::Stores;
 use crate::view::View;
 
 /// Why one node was rejected.
@@ -93,12 +98,8 @@ impl<'a> WhatIf<'a> {
 
     /// The node in `row`, to be changed.
     pub fn node(&self, row: Row) -> NodeWhatIf<'a> {
-        NodeWhatIf {
-            pod: self.pod,
-            ahead: self.nominated.ahead_of(self.pod, self.view.nodes.name_of(row)),
-            scratch: self.view.nodes.scratch(row),
-            filters: self.filters.to_vec(),
-        }
+        let ahead = self.nominated.ahead_of(self.pod, self.view.nodes.name_of(row));
+        NodeWhatIf::new(self.pod, self.filters, ahead, self.view.nodes.scratch(row))
     }
 }
 
@@ -110,13 +111,39 @@ pub struct NodeWhatIf<'a> {
     ahead: Vec<PodInfo>,
     /// The node alone.
     scratch: Columns,
-    filters: Vec<Prepared>,
+    /// A copy of its own where some filter follows pods that come and go.
+    filters: Cow<'a, [Prepared]>,
 }
 
 /// The only row of a scratch.
 const ONLY: Row = Row::FIRST;
 
-impl NodeWhatIf<'_> {
+impl<'a> NodeWhatIf<'a> {
+    /// The only node of `scratch`, judged by `filters`, where `pod` has to make room for the pods
+    /// `ahead`.
+    pub fn new(
+        pod: &'a PodInfo,
+        filters: &'a [Prepared],
+        ahead: Vec<PodInfo>,
+        scratch: Columns,
+    ) -> Self {
+        let filters = match filters.iter().any(Prepared::follows) {
+            true => Cow::Owned(filters.to_vec()),
+            false => Cow::Borrowed(filters),
+        };
+        NodeWhatIf { pod, ahead, scratch, filters }
+    }
+
+    /// The memory of the node, to be used for the next one.
+    pub fn into_scratch(self) -> Columns {
+        self.scratch
+    }
+
+    /// The name of the node.
+    pub fn name(&self) -> &Str {
+        self.scratch.name_of(ONLY)
+    }
+
     /// The pods on the node.
     pub fn pods(&self) -> impl ExactSizeIterator<Item = &PodInfo> {
         self.scratch.pods_on(ONLY).iter()
@@ -125,34 +152,53 @@ impl NodeWhatIf<'_> {
     /// Takes a pod off the node; whether it was there.
     pub fn remove(&mut self, pod: &PodKey) -> bool {
         let Some(gone) = self.scratch.displace(ONLY, pod) else { return false };
-        for filter in &mut self.filters {
-            filter.update(PodChange::Removed(&gone), &self.scratch, ONLY);
-        }
+        self.follow(PodChange::Removed(&gone));
         true
     }
 
     /// Puts a pod onto the node.
     pub fn add(&mut self, pod: &PodInfo) {
         self.scratch.place(ONLY, pod);
-        for filter in &mut self.filters {
-            filter.update(PodChange::Added(pod), &self.scratch, ONLY);
+        self.follow(PodChange::Added(pod));
+    }
+
+    fn follow(&mut self, change: PodChange<'_>) {
+        if let Cow::Owned(filters) = &mut self.filters {
+            for filter in filters {
+                filter.update(change, &self.scratch, ONLY);
+            }
         }
     }
 
     /// Whether the pod may run on the node as it is now: with the nominated pods that are ahead of it,
     /// and without them, since they may never come. As in runtime/framework.go,
     /// RunFilterPluginsWithNominatedPods.
-    pub fn verdict(&self) -> Verdict {
+    pub fn verdict(&mut self) -> Verdict {
         if !self.ahead.is_empty() {
-            let mut with = self.clone();
-            for pod in &self.ahead {
-                with.add(pod);
-            }
-            let verdict = with.verdict_as_it_is();
+            let verdict = if matches!(self.filters, Cow::Owned(_)) {
+                // What filters have followed need not be as before after an equal step back.
+                self.clone().verdict_with_those_ahead()
+            } else {
+                let n_pods = self.pods().len();
+                let verdict = self.verdict_with_those_ahead();
+                for at in (n_pods..n_pods + self.ahead.len()).rev() {
+                    self.scratch.displace_at(ONLY, at);
+                }
+                verdict
+            };
             if !verdict.passes() {
                 return verdict;
             }
         }
+        self.verdict_as_it_is()
+    }
+
+    fn verdict_with_those_ahead(&mut self) -> Verdict {
+        let ahead = std::mem::take(&mut self.ahead);
+        for pod in &ahead {
+            self.add(pod);
+        }
+        self.ahead = ahead;
         self.verdict_as_it_is()
     }
 
@@ -165,6 +211,11 @@ impl NodeWhatIf<'_> {
 
 /// Tries to make room for a pod for which no node was found.
 pub trait PostFilter: Plugin {
+    /// The answer where it depends neither on nodes nor on what the pod is called. `has_looked`: whether
+    /// this plugin has looked at the pod at PreFilter.
+    fn without_nodes(&self, _pod: &PodInfo, _has_looked: bool) -> Option<PostFilterAnswer> {
+        None
+    }
     /// Looks for a way. `rejected` has an entry for every node that was judged.
     fn post_filter(
         &self,
@@ -172,4 +223,61 @@ pub trait PostFilter: Plugin {
         rejected: &[NodeRejection],
         what_if: &WhatIf<'_>,
     ) -> PostFilterAnswer;
+}
+
+/// How much harm it does to clear a node: compared number by number, the less the better. What the
+/// numbers mean is for the plugin to say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Harm(pub [i64; 5]);
+
+/// What it takes to clear a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Clearing {
+    /// How much harm that does.
+    pub harm: Harm,
+    /// The pods that must be told to go, the most important first.
+    pub victims: Arc<[PodKey]>,
+}
+
+/// The nodes that rejected a pod for something that evictions could change, by row, and what each comes
+/// to. Their places are counted from 0. Nothing is found out about a node before it is asked for.
+pub trait Clearings {
+    /// How many nodes there are in all.
+    fn n_nodes(&self) -> usize;
+    /// How many of them are here.
+    fn n_places(&self) -> usize;
+    /// The first place in a range whose node can be cleared.
+    fn next(&mut self, places: Range<usize>) -> Option<(usize, Harm)>;
+    /// The name of the node at a place.
+    fn node(&self, place: usize) -> &Str;
+    /// The pods that must be told to go from the node at a place that can be cleared.
+    fn victims(&self, place: usize) -> Vec<PodKey>;
+    /// Why nodes that were asked for cannot be cleared, each reason with the number of nodes.
+    fn rejections(&self) -> Vec<(&Rejection, usize)>;
+}
+
+/// A [`PostFilter`] that looks at one node after the other, so that what it finds can be remembered
+/// until something changes on the node. It must come to the same as [`PostFilter::post_filter`].
+pub trait PostFilterByNode: PostFilter {
+    /// What [`clear`](Self::clear) reads beside pod and node.
+    const READS: StoreReads;
+    /// The answer where no node has to be cleared in thought. `nominated`: the node that was cleared for
+    /// the pod, if it is known, and why it rejects the pod.
+    fn at_once(
+        &self,
+        pod: &PodInfo,
+        nominated: Option<(Row, Code)>,
+        view: &View<'_>,
+    ) -> Option<PostFilterAnswer>;
+    /// What it takes to clear a node. Of the pod nothing but the priority may be read: the answer holds
+    /// for all pods of that priority that filters do not tell apart.
+    fn clear(
+        &self,
+        pod: &PodInfo,
+        node: &mut NodeWhatIf<'_>,
+        stores: &Stores,
+    ) -> Result<Clearing, Rejection>;
+    /// Chooses a node, or says why there is none; the latter must not depend on the name of the pod.
+    /// `None` if it can only be told by [`PostFilter::post_filter`].
+    fn choose(&self, pod: &PodInfo, nodes: &mut dyn Clearings) -> Option<PostFilterAnswer>;
 }

@@ -17,7 +17,7 @@ use crate::points::{
     BindPoint, FilterPoint, PermitPoint, Point, Points, PostBindPoint, PostFilterPoint,
     PreEnqueuePoint, QueueSortPoint, RequeuePoint, ReservePoint, ScorePoint,
 };
-use crate::post_filter::PostFilter;
+use crate::post_filter::{PostFilter, PostFilterByNode};
 use crate::score::{PreScore, Score};
 
 /// A plugin could not be made from its args.
@@ -158,6 +158,16 @@ impl<P: Plugin> Builder<P> {
     {
         self.point(&[Point::PostFilter], Reads::default(), |plugin, points| {
             points.post_filter = Some(PostFilterPoint::new(plugin.clone()));
+        })
+    }
+
+    /// It stands at PostFilter, and looks at nodes one by one there.
+    pub fn post_filter_by_node(self) -> Self
+    where
+        P: PostFilterByNode,
+    {
+        self.point(&[Point::PostFilter], Reads::default(), |plugin, points| {
+            points.post_filter = Some(PostFilterPoint::by_nodes(plugin.clone()));
         })
     }
 

@@ -1,9 +1,11 @@
 //! DefaultPreemption: makes room for a pod by evicting pods of lower priority.
 
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use plimsoll_api::PodDisruptionBudget;
+use plimsoll_framework::parts::StoreReads;
 use plimsoll_framework::prelude::*;
 use serde::Deserialize;
 
@@ -56,7 +58,7 @@ impl Default for DefaultPreemptionArgs {
 
 /// The plugin, where it stands.
 pub fn entry() -> Entry {
-    Entry::of::<DefaultPreemption>().post_filter().at(Point::PreEnqueue).done()
+    Entry::of::<DefaultPreemption>().post_filter_by_node().at(Point::PreEnqueue).done()
 }
 
 impl Plugin for DefaultPreemption {
@@ -75,49 +77,139 @@ impl PostFilter for DefaultPreemption {
         rejected: &[NodeRejection],
         what_if: &WhatIf<'_>,
     ) -> PostFilterAnswer {
-        if let Some(why) = ineligible(pod, rejected, what_if.view()) {
-            return PostFilterAnswer::Unschedulable(why.into());
+        let nodes = what_if.view().nodes;
+        let nominated = pod.nominated_node.as_ref().and_then(|nominated| {
+            rejected.iter().find(|node| nodes.name_of(node.row) == nominated)
+        });
+        let nominated = nominated.map(|node| (node.row, node.rejection.code));
+        if let Some(answer) = self.at_once(pod, nominated, what_if.view()) {
+            return answer;
         }
-        let search = self.search(pod, rejected, what_if);
-        if let Some(error) = search.error {
-            return PostFilterAnswer::Error(format!("preemption: {error}").into());
-        }
-        let Some(best) = search.candidates.into_iter().min_by_key(Candidate::harm) else {
-            let n_nodes = what_if.view().nodes.len();
-            return PostFilterAnswer::Hopeless(no_candidate(n_nodes, &search.reasons).into());
-        };
-        // Who is going already need not be told to.
-        let staying = best.victims.iter().filter(|victim| !victim.is_terminating());
-        let victims = staying.map(|victim| victim.key.clone()).collect();
-        PostFilterAnswer::Nominated(Nomination { node: best.node, victims })
+        let mut search = Search::new(self, rejected, what_if);
+        self.choose(pod, &mut search).unwrap_or_else(|| {
+            let error = search.last_error.as_ref().expect("only an error leaves it open");
+            PostFilterAnswer::Error(format!("preemption: {error}").into())
+        })
     }
 }
 
-/// Why the pod may not evict others. As in default_preemption.go, PodEligibleToPreemptOthers.
-fn ineligible(pod: &PodInfo, rejected: &[NodeRejection], view: &View<'_>) -> Option<&'static str> {
-    if pod.preemption_policy == PreemptionPolicy::Never {
-        return Some(NEVER);
+impl PostFilterByNode for DefaultPreemption {
+    const READS: StoreReads = StoreReads::DISRUPTION_BUDGETS;
+
+    /// The pod may not evict others. As in default_preemption.go, PodEligibleToPreemptOthers.
+    fn at_once(
+        &self,
+        pod: &PodInfo,
+        nominated: Option<(Row, Code)>,
+        view: &View<'_>,
+    ) -> Option<PostFilterAnswer> {
+        if pod.preemption_policy == PreemptionPolicy::Never {
+            return Some(PostFilterAnswer::Unschedulable(NEVER.into()));
+        }
+        let (row, code) = nominated?;
+        // A node that rejects the pod for good was cleared in vain: another one may be looked for.
+        if code == Code::UnschedulableAndUnresolvable {
+            return None;
+        }
+        let clearing = |other: &PodInfo| {
+            other.priority < pod.priority && other.is_terminating() && other.preempted
+        };
+        let is_being_cleared = view.nodes.pods_on(row).iter().any(clearing);
+        is_being_cleared.then(|| PostFilterAnswer::Unschedulable(TERMINATING.into()))
     }
-    let nominated = pod.nominated_node.as_ref()?;
-    let row = view.nodes.rows().find(|&row| view.nodes.name_of(row) == nominated)?;
-    // A node that rejects the pod for good was cleared in vain: another one may be looked for.
-    let in_vain = rejected
-        .iter()
-        .any(|node| node.row == row && node.rejection.code == Code::UnschedulableAndUnresolvable);
-    let clearing = |other: &PodInfo| {
-        other.priority < pod.priority && other.is_terminating() && other.preempted
-    };
-    (!in_vain && view.nodes.pods_on(row).iter().any(clearing)).then_some(TERMINATING)
+
+    /// Finds the victims on one node. As in default_preemption.go, SelectVictimsOnNode.
+    fn clear(
+        &self,
+        pod: &PodInfo,
+        node: &mut NodeWhatIf<'_>,
+        stores: &Stores,
+    ) -> Result<Clearing, Rejection> {
+        let lower = |other: &&PodInfo| other.priority < pod.priority;
+        let mut lower: Vec<PodInfo> = node.pods().filter(lower).cloned().collect();
+        if lower.is_empty() {
+            return Err(Rejection::unresolvable(NO_VICTIMS));
+        }
+        for other in &lower {
+            node.remove(&other.key);
+        }
+        if let Verdict::Fail(why) = node.verdict() {
+            return Err(why);
+        }
+        lower.sort_by_cached_key(importance);
+        let (breaking, harmless) = by_budget(lower, &stores.budgets);
+        let mut victims = Vec::new();
+        let mut broken_budgets = 0;
+        let n_breaking = breaking.len();
+        for (i, other) in breaking.into_iter().chain(harmless).enumerate() {
+            node.add(&other);
+            if !node.verdict().passes() {
+                node.remove(&other.key);
+                broken_budgets += i64::from(i < n_breaking);
+                victims.push(other);
+            }
+        }
+        victims.sort_by_cached_key(importance);
+        if victims.is_empty() {
+            let text = format!("expected at least one victim pod on node {:?}", node.name());
+            return Err(Rejection::error(text));
+        }
+        let harm = harm(broken_budgets, &victims);
+        // Who is going already need not be told to.
+        let staying = victims.iter().filter(|victim| !victim.is_terminating());
+        Ok(Clearing { harm, victims: staying.map(|victim| victim.key.clone()).collect() })
+    }
+
+    /// Asks nodes in turn until enough can be cleared, of which at least one breaks no budget, and takes
+    /// the one that does the least harm. As in preemption.go, DryRunPreemption.
+    fn choose(&self, pod: &PodInfo, nodes: &mut dyn Clearings) -> Option<PostFilterAnswer> {
+        let n_places = nodes.n_places();
+        let enough = self.enough(n_places);
+        let offset = offset(pod, n_places);
+        let mut best: Option<(usize, Harm)> = None;
+        let mut n_found = 0;
+        'turn: for places in [offset..n_places, 0..offset] {
+            let mut from = places.start;
+            while let Some((place, harm)) = nodes.next(from..places.end) {
+                from = place + 1;
+                n_found += 1;
+                let is_better = |(other, least): (usize, Harm)| match harm.cmp(&least) {
+                    Ordering::Equal => nodes.node(place) < nodes.node(other),
+                    order => order == Ordering::Less,
+                };
+                if best.is_none_or(is_better) {
+                    best = Some((place, harm));
+                }
+                let is_harmless = best.is_some_and(|(_, harm)| harm.0[0] == 0);
+                if is_harmless && enough <= n_found {
+                    break 'turn;
+                }
+            }
+        }
+        if let Some((place, _)) = best {
+            let (node, victims) = (nodes.node(place).clone(), nodes.victims(place));
+            return Some(PostFilterAnswer::Nominated(Nomination { node, victims }));
+        }
+        let rejections = nodes.rejections();
+        if rejections.iter().any(|(why, _)| why.code == Code::Error) {
+            return None;
+        }
+        Some(PostFilterAnswer::Hopeless(no_candidate(nodes.n_nodes(), &rejections).into()))
+    }
 }
 
 /// The text when no node can be cleared: a FitError of its own.
-fn no_candidate(n_nodes: usize, reasons: &BTreeMap<Row, Vec<String>>) -> String {
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for reason in reasons.values().flatten() {
-        *counts.entry(reason).or_default() += 1;
+fn no_candidate(n_nodes: usize, rejections: &[(&Rejection, usize)]) -> String {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    let mut n_tried = 0;
+    for (why, n) in rejections {
+        n_tried += n;
+        for reason in &why.reasons {
+            *counts.entry(reason.to_string()).or_default() += n;
+        }
     }
-    if reasons.len() < n_nodes {
-        *counts.entry(NOT_HELPFUL).or_default() += n_nodes - reasons.len();
+    if n_tried < n_nodes {
+        *counts.entry(NOT_HELPFUL.to_owned()).or_default() += n_nodes - n_tried;
     }
     let mut parts: Vec<String> =
         counts.into_iter().map(|(reason, count)| format!("{count} {reason}")).collect();
@@ -125,45 +217,68 @@ fn no_candidate(n_nodes: usize, reasons: &BTreeMap<Row, Vec<String>>) -> String 
     format!("preemption: 0/{n_nodes} nodes are available: {}.", parts.join(", "))
 }
 
-/// What the search has found.
-#[derive(Default)]
-struct Search {
-    candidates: Vec<Candidate>,
-    /// Why nodes that were tried cannot be cleared.
-    reasons: BTreeMap<Row, Vec<String>>,
-    error: Option<String>,
+/// A search that remembers nothing of earlier ones.
+struct Search<'a> {
+    plugin: &'a DefaultPreemption,
+    what_if: &'a WhatIf<'a>,
+    rows: Vec<Row>,
+    cleared: BTreeMap<usize, Clearing>,
+    rejected: Vec<Rejection>,
+    last_error: Option<Rejection>,
+}
+
+impl<'a> Search<'a> {
+    fn new(
+        plugin: &'a DefaultPreemption,
+        rejected: &[NodeRejection],
+        what_if: &'a WhatIf<'a>,
+    ) -> Self {
+        let resolvable = |node: &&NodeRejection| node.rejection.code == Code::Unschedulable;
+        let rows = rejected.iter().filter(resolvable).map(|node| node.row).collect();
+        let (cleared, rejected, last_error) = (BTreeMap::new(), Vec::new(), None);
+        Search { plugin, what_if, rows, cleared, rejected, last_error }
+    }
+}
+
+impl Clearings for Search<'_> {
+    fn n_nodes(&self) -> usize {
+        self.what_if.view().nodes.len()
+    }
+    fn n_places(&self) -> usize {
+        self.rows.len()
+    }
+    fn next(&mut self, places: Range<usize>) -> Option<(usize, Harm)> {
+        let what_if = self.what_if;
+        for place in places {
+            let mut node = what_if.node(self.rows[place]);
+            match self.plugin.clear(what_if.pod(), &mut node, what_if.view().stores) {
+                Ok(clearing) => {
+                    let harm = clearing.harm;
+                    self.cleared.insert(place, clearing);
+                    return Some((place, harm));
+                }
+                Err(why) => {
+                    if why.code == Code::Error {
+                        self.last_error = Some(why.clone());
+                    }
+                    self.rejected.push(why);
+                }
+            }
+        }
+        None
+    }
+    fn node(&self, place: usize) -> &Str {
+        self.what_if.view().nodes.name_of(self.rows[place])
+    }
+    fn victims(&self, place: usize) -> Vec<PodKey> {
+        self.cleared[&place].victims.to_vec()
+    }
+    fn rejections(&self) -> Vec<(&Rejection, usize)> {
+        self.rejected.iter().map(|why| (why, 1)).collect()
+    }
 }
 
 impl DefaultPreemption {
-    /// Tries nodes until there are enough candidates, of which at least one breaks no budget. As in
-    /// preemption.go, DryRunPreemption.
-    fn search(&self, pod: &PodInfo, rejected: &[NodeRejection], what_if: &WhatIf<'_>) -> Search {
-        let resolvable = |node: &&NodeRejection| node.rejection.code == Code::Unschedulable;
-        let rows: Vec<Row> = rejected.iter().filter(resolvable).map(|node| node.row).collect();
-        let enough = self.enough(rows.len());
-        let offset = offset(pod, rows.len());
-        let mut search = Search::default();
-        for i in 0..rows.len() {
-            let row = rows[(offset + i) % rows.len()];
-            match Candidate::on(row, pod, what_if) {
-                Ok(candidate) => search.candidates.push(candidate),
-                Err(why) if why.code == Code::Error => search.error = Some(why.to_string()),
-                Err(why) => {
-                    let texts = why.reasons.iter().map(ToString::to_string).collect();
-                    search.reasons.insert(row, texts);
-                }
-            }
-            let harmless = search.candidates.iter().any(|one| one.broken_budgets == 0);
-            if harmless && enough <= search.candidates.len() {
-                break;
-            }
-        }
-        if !search.candidates.is_empty() {
-            search.error = None;
-        }
-        search
-    }
-
     /// How many candidates are enough. As in default_preemption.go, calculateNumCandidates.
     fn enough(&self, n_nodes: usize) -> usize {
         let share = n_nodes * self.args.min_candidate_nodes_percentage as usize / 100;
@@ -181,63 +296,19 @@ fn offset(pod: &PodInfo, n_nodes: usize) -> usize {
     usize::try_from(hash % n_nodes).expect("less than the number of nodes")
 }
 
-/// A node that can be cleared.
-struct Candidate {
-    node: Str,
-    /// The most important first; at least one.
-    victims: Vec<PodInfo>,
-    /// How many of them break a budget.
-    broken_budgets: usize,
-}
-
-impl Candidate {
-    /// Finds the victims on one node. As in default_preemption.go, SelectVictimsOnNode.
-    fn on(row: Row, pod: &PodInfo, what_if: &WhatIf<'_>) -> Result<Self, Rejection> {
-        let mut node = what_if.node(row);
-        let lower = |other: &&PodInfo| other.priority < pod.priority;
-        let mut lower: Vec<PodInfo> = node.pods().filter(lower).cloned().collect();
-        if lower.is_empty() {
-            return Err(Rejection::unresolvable(NO_VICTIMS));
-        }
-        for other in &lower {
-            node.remove(&other.key);
-        }
-        if let Verdict::Fail(why) = node.verdict() {
-            return Err(why);
-        }
-        lower.sort_by_cached_key(importance);
-        let (breaking, harmless) = by_budget(lower, what_if.view());
-        let mut victims = Vec::new();
-        let mut broken_budgets = 0;
-        let n_breaking = breaking.len();
-        for (i, other) in breaking.into_iter().chain(harmless).enumerate() {
-            node.add(&other);
-            if !node.verdict().passes() {
-                node.remove(&other.key);
-                broken_budgets += usize::from(i < n_breaking);
-                victims.push(other);
-            }
-        }
-        victims.sort_by_cached_key(importance);
-        let node = what_if.view().nodes.name_of(row).clone();
-        if victims.is_empty() {
-            let text = format!("expected at least one victim pod on node {node:?}");
-            return Err(Rejection::error(text));
-        }
-        Ok(Candidate { node, victims, broken_budgets })
-    }
-
-    /// The less the better. As in preemption.go, pickOneNodeForPreemption.
-    fn harm(&self) -> (usize, i32, i64, usize, Reverse<i64>, Str) {
-        let highest = self.victims[0].priority;
-        // Every priority counts as positive, so that many victims never weigh less than few.
-        let lift = i64::from(i32::MAX) + 1;
-        let sum = self.victims.iter().map(|victim| i64::from(victim.priority) + lift).sum();
-        let most_important = self.victims.iter().filter(|victim| victim.priority == highest);
-        let earliest = most_important.map(started).min().unwrap_or(i64::MAX);
-        let node = self.node.clone();
-        (self.broken_budgets, highest, sum, self.victims.len(), Reverse(earliest), node)
-    }
+/// The less the better, and the name of the node decides where that leaves it open. As in
+/// preemption.go, pickOneNodeForPreemption. The first number is that of broken budgets; `victims` are in
+/// the order of their importance.
+fn harm(broken_budgets: i64, victims: &[PodInfo]) -> Harm {
+    let highest = victims[0].priority;
+    // Every priority counts as positive, so that many victims never weigh less than few.
+    let lift = i64::from(i32::MAX) + 1;
+    let sum = victims.iter().map(|victim| i64::from(victim.priority) + lift).sum();
+    let most_important = victims.iter().filter(|victim| victim.priority == highest);
+    let earliest = most_important.map(started).min().unwrap_or(i64::MAX);
+    let n_victims = i64::try_from(victims.len()).expect("a node has few pods");
+    // The later the better: `!` turns the order round, and overflows nowhere.
+    Harm([broken_budgets, i64::from(highest), sum, n_victims, !earliest])
 }
 
 /// The more important pod comes first: of higher priority, or running for longer. As in util/utils.go,
@@ -254,9 +325,8 @@ fn started(pod: &PodInfo) -> i64 {
 
 /// Parts `pods` into those whose eviction would break a budget and the others. As in
 /// default_preemption.go, filterPodsWithPDBViolation: each pod uses up its budgets for those after it.
-fn by_budget(pods: Vec<PodInfo>, view: &View<'_>) -> (Vec<PodInfo>, Vec<PodInfo>) {
-    let budgets: Vec<&PodDisruptionBudget> =
-        view.stores.budgets.iter().map(AsRef::as_ref).collect();
+fn by_budget(pods: Vec<PodInfo>, budgets: &PdbStore) -> (Vec<PodInfo>, Vec<PodInfo>) {
+    let budgets: Vec<&PodDisruptionBudget> = budgets.iter().map(AsRef::as_ref).collect();
     let mut left: Vec<i64> =
         budgets.iter().map(|budget| i64::from(budget.disruptions_allowed)).collect();
     let breaks = |pod: &PodInfo| {

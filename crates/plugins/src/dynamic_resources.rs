@@ -60,17 +60,21 @@ fn unsupported(claims: &[Str]) -> Rejection {
 }
 
 impl PostFilter for DynamicResources {
-    fn post_filter(
-        &self,
-        _: &PodInfo,
-        _: &[NodeRejection],
-        what_if: &WhatIf<'_>,
-    ) -> PostFilterAnswer {
-        match what_if.has_looked(Self::NAME) {
+    fn without_nodes(&self, _: &PodInfo, has_looked: bool) -> Option<PostFilterAnswer> {
+        Some(match has_looked {
             true => PostFilterAnswer::Unschedulable(NOTHING_TO_DEALLOCATE.into()),
             // As in dynamicresources.go, PostFilter: the state that its PreFilter would have made.
             false => PostFilterAnswer::Error(NO_STATE.into()),
-        }
+        })
+    }
+    fn post_filter(
+        &self,
+        pod: &PodInfo,
+        _: &[NodeRejection],
+        what_if: &WhatIf<'_>,
+    ) -> PostFilterAnswer {
+        self.without_nodes(pod, what_if.has_looked(Self::NAME))
+            .expect("it answers without a look at nodes")
     }
 }
 
