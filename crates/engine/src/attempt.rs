@@ -43,12 +43,17 @@ impl Scheduler {
 
     /// Decides a pod: from what is remembered where that can be done, or else from scratch.
     fn cycle(&mut self, pod: &PodInfo) -> Cycle {
-        let before = self.rng.clone();
-        let Some(cycle) = self.remembered(pod) else { return self.decide_from_scratch(pod) };
+        let (before, start) = (self.rng.clone(), self.next_start);
+        let Some(cycle) = self.remembered(pod) else {
+            let cycle = self.decide_from_scratch(pod);
+            self.note_failure(pod, &cycle);
+            return cycle;
+        };
         if !self.audit.is_due() {
             return cycle;
         }
         let after = std::mem::replace(&mut self.rng, before);
+        self.next_start = start;
         let expected = self.decide_from_scratch(pod);
         if self.audit.compare(pod, &cycle, &expected, &self.cache.view()) {
             self.rng = after;
@@ -66,28 +71,47 @@ impl Scheduler {
             return false;
         };
         let (pod, rng, start) = (info.pod.clone(), self.rng.clone(), self.next_start);
-        let remembered = self.remembered(&pod);
-        self.rng = rng.clone();
-        let audited = remembered.is_some();
-        if let Some(remembered) = remembered {
-            let expected = self.decide_from_scratch(&pod);
-            self.audit.compare(&pod, &remembered, &expected, &self.cache.view());
+        let mut remembered = self.remembered(&pod);
+        (self.rng, self.next_start) = (rng.clone(), start);
+        let expected = self.decide_from_scratch(&pod);
+        if remembered.is_none() {
+            // A failure from scratch is remembered for the next equal pod: this one again.
+            self.note_failure(&pod, &expected);
+            self.rng = rng.clone();
+            remembered = self.remembered(&pod);
+        }
+        if let Some(remembered) = &remembered {
+            self.audit.compare(&pod, remembered, &expected, &self.cache.view());
         }
         (self.rng, self.next_start) = (rng, start);
-        audited
+        remembered.is_some()
     }
 
-    /// Decides a pod from what is remembered of the cluster. `None` if it has to be done from scratch:
-    /// it is not about all nodes, all reasons are wanted, or no node was found and the reasons are
-    /// needed.
+    /// Decides a pod from what is remembered of the cluster. `None` if it has to be done from scratch: it
+    /// is not about all nodes, all reasons are wanted, or some plugin cannot judge that way.
     fn remembered(&mut self, pod: &PodInfo) -> Option<Cycle> {
         let memo = self.memo.as_mut()?;
         let (view, changes) = self.cache.with_changes();
-        memo.follow(view, changes);
+        memo.follow(view, changes, &mut self.nominated);
+        if self.options.detail == Detail::Nodes || view.nodes.is_empty() {
+            return None;
+        }
+        let cycle = match self.nominated.node_of(&pod.key) {
+            None => memo.failed_alike(pod),
+            Some(_) => None,
+        };
+        let cycle = cycle.or_else(|| self.decided(pod))?;
+        let n_nodes = self.cache.view().nodes.len();
+        self.next_start = (self.next_start + cycle.n_judged) % n_nodes;
+        Some(cycle)
+    }
+
+    /// Decides a pod from shapes and counts. Nothing has changed since they were brought up.
+    fn decided(&mut self, pod: &PodInfo) -> Option<Cycle> {
+        let memo = self.memo.as_mut()?;
+        let view = self.cache.view();
         let profile = self.profiles.get(&pod.scheduler_name).expect("it was just found");
-        let is_about_all =
-            profile.percentage_of_nodes_to_score.is_none() && self.nominated.is_empty();
-        if !is_about_all || self.options.detail == Detail::Nodes || view.nodes.is_empty() {
+        if profile.percentage_of_nodes_to_score.is_some() {
             return None;
         }
         let tie_break = self.options.tie_break;
@@ -95,7 +119,7 @@ impl Scheduler {
             (Detail::None, TieBreak::First) => Want::First,
             _ => Want::All,
         };
-        match memo.decide(profile, pod, view, want) {
+        match memo.decide(profile, pod, view, &self.nominated, want) {
             Answer::Found { row, best } => {
                 let row = match want {
                     Want::First => row,
@@ -103,7 +127,19 @@ impl Scheduler {
                 };
                 Some(Cycle::found(row, best))
             }
-            Answer::Nothing | Answer::Unclear => None,
+            Answer::Own(row) => Some(Cycle { n_judged: 1, ..Cycle::found(row, vec![row]) }),
+            Answer::Failed(failure) => Some(Cycle::failed(*failure, view.nodes.len())),
+            Answer::Unclear => None,
+        }
+    }
+
+    /// Takes note of an attempt that was made from scratch, for equal pods.
+    fn note_failure(&mut self, pod: &PodInfo, cycle: &Cycle) {
+        let is_repeatable =
+            self.nominated.node_of(&pod.key).is_none() && !self.cache.view().nodes.is_empty();
+        let profile = self.profiles.get(&pod.scheduler_name).expect("it was just found");
+        if let Some(memo) = self.memo.as_mut().filter(|_| is_repeatable) {
+            memo.note_failure(profile, pod, cycle);
         }
     }
 

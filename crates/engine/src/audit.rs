@@ -96,6 +96,10 @@ fn are_equal(remembered: &CycleResult, from_scratch: &CycleResult) -> bool {
                 && one.nomination == other.nomination
                 && one.rejectors == other.rejectors
                 && one.pending == other.pending
+                && one.hopeless == other.hopeless
+                && one.nominated_by == other.nominated_by
+                && one.pre_filter == other.pre_filter
+                && one.reason == other.reason
         }
         _ => false,
     }

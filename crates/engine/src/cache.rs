@@ -195,6 +195,9 @@ impl Cache {
             if !is_as_it_was(&known.pod, &pod) {
                 self.changes.note(Change::Displaced(row, known.pod.clone()));
                 self.changes.note(Change::Placed(row, pod.clone()));
+            } else if !class::are_alike(PodReads::empty(), &known.pod, &pod) {
+                // No filter and no score reads this, but who clears nodes asks when pods started.
+                self.changes.note(Change::Node(row, NodeReads::PODS));
             }
         }
         let assumed = std::mem::replace(&mut known.assumed, false);

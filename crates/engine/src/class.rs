@@ -82,7 +82,7 @@ impl Classes {
 }
 
 /// Whether two pods are equal in `parts` and in what always counts.
-fn are_alike(parts: PodReads, one: &Pod, other: &Pod) -> bool {
+pub(crate) fn are_alike(parts: PodReads, one: &Pod, other: &Pod) -> bool {
     one.scheduler_name == other.scheduler_name
         && one.preemption_policy == other.preemption_policy
         && one.nominated_node == other.nominated_node

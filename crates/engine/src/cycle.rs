@@ -1,6 +1,7 @@
 //! The scheduling cycle: from a pod to a node, or to the reason why there is none.
 
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 
 use plimsoll_api::Str;
 use plimsoll_framework::{
@@ -58,7 +59,7 @@ impl FailureReason {
 }
 
 /// Why an attempt failed. Without rejectors it is tried again after a backoff, whatever happens.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Failure {
     pub(crate) reason: FailureReason,
     pub(crate) message: String,
@@ -137,6 +138,13 @@ impl Cycle {
         Cycle { result: CycleResult::Found { row, best }, ..Cycle::new() }
     }
 
+    /// A cycle that found no node, without a look at each. `n_judged` nodes were looked at when that was
+    /// found out.
+    pub(crate) fn failed(failure: Failure, n_judged: usize) -> Self {
+        let result = CycleResult::Unschedulable(Box::new(failure));
+        Cycle { result, n_judged, ..Cycle::new() }
+    }
+
     fn new() -> Self {
         Cycle {
             result: CycleResult::Error(String::new()),
@@ -190,11 +198,52 @@ impl Failure {
         Failure { reason, message, ..Failure::default() }
     }
 
-    fn blame(&mut self, plugin: &'static str, code: Code) {
+    pub(crate) fn blame(&mut self, plugin: &'static str, code: Code) {
         self.rejectors.insert(plugin);
         if code == Code::Pending {
             self.pending.insert(plugin);
         }
+    }
+
+    /// Takes in what a PostFilter plugin answers; whether the next one is asked.
+    pub(crate) fn take_in(
+        &mut self,
+        plugin: &'static str,
+        answer: PostFilterAnswer,
+        said: &mut Vec<String>,
+    ) -> ControlFlow<()> {
+        match answer {
+            PostFilterAnswer::Nominated(nomination) => {
+                self.nomination = Some(nomination);
+                self.nominated_by = plugin;
+                said.clear();
+                return ControlFlow::Break(());
+            }
+            PostFilterAnswer::Unschedulable(reason) => said.push(reason.to_string()),
+            PostFilterAnswer::Hopeless(reason) => {
+                self.hopeless = true;
+                said.push(reason.to_string());
+            }
+            // As in schedule_one.go, schedulingCycle: an error here is told, but it is still for want of
+            // a node that the pod is not scheduled.
+            PostFilterAnswer::Error(reason) => {
+                self.record = Some(format!("postfilter error: {reason}"));
+                *said = vec![reason.to_string()];
+                return ControlFlow::Break(());
+            }
+            PostFilterAnswer::Stop(reason) => {
+                *said = vec![reason.to_string()];
+                return ControlFlow::Break(());
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Adds what the PostFilter plugins have said.
+    pub(crate) fn conclude(&mut self, mut said: Vec<String>) {
+        said.retain(|text| !text.is_empty());
+        let message = std::mem::take(&mut self.message);
+        self.message = diagnosis::with_post_filter(message, &said.join(", "));
     }
 }
 
@@ -220,33 +269,12 @@ fn post_filter(
     let mut said = Vec::new();
     for (plugin, _) in profile.at(Point::PostFilter) {
         let Some(point) = &plugin.points.post_filter else { continue };
-        match point.post_filter(what_if.pod(), &cycle.rejected, &what_if) {
-            PostFilterAnswer::Nominated(nomination) => {
-                failure.nomination = Some(nomination);
-                failure.nominated_by = plugin.name;
-                said.clear();
-                break;
-            }
-            PostFilterAnswer::Unschedulable(reason) => said.push(reason.to_string()),
-            PostFilterAnswer::Hopeless(reason) => {
-                failure.hopeless = true;
-                said.push(reason.to_string());
-            }
-            // As in schedule_one.go, schedulingCycle: an error here is told, but it is still for want of
-            // a node that the pod is not scheduled.
-            PostFilterAnswer::Error(reason) => {
-                failure.record = Some(format!("postfilter error: {reason}"));
-                said = vec![reason.to_string()];
-                break;
-            }
-            PostFilterAnswer::Stop(reason) => {
-                said = vec![reason.to_string()];
-                break;
-            }
+        let answer = point.post_filter(what_if.pod(), &cycle.rejected, &what_if);
+        if failure.take_in(plugin.name, answer, &mut said).is_break() {
+            break;
         }
     }
-    said.retain(|text| !text.is_empty());
-    failure.message = diagnosis::with_post_filter(failure.message, &said.join(", "));
+    failure.conclude(said);
     CycleResult::Unschedulable(Box::new(failure))
 }
 

@@ -15,6 +15,8 @@ pub(crate) enum Cause<'a> {
     PreFilter(&'a Rejection),
     /// Each by itself.
     Nodes(&'a [NodeRejection]),
+    /// Each by itself: the rejections with how many nodes there are of each.
+    Counted(&'a [(&'a Rejection, usize)]),
 }
 
 /// The text for events and conditions, without what PostFilter adds. As in framework/types.go,
@@ -27,13 +29,18 @@ pub(crate) fn fit_error(n_nodes: usize, cause: &Cause<'_>) -> String {
             write!(message, " {rejection}.").expect("a text can grow");
         }
         Cause::Nodes(rejected) => {
-            let parts = histogram(rejected);
-            if !parts.is_empty() {
-                write!(message, " {}.", parts.join(", ")).expect("a text can grow");
-            }
+            add_parts(&mut message, rejected.iter().map(|node| (&node.rejection, 1)));
         }
+        Cause::Counted(rejected) => add_parts(&mut message, rejected.iter().copied()),
     }
     message
+}
+
+fn add_parts<'a>(message: &mut String, rejected: impl Iterator<Item = (&'a Rejection, usize)>) {
+    let parts = histogram(rejected);
+    if !parts.is_empty() {
+        write!(message, " {}.", parts.join(", ")).expect("a text can grow");
+    }
 }
 
 /// Adds what the PostFilter plugins say.
@@ -45,10 +52,12 @@ pub(crate) fn with_post_filter(mut message: String, post_filter: &str) -> String
     message
 }
 
-fn histogram(rejected: &[NodeRejection]) -> Vec<String> {
+fn histogram<'a>(rejected: impl Iterator<Item = (&'a Rejection, usize)>) -> Vec<String> {
     let mut counts = BTreeMap::new();
-    for reason in rejected.iter().flat_map(|node| &node.rejection.reasons) {
-        *counts.entry(reason).or_insert(0_usize) += 1;
+    for (rejection, n) in rejected {
+        for reason in &rejection.reasons {
+            *counts.entry(reason).or_insert(0_usize) += n;
+        }
     }
     // Two reasons that differ as values may read the same: they are counted by their text.
     let mut by_text = BTreeMap::new();

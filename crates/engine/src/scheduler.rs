@@ -126,9 +126,10 @@ impl Scheduler {
     /// A scheduler with these profiles. `seed` is where all chance comes from.
     pub fn new(profiles: Vec<Profile>, options: Options, seed: u64) -> Result<Self, ProfileError> {
         let profiles = Profiles::new(profiles)?;
-        let mut cache = Cache::default();
+        let (mut cache, mut nominated) = (Cache::default(), NominatedPods::default());
         let memo = (options.engine == Engine::Fast).then(|| {
             cache.keep_changes();
+            nominated.keep_changes();
             Memo::new(profiles.iter())
         });
         Ok(Scheduler {
@@ -141,7 +142,7 @@ impl Scheduler {
             queue: Queue::new(options.backoff, options.max_in_unschedulable),
             bindings: Bindings::default(),
             waiting: Waiting::default(),
-            nominated: NominatedPods::default(),
+            nominated,
             evictions: Evictions::new(),
             waiting_decisions: Vec::new(),
             answers: Vec::new(),

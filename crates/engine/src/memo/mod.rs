@@ -11,25 +11,32 @@
 //! is not about all nodes, the [cycle](crate::cycle) judges from scratch.
 
 mod choose;
+mod counted;
+mod failures;
 mod kinds;
 mod levels;
+mod nominations;
 mod overlay;
+mod preemption;
 mod profile_memo;
 mod rank_set;
 mod ranks;
 mod shape;
+mod survey;
 mod tallies;
 mod trail;
+mod unplaced;
 
 use std::collections::BTreeMap;
 
 use hashbrown::HashMap;
 use plimsoll_framework::parts::{ClusterReads, NodeReads, PodReads};
-use plimsoll_framework::{Counting, Neighbour, PodInfo, Row, TopologyKey, View};
+use plimsoll_framework::{Counting, Neighbour, NominatedPods, PodInfo, Row, TopologyKey, View};
 use rustc_hash::FxBuildHasher;
 
 use self::choose::{Choice, Chooser};
 use self::kinds::{Kind, Kinds};
+use self::nominations::Nominations;
 use self::overlay::Overlay;
 use self::profile_memo::{Class, ProfileMemo};
 use self::rank_set::Rank;
@@ -37,7 +44,9 @@ use self::ranks::{Ranks, Topology};
 use self::shape::{Ground, Shape};
 use self::tallies::{Plan, Tallies};
 use self::trail::Trail;
+use self::unplaced::{Own, Unplaced};
 use crate::cache::{Change, Changes};
+use crate::cycle::Failure;
 use crate::profile::Profile;
 
 /// What a plugin reads of the pods on nodes: see [`Neighbour`].
@@ -70,6 +79,7 @@ pub(crate) struct Memo {
     shapes: Vec<Option<(Shape, Use)>>,
     tallies: Vec<Option<(Tallies, Use)>>,
     overlays: FastMap<(usize, usize), Overlay>,
+    unplaced: Unplaced,
     n_decisions: u64,
     /// What plugins read of the cluster beside nodes one by one.
     shapes_read: ClusterReads,
@@ -86,14 +96,17 @@ struct Grounds {
     by_key: BTreeMap<TopologyKey, usize>,
     /// The changes of single nodes.
     changed: Trail<(Rank, NodeReads)>,
+    nominations: Nominations,
 }
 
 /// A decision from what is remembered.
 pub(crate) enum Answer {
     /// The node, and all nodes that are as good, by name, if they were asked for.
     Found { row: Row, best: Vec<Row> },
-    /// No node is feasible.
-    Nothing,
+    /// The node that was cleared for the pod, which takes it. No other was looked at.
+    Own(Row),
+    /// No node is feasible, and this is why.
+    Failed(Box<Failure>),
     /// It has to be made from scratch.
     Unclear,
 }
@@ -120,6 +133,7 @@ impl Memo {
             shapes: Vec::new(),
             tallies: Vec::new(),
             overlays: FastMap::default(),
+            unplaced: Unplaced::default(),
             n_decisions: 0,
             shapes_read: ClusterReads::EMPTY,
             tallies_read: ClusterReads::EMPTY,
@@ -129,6 +143,7 @@ impl Memo {
             memo.shapes_read = memo.shapes_read.union(of_profile.shapes_read);
             memo.tallies_read = memo.tallies_read.union(of_profile.tallies_read);
             memo.profiles.insert(profile.scheduler_name.clone(), of_profile);
+            memo.unplaced.add(profile);
         }
         memo
     }
@@ -142,12 +157,14 @@ impl Memo {
         self.counted_by.clear();
         self.forget_tallies();
         self.forget_shapes();
+        self.unplaced.forget_failures();
         self.profiles.values_mut().for_each(ProfileMemo::forget);
     }
 
     fn forget_shapes(&mut self) {
         self.shapes.clear();
         self.overlays.clear();
+        self.unplaced.forget_shapes();
         self.profiles.values_mut().for_each(ProfileMemo::forget_shapes);
     }
 
@@ -159,30 +176,43 @@ impl Memo {
     }
 
     /// Takes in what has changed since the last decision.
-    pub(crate) fn follow(&mut self, view: View<'_>, changes: &mut Changes) {
+    pub(crate) fn follow(
+        &mut self,
+        view: View<'_>,
+        changes: &mut Changes,
+        nominated: &mut NominatedPods,
+    ) {
         if changes.ground_moved() {
             self.ground = None;
         }
         let (stores, log) = changes.take();
+        let renominated = nominated.changed();
+        if self.ground.is_none() || !log.is_empty() || !renominated.is_empty() {
+            self.unplaced.forget_failures();
+        }
         if self.shapes_read.stores.intersects(stores) {
             self.forget_shapes();
         }
         if self.tallies_read.stores.intersects(stores) {
             self.forget_tallies();
         }
-        if self.ground.is_none() {
-            self.lay_ground(view);
-            return;
+        if !stores.is_empty() {
+            self.unplaced.forget_stores(stores);
         }
-        for change in log {
-            self.follow_one(view, change);
+        if self.ground.is_some() {
+            for change in log {
+                self.follow_one(view, change);
+            }
+            for node in renominated {
+                self.renominate(view, nominated, &node);
+            }
         }
         if self.ground.is_none() {
-            self.lay_ground(view);
+            self.lay_ground(view, nominated);
         }
     }
 
-    fn lay_ground(&mut self, view: View<'_>) {
+    fn lay_ground(&mut self, view: View<'_>, nominated: &NominatedPods) {
         self.forget_tallies();
         self.forget_shapes();
         let ranks = Ranks::of(view.nodes);
@@ -199,9 +229,10 @@ impl Memo {
                 }
             }
         }
+        let nominations = self.nominations(&ranks, view, nominated);
         let changed = Trail::new(ranks.len().max(1));
-        self.ground =
-            Some(Grounds { ranks, topologies: Vec::new(), by_key: BTreeMap::new(), changed });
+        let (topologies, by_key) = (Vec::new(), BTreeMap::new());
+        self.ground = Some(Grounds { ranks, topologies, by_key, changed, nominations });
     }
 
     /// The kind of a pod on a node. Where there are too many kinds everything is begun anew.
@@ -309,6 +340,7 @@ impl Memo {
     fn drop_shape(&mut self, number: usize) {
         self.shapes[number] = None;
         self.overlays.retain(|&(shape, _), _| shape != number);
+        self.unplaced.drop_shape(number);
         self.profiles.values_mut().for_each(|profile| profile.drop_shape(number));
     }
 
@@ -318,6 +350,7 @@ impl Memo {
         profile: &Profile,
         pod: &PodInfo,
         view: View<'_>,
+        nominated: &NominatedPods,
         want: Want,
     ) -> Answer {
         self.n_decisions += 1;
@@ -333,9 +366,19 @@ impl Memo {
         else {
             return Answer::Unclear;
         };
+        let Some(shape) = self.behind_nominated(profile, pod, (shape, tallies), view, nominated)
+        else {
+            return Answer::Unclear;
+        };
         if !self.bring_up(profile, pod, shape, tallies, view) {
             return Answer::Unclear;
         }
+        let own = match self.own_node(pod, (shape, tallies), view, nominated) {
+            Own::None => None,
+            Own::Takes(row) => return Answer::Own(row),
+            Own::Unclear => return Answer::Unclear,
+            Own::Rejects(own) => Some(own),
+        };
         let grounds = self.ground.as_ref().expect("it was laid when changes were followed");
         let chooser = Chooser {
             shape: &self.shapes[shape].as_ref().expect("it was just brought up").0,
@@ -344,7 +387,9 @@ impl Memo {
             ground: grounds.with(view),
         };
         match chooser.choose() {
-            Choice::Nothing => Answer::Nothing,
+            Choice::Nothing => self
+                .failure(profile, pod, (shape, tallies), own.as_ref(), view)
+                .map_or(Answer::Unclear, |failure| Answer::Failed(Box::new(failure))),
             Choice::Unclear => Answer::Unclear,
             Choice::Best(best) if want == Want::First => {
                 Answer::Found { row: chooser.first(&best), best: Vec::new() }
@@ -397,7 +442,7 @@ impl Memo {
         let of_profile = &self.profiles[name];
         let shape = match of_profile.shape_of(row_kind, &topologies) {
             Some(shape) => shape,
-            None => self.make_shape(profile, pod, topologies.clone(), view),
+            None => self.make_shape(profile, pod, topologies.clone(), None, view),
         };
         let of_profile = self.profiles.get_mut(name).expect("it was just used");
         of_profile.set_tallies(count_kind, tallies);
@@ -453,12 +498,14 @@ impl Memo {
         profile: &Profile,
         pod: &PodInfo,
         topologies: Vec<usize>,
+        behind: Option<i32>,
         view: View<'_>,
     ) -> usize {
         self.make_room_for_shape(view.nodes.len());
         let grounds = self.ground.as_ref().expect("it was laid when changes were followed");
         let followed = grounds.changed.end();
-        let shape = Shape::new(profile, pod, topologies, followed, grounds.with(view));
+        let ground = grounds.with(view);
+        let shape = Shape::new(profile, pod, topologies, behind, followed, ground);
         let number = free(&mut self.shapes);
         self.shapes[number] = Some((shape, self.n_decisions));
         number
@@ -485,8 +532,8 @@ impl Memo {
                 one.look(rank, ground.ranks.row(rank), reads, ground);
             }
         } else {
-            let topologies = one.topologies.clone();
-            *one = Shape::new(profile, pod, topologies, grounds.changed.end(), ground);
+            let (topologies, behind) = (one.topologies.clone(), one.behind);
+            *one = Shape::new(profile, pod, topologies, behind, grounds.changed.end(), ground);
             self.overlays.retain(|&(other, _), _| other != shape);
         }
         if one.is_broken {
@@ -525,7 +572,8 @@ impl Memo {
 
 impl Grounds {
     fn with<'a>(&'a self, view: View<'a>) -> Ground<'a> {
-        Ground { view, ranks: &self.ranks, topologies: &self.topologies }
+        let Grounds { ranks, topologies, nominations, .. } = self;
+        Ground { view, ranks, topologies, nominations }
     }
 
     /// The number of a topology, which is made if it is not there.

@@ -47,6 +47,12 @@ impl Ranks {
         (0..).zip(self.row_of.iter().copied())
     }
 
+    /// The rank of the node by whose name `order` finds it.
+    pub(crate) fn find(&self, order: impl Fn(Row) -> std::cmp::Ordering) -> Option<Rank> {
+        let at = self.row_of.binary_search_by(|&row| order(row)).ok()?;
+        Some(Rank::try_from(at).expect("ranks have 32 bits"))
+    }
+
     pub(crate) fn rank(&self, row: Row) -> Rank {
         self.rank_of[row.index()]
     }

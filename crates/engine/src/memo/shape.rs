@@ -7,11 +7,13 @@
 use hashbrown::HashTable;
 use plimsoll_framework::parts::NodeReads;
 use plimsoll_framework::{
-    ByRow, MAX_NODE_SCORE, Normalize, PodInfo, Point, Prepared, Row, RowScore, View,
+    ByRow, Candidates, Columns, MAX_NODE_SCORE, Normalize, PodInfo, Point, Prepared, Rejection,
+    Row, RowScore, Verdict, View,
 };
 use smallvec::SmallVec;
 
 use super::levels::Levels;
+use super::nominations::{Nominations, OnScratch};
 use super::rank_set::Rank;
 use super::ranks::{NO_DOMAIN, Ranks, Topology};
 use super::trail::Trail;
@@ -24,8 +26,8 @@ const NOWHERE: u32 = u32::MAX;
 
 /// A filter that judges node by node.
 struct RowFilter {
+    plugin: &'static str,
     reads: NodeReads,
-    prepared: Prepared,
 }
 
 /// A score that a node has by itself, with its weight.
@@ -62,7 +64,12 @@ struct Place {
 /// What the nodes are to pods of one kind.
 pub(crate) struct Shape {
     pod: PodInfo,
+    /// With this priority, nodes must hold the nominated pods that are ahead of the pods, too.
+    pub(crate) behind: Option<i32>,
     filters: Vec<RowFilter>,
+    /// What the filters hold for the pods, in the same order.
+    pub(crate) prepared: Vec<Prepared>,
+    scratch: Columns,
     weighted: Vec<Weighted>,
     pub(crate) related: Vec<Related>,
     /// Numbers of topologies, ascending.
@@ -88,6 +95,7 @@ pub(crate) struct Ground<'a> {
     pub(crate) view: View<'a>,
     pub(crate) ranks: &'a Ranks,
     pub(crate) topologies: &'a [Topology],
+    pub(crate) nominations: &'a Nominations,
 }
 
 impl Shape {
@@ -96,13 +104,18 @@ impl Shape {
         profile: &Profile,
         pod: &PodInfo,
         topologies: Vec<usize>,
+        behind: Option<i32>,
         followed: u64,
         ground: Ground<'_>,
     ) -> Self {
         let n_nodes = ground.ranks.len();
+        let (filters, prepared) = filters(profile, pod, &ground.view);
         let mut shape = Shape {
             pod: pod.clone(),
-            filters: filters(profile, pod, &ground.view),
+            behind,
+            filters,
+            prepared,
+            scratch: Columns::default(),
             weighted: Vec::new(),
             related: Vec::new(),
             topologies,
@@ -142,7 +155,7 @@ impl Shape {
     pub(crate) fn look(&mut self, rank: Rank, row: Row, reads: NodeReads, ground: Ground<'_>) {
         let at = rank as usize;
         let before = self.verdicts[at];
-        let verdict = self.judge(before, row, reads, ground);
+        let verdict = self.judge(rank, row, reads, ground);
         if verdict != PASSES {
             self.verdicts[at] = verdict;
             self.put(rank, Place { cell: NOWHERE, level: 0 });
@@ -159,11 +172,17 @@ impl Shape {
 
     /// The first filter that rejects the node. Those before the first that reads what changed pass it as
     /// they did, unless one of them rejected it.
-    fn judge(&self, before: u8, row: Row, reads: NodeReads, ground: Ground<'_>) -> u8 {
+    fn judge(&mut self, rank: Rank, row: Row, reads: NodeReads, ground: Ground<'_>) -> u8 {
+        let before = self.verdicts[rank as usize];
         let nodes = ground.view.nodes;
+        let has_some_ahead =
+            self.behind.is_some_and(|priority| ground.nominations.has_ahead(rank, priority));
+        if has_some_ahead {
+            return self.first(rank, row, None, ground).map_or(PASSES, |(at, _)| to_u8(at));
+        }
         if reads == NodeReads::all() {
-            let mut filters = self.filters.iter();
-            let rejects = |one: &RowFilter| !one.prepared.judge_one(&self.pod, nodes, row).passes();
+            let mut filters = self.prepared.iter();
+            let rejects = |one: &Prepared| !one.judge_one(&self.pod, nodes, row).passes();
             return filters.position(rejects).map_or(PASSES, to_u8);
         }
         let Some(first) = self.filters.iter().position(|one| one.reads.intersects(reads)) else {
@@ -174,11 +193,52 @@ impl Shape {
         }
         for (at, one) in self.filters.iter().enumerate().skip(first) {
             let stands = before == PASSES && !one.reads.intersects(reads);
-            if !stands && !one.prepared.judge_one(&self.pod, nodes, row).passes() {
+            if !stands && !self.prepared[at].judge_one(&self.pod, nodes, row).passes() {
                 return to_u8(at);
             }
         }
         PASSES
+    }
+
+    /// The first filter that rejects a node, and why: with the nominated pods that are ahead of the
+    /// pods, where this is a shape that knows of them, or else without. `own` is not ahead of itself.
+    pub(crate) fn first(
+        &mut self,
+        rank: Rank,
+        row: Row,
+        own: Option<&PodInfo>,
+        ground: Ground<'_>,
+    ) -> Option<(usize, Rejection)> {
+        let ahead = self.behind.map(|priority| ground.nominations.ahead(rank, priority, own));
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let on_scratch = OnScratch { scratch: &mut scratch, nodes: ground.view.nodes, row };
+        let with = ahead.filter(|ahead| !ahead.is_empty()).and_then(|ahead| {
+            let (nodes, only) = on_scratch.with(&ahead);
+            self.rejection(nodes, only)
+        });
+        self.scratch = scratch;
+        with.or_else(|| self.rejection(ground.view.nodes, row))
+    }
+
+    fn rejection(&self, nodes: &Columns, row: Row) -> Option<(usize, Rejection)> {
+        let judged = self.prepared.iter().map(|one| one.judge_one(&self.pod, nodes, row));
+        judged.enumerate().find_map(|(at, verdict)| match verdict {
+            Verdict::Pass => None,
+            Verdict::Fail(why) => Some((at, why)),
+        })
+    }
+
+    /// The name of the plugin of the filter at `at`.
+    pub(crate) fn plugin(&self, at: usize) -> &'static str {
+        self.filters[at].plugin
+    }
+
+    /// Whether nodes are judged at all: no filter rejects the pods as such, or names their nodes.
+    pub(crate) fn judges_all_nodes(&self) -> bool {
+        let of_all = |one: &Prepared| {
+            one.rejection().is_none() && matches!(one.candidates(), Candidates::All)
+        };
+        self.prepared.iter().all(of_all)
     }
 
     fn level(&mut self, at: usize, row: Row, reads: NodeReads, ground: Ground<'_>) -> i64 {
@@ -253,17 +313,17 @@ impl Shape {
 }
 
 /// The filters that judge node by node and have something to say about `pod`, in their order.
-fn filters(profile: &Profile, pod: &PodInfo, view: &View<'_>) -> Vec<RowFilter> {
+fn filters(profile: &Profile, pod: &PodInfo, view: &View<'_>) -> (Vec<RowFilter>, Vec<Prepared>) {
     let mut shared = plimsoll_framework::CycleState::new();
-    let mut filters = Vec::new();
+    let (mut filters, mut all) = (Vec::new(), Vec::new());
     for (plugin, _) in profile.at(Point::Filter) {
         let Some(filter) = &plugin.points.filter else { continue };
         if plugin.points.filter_is_local && filter.applies(pod) {
-            let prepared = filter.prepare(pod, &mut shared, view);
-            filters.push(RowFilter { reads: plugin.points.reads.node, prepared });
+            all.push(filter.prepare(pod, &mut shared, view));
+            filters.push(RowFilter { plugin: plugin.name, reads: plugin.points.reads.node });
         }
     }
-    filters
+    (filters, all)
 }
 
 fn to_u8(at: usize) -> u8 {

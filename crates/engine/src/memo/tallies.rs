@@ -8,7 +8,7 @@ use plimsoll_api::Effect;
 use plimsoll_api::taints::untolerated;
 use plimsoll_framework::{
     ByDomain, CountedNodes, Counting, DomainFilter, DomainScore, DomainTerm, Neighbour, PodInfo,
-    Point, Row, TermTotals, TopologyKey, View,
+    Point, Row, Standing, TermTotals, TopologyKey, View,
 };
 use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
@@ -295,6 +295,33 @@ impl Tallies {
     /// What a pod on a node counts for. `None` if the tallies know nothing of pods like it.
     pub(crate) fn counting(&self, other: Neighbour<'_>) -> Option<Counting> {
         count(&self.judges, &self.rankers, other)
+    }
+
+    /// Whether some filter counts a pod like `other`, or might.
+    pub(crate) fn is_judged_by(&self, other: Neighbour<'_>) -> bool {
+        count(&self.judges, &[], other).is_none_or(|counting| !counting.is_empty())
+    }
+
+    /// Whether filters tell nodes apart.
+    pub(crate) fn judge_nodes(&self) -> bool {
+        let passes = |(judge, range): &Judge| range.is_empty() && judge.verdict(&[], &[]).passes();
+        !self.judges.iter().all(passes)
+    }
+
+    /// Whether the filters pass a node.
+    pub(crate) fn pass(&self, rank: Rank, ground: Ground<'_>) -> bool {
+        let standing = |(at, term): (usize, &Term)| {
+            let domain = ground.topologies[term.topology].domain(rank);
+            match domain {
+                NO_DOMAIN => Standing::default(),
+                _ => Standing { present: true, count: self.count_in(at, domain) },
+            }
+        };
+        let standings: Vec<Standing> = self.terms.iter().enumerate().map(standing).collect();
+        let totals = self.totals();
+        self.judges.iter().all(|(judge, range)| {
+            judge.verdict(&standings[range.clone()], &totals[range.clone()]).passes()
+        })
     }
 
     /// Counts `times` pods on a node, or discounts them where it is negative.

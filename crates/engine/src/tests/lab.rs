@@ -42,15 +42,18 @@ pub(super) struct Lab {
 }
 
 impl Default for Lab {
-    /// Three profiles: `lab` with every plugin, `other-lab` with all but the filters, and
-    /// `thorough-lab`, which runs all filters.
+    /// Four profiles: `lab` with every plugin, `other-lab` with all but the filters, `thorough-lab`, which
+    /// runs all filters, and `plain-lab` without the filter that reads what pods are called.
     fn default() -> Self {
         let all = profile("lab", None, |_| true);
         let unfiltered = profile("other-lab", None, |point| point != Point::Filter);
         let thorough =
             ProfileSpec { run_all_filters: true, ..spec("thorough-lab", None, |_| true) };
-        let options = Options { detail: Detail::Outcome, ..Options::default() };
-        let scheduler = Scheduler::new(vec![all, unfiltered, made(&thorough)], options, 0);
+        let mut plain = spec("plain-lab", None, |_| true);
+        plain.points.values_mut().for_each(|all| all.retain(|(name, _)| name != "Invited"));
+        let profiles = vec![all, unfiltered, made(&thorough), made(&plain)];
+        let options = Options { detail: Detail::Outcome, audit_every: 1, ..Options::default() };
+        let scheduler = Scheduler::new(profiles, options, 0);
         Lab {
             scheduler: scheduler.expect("all profiles order the queue alike"),
             now: Time::ZERO,
@@ -148,8 +151,15 @@ impl Lab {
         self.settle();
     }
 
-    /// What happened, a line each.
+    /// How many decisions were made from memory.
+    pub(super) fn audited(&self) -> u64 {
+        self.scheduler.audit().audited
+    }
+
+    /// What happened, a line each. Every decision that was made from memory was audited.
     pub(super) fn trace(self) -> String {
+        let differences = &self.scheduler.audit().differences;
+        assert!(differences.is_empty(), "{differences:#?}");
         self.trace
     }
 

@@ -6,6 +6,7 @@ mod audit;
 mod binding;
 mod choice;
 pub(crate) mod lab;
+mod memory;
 mod plugins;
 mod preemption;
 mod queue;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use plimsoll_framework::events::Object;
+use plimsoll_framework::parts::StoreReads;
 use plimsoll_framework::prelude::*;
 use serde_json::json;
 
@@ -92,6 +93,10 @@ impl Filter for Broken {
 
 plugin!(Oust);
 impl PostFilter for Oust {
+    fn without_nodes(&self, pod: &PodInfo, _: bool) -> Option<PostFilterAnswer> {
+        let says_so = pod.labels.get("oust").is_some();
+        (!says_so).then(|| PostFilterAnswer::Unschedulable("".into()))
+    }
     /// Evicts every pod of lower priority from the first node where that helps.
     fn post_filter(
         &self,
@@ -99,22 +104,57 @@ impl PostFilter for Oust {
         rejected: &[NodeRejection],
         what_if: &WhatIf<'_>,
     ) -> PostFilterAnswer {
-        if pod.labels.get("oust").is_none() {
-            return PostFilterAnswer::Unschedulable("".into());
+        if let Some(answer) = self.without_nodes(pod, true) {
+            return answer;
         }
-        for row in rejected.iter().map(|node| node.row) {
+        let could_help = |node: &&NodeRejection| node.rejection.code == Code::Unschedulable;
+        for row in rejected.iter().filter(could_help).map(|node| node.row) {
             let mut node = what_if.node(row);
-            let lower = node.pods().filter(|other| other.priority < pod.priority);
-            let victims: Vec<PodKey> = lower.map(|other| other.key.clone()).collect();
-            for victim in &victims {
-                node.remove(victim);
-            }
-            if !victims.is_empty() && node.verdict().passes() {
+            if let Ok(clearing) = self.clear(pod, &mut node, what_if.view().stores) {
                 let node = what_if.view().nodes.name_of(row).clone();
+                let victims = clearing.victims.to_vec();
                 return PostFilterAnswer::Nominated(Nomination { node, victims });
             }
         }
         PostFilterAnswer::Hopeless("nobody to oust".into())
+    }
+}
+
+impl PostFilterByNode for Oust {
+    const READS: StoreReads = StoreReads::empty();
+    fn at_once(
+        &self,
+        _: &PodInfo,
+        _: Option<(Row, Code)>,
+        _: &View<'_>,
+    ) -> Option<PostFilterAnswer> {
+        None
+    }
+    fn clear(
+        &self,
+        pod: &PodInfo,
+        node: &mut NodeWhatIf<'_>,
+        _: &Stores,
+    ) -> Result<Clearing, Rejection> {
+        let lower = node.pods().filter(|other| other.priority < pod.priority);
+        let victims: Vec<PodKey> = lower.map(|other| other.key.clone()).collect();
+        for victim in &victims {
+            node.remove(victim);
+        }
+        match node.verdict() {
+            Verdict::Pass if !victims.is_empty() => {
+                Ok(Clearing { harm: Harm::default(), victims: victims.into() })
+            }
+            Verdict::Pass => Err(Rejection::unresolvable("nobody to oust")),
+            Verdict::Fail(why) => Err(why),
+        }
+    }
+    fn choose(&self, _: &PodInfo, nodes: &mut dyn Clearings) -> Option<PostFilterAnswer> {
+        let Some((place, _)) = nodes.next(0..nodes.n_places()) else {
+            return Some(PostFilterAnswer::Hopeless("nobody to oust".into()));
+        };
+        let (node, victims) = (nodes.node(place).clone(), nodes.victims(place));
+        Some(PostFilterAnswer::Nominated(Nomination { node, victims }))
     }
 }
 
@@ -126,14 +166,19 @@ macro_rules! narrow {
         plugin!($name);
         impl Filter for $name {
             type Pod = $part;
-            type Node = ();
+            type Node = Name;
             fn candidates(&self, pod: &Labels) -> Result<Candidates, Rejection> {
                 Ok(pod.get($label).map_or(Candidates::All, |names| {
                     Candidates::Only(names.split('+').map(Str::from).collect())
                 }))
             }
-            fn filter(&self, _: &Labels, (): ()) -> Verdict {
-                Verdict::Pass
+            fn filter(&self, pod: &Labels, node: &Str) -> Verdict {
+                match pod.get($label) {
+                    Some(names) if names.split('+').all(|name| name != node) => {
+                        Verdict::unresolvable("not named")
+                    }
+                    _ => Verdict::Pass,
+                }
             }
         }
     };
@@ -147,6 +192,9 @@ impl PreFilter for Refuse {
     type Node = ();
     type Cluster = ();
     type State = ();
+    fn applies(&self, pod: &Labels) -> bool {
+        pod.contains_key("refuse")
+    }
     fn pre_filter(&self, pod: &Labels, (): ()) -> Result<Option<()>, Rejection> {
         match pod.get("refuse").map(Str::as_str) {
             Some("now") => Err(Rejection::unschedulable("refused for now")),
@@ -165,26 +213,29 @@ macro_rules! help {
     ($name:ident, $label:literal) => {
         plugin!($name);
         impl PostFilter for $name {
+            fn without_nodes(&self, pod: &PodInfo, _: bool) -> Option<PostFilterAnswer> {
+                Some(match pod.labels.get($label).map(Str::as_str) {
+                    Some("error") => PostFilterAnswer::Error("cannot help".into()),
+                    Some("stop") => PostFilterAnswer::Stop("nobody can help".into()),
+                    Some("judge") => return None,
+                    Some(_) => {
+                        PostFilterAnswer::Unschedulable(concat!($label, " is no help").into())
+                    }
+                    None => PostFilterAnswer::Unschedulable("".into()),
+                })
+            }
             fn post_filter(
                 &self,
                 pod: &PodInfo,
                 rejected: &[NodeRejection],
                 what_if: &WhatIf<'_>,
             ) -> PostFilterAnswer {
-                let judged = || {
+                self.without_nodes(pod, true).unwrap_or_else(|| {
                     let passes = |node: &&NodeRejection| what_if.node(node.row).verdict().passes();
                     let n_pass = rejected.iter().filter(passes).count();
-                    format!("{n_pass} of {} pass", rejected.len())
-                };
-                match pod.labels.get($label).map(Str::as_str) {
-                    Some("error") => PostFilterAnswer::Error("cannot help".into()),
-                    Some("stop") => PostFilterAnswer::Stop("nobody can help".into()),
-                    Some("judge") => PostFilterAnswer::Unschedulable(judged().into()),
-                    Some(_) => {
-                        PostFilterAnswer::Unschedulable(concat!($label, " is no help").into())
-                    }
-                    None => PostFilterAnswer::Unschedulable("".into()),
-                }
+                    let judged = format!("{n_pass} of {} pass", rejected.len());
+                    PostFilterAnswer::Unschedulable(judged.into())
+                })
             }
         }
     };
@@ -430,7 +481,7 @@ pub(super) fn registry() -> Registry {
         Entry::of::<Zone>().filter().done(),
         Entry::of::<Invited>().filter().done(),
         Entry::of::<Broken>().filter().done(),
-        Entry::of::<Oust>().post_filter().done(),
+        Entry::of::<Oust>().post_filter_by_node().done(),
         Entry::of::<Only>().filter().at(Point::PreFilter).done(),
         Entry::of::<Also>().filter().at(Point::PreFilter).done(),
         Entry::of::<Refuse>().pre_filter().done(),

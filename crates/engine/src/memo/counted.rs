@@ -1,0 +1,79 @@
+//! Values that many nodes have in common, with how many.
+
+use std::hash::Hash;
+
+use super::FastMap;
+
+/// The number of a value.
+pub(crate) type ValueId = u32;
+
+/// Values by number, each with how often it is there. A value that is nowhere any more keeps its number.
+#[derive(Debug)]
+pub(crate) struct Counted<T> {
+    all: Vec<(T, usize)>,
+    numbers: FastMap<T, ValueId>,
+}
+
+impl<T> Default for Counted<T> {
+    fn default() -> Self {
+        Counted { all: Vec::new(), numbers: FastMap::default() }
+    }
+}
+
+impl<T: Clone + Eq + Hash> Counted<T> {
+    /// Counts a value; its number.
+    pub(crate) fn add(&mut self, value: T) -> ValueId {
+        if let Some(&number) = self.numbers.get(&value) {
+            self.all[number as usize].1 += 1;
+            return number;
+        }
+        let number = ValueId::try_from(self.all.len()).expect("there are fewer values than nodes");
+        self.all.push((value.clone(), 1));
+        self.numbers.insert(value, number);
+        number
+    }
+
+    /// Discounts a value that is there.
+    pub(crate) fn sub(&mut self, number: ValueId) {
+        self.all[number as usize].1 -= 1;
+    }
+
+    pub(crate) fn value(&self, number: ValueId) -> &T {
+        &self.all[number as usize].0
+    }
+
+    /// How many numbers there are.
+    pub(crate) fn n_numbers(&self) -> usize {
+        self.all.len()
+    }
+
+    /// The values that are there, `without` counted once less.
+    pub(crate) fn iter(&self, without: Option<ValueId>) -> impl Iterator<Item = (&T, usize)> {
+        let without = without.map_or(usize::MAX, |number| number as usize);
+        self.all
+            .iter()
+            .enumerate()
+            .map(move |(at, (value, n))| (value, n - usize::from(at == without)))
+            .filter(|&(_, n)| 0 < n)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_counted_and_one_may_be_left_out() {
+        let mut counted = Counted::default();
+        let (a, b) = (counted.add("a"), counted.add("b"));
+        assert_eq!((counted.add("a"), counted.n_numbers()), (a, 2));
+        let all = |counted: &Counted<&'static str>, without| -> Vec<(&str, usize)> {
+            counted.iter(without).map(|(value, n)| (*value, n)).collect()
+        };
+        assert_eq!(all(&counted, None), [("a", 2), ("b", 1)]);
+        assert_eq!(all(&counted, Some(b)), [("a", 2)]);
+        counted.sub(b);
+        assert_eq!(all(&counted, Some(a)), [("a", 1)]);
+        assert_eq!((*counted.value(b), counted.add("b")), ("b", b));
+    }
+}

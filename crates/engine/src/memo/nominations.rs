@@ -1,0 +1,101 @@
+//! The nominated pods as shapes see them: by node, and as changes of nodes.
+//!
+//! A node to which a pod was nominated is judged twice: as if the pod were there, and as it is. So a
+//! nomination is a change of one node, for those who make room for the nominated pod.
+
+use plimsoll_framework::{Columns, NominatedPods, PodInfo, Row};
+
+use super::FastMap;
+use super::kinds::Kind;
+use super::rank_set::Rank;
+use super::ranks::Ranks;
+
+/// The nominated pods on known nodes.
+#[derive(Debug, Default)]
+pub(crate) struct Nominations {
+    /// By node, each node's by name.
+    on: FastMap<Rank, Vec<(Kind, PodInfo)>>,
+    /// How many there are of each kind of neighbour and each priority.
+    kinds: FastMap<(Kind, i32), u32>,
+}
+
+impl Nominations {
+    /// Takes in what became of the pods nominated to one node. `kind` sorts pods as
+    /// [neighbours](plimsoll_framework::Neighbour), unless there are too many kinds.
+    pub(crate) fn set(
+        &mut self,
+        rank: Rank,
+        pods: &[PodInfo],
+        mut kind: impl FnMut(&PodInfo) -> Option<Kind>,
+    ) -> Option<()> {
+        for (kind, pod) in self.on.remove(&rank).into_iter().flatten() {
+            let left = self.kinds.get_mut(&(kind, pod.priority)).expect("it was counted");
+            *left -= 1;
+            if *left == 0 {
+                self.kinds.remove(&(kind, pod.priority));
+            }
+        }
+        if pods.is_empty() {
+            return Some(());
+        }
+        let mut on = Vec::with_capacity(pods.len());
+        for pod in pods {
+            let kind = kind(pod)?;
+            *self.kinds.entry((kind, pod.priority)).or_default() += 1;
+            on.push((kind, pod.clone()));
+        }
+        self.on.insert(rank, on);
+        Some(())
+    }
+
+    /// Whether a pod of `priority` has to make room for some pod on a node.
+    pub(crate) fn has_ahead(&self, rank: Rank, priority: i32) -> bool {
+        let on = self.on.get(&rank);
+        on.is_some_and(|on| on.iter().any(|(_, other)| priority <= other.priority))
+    }
+
+    /// The pods on a node for which a pod of `priority` has to make room, other than `own`: as in
+    /// [`NominatedPods::ahead_of`].
+    pub(crate) fn ahead(&self, rank: Rank, priority: i32, own: Option<&PodInfo>) -> Vec<PodInfo> {
+        let is_ahead = |other: &&PodInfo| {
+            priority <= other.priority && own.is_none_or(|own| own.key != other.key)
+        };
+        let on = self.on.get(&rank).into_iter().flatten().map(|(_, pod)| pod);
+        on.filter(is_ahead).cloned().collect()
+    }
+
+    /// The kinds of all pods for which a pod of `priority` has to make room.
+    pub(crate) fn kinds_ahead(&self, priority: i32) -> impl Iterator<Item = Kind> {
+        let ahead = self.kinds.keys().filter(move |&&(_, other)| priority <= other);
+        ahead.map(|&(kind, _)| kind)
+    }
+}
+
+/// The pods nominated to the node in `row`, by name.
+pub(crate) fn on(nominated: &NominatedPods, nodes: &Columns, row: Row) -> Vec<PodInfo> {
+    nominated.on(nodes.name_of(row)).cloned().collect()
+}
+
+/// The node named `name`.
+pub(crate) fn find(name: &str, ranks: &Ranks, nodes: &Columns) -> Option<Rank> {
+    ranks.find(|row| nodes.name_of(row).as_str().cmp(name))
+}
+
+/// A node that other pods are put onto in thought.
+pub(crate) struct OnScratch<'a> {
+    pub(crate) scratch: &'a mut Columns,
+    pub(crate) nodes: &'a Columns,
+    pub(crate) row: Row,
+}
+
+impl<'a> OnScratch<'a> {
+    /// The node with these pods.
+    pub(crate) fn with(self, pods: &[PodInfo]) -> (&'a Columns, Row) {
+        let only = Row::from_index(0);
+        self.scratch.become_scratch(self.nodes, self.row);
+        for pod in pods {
+            self.scratch.place(only, pod);
+        }
+        (self.scratch, only)
+    }
+}

@@ -1,0 +1,210 @@
+//! Decisions that find no node, or that make room for nominated pods, from what is remembered. Every one
+//! of them is audited.
+
+use expect_test::expect;
+
+use super::flush_left;
+use super::lab::Lab;
+
+/// Runs a script and compares the trace. All but `from_scratch` decisions are made from memory.
+#[track_caller]
+#[expect(clippy::needless_pass_by_value, reason = "reads better where it is called")]
+fn check(script: &str, from_scratch: usize, expected: expect_test::Expect) {
+    let mut lab = Lab::default();
+    for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        lab.act(line);
+    }
+    let (audited, trace) = (lab.audited(), flush_left(&lab.trace()));
+    expected.assert_eq(&trace);
+    let n_decisions = trace.lines().filter(|line| line.contains(" #")).count();
+    assert_eq!(n_decisions, usize::try_from(audited).expect("few") + from_scratch, "{trace}");
+}
+
+#[test]
+fn a_failure_is_told_again_as_long_as_nothing_changes_and_anew_when_something_does() {
+    check(
+        "0 node a cpu=2
+         0 node b cpu=2 zone=z
+         0 pod p cpu=3
+         1 pod q cpu=3
+         2 pod r cpu=3 zone=z
+         3 node b cpu=3 zone=z
+         4 pod s cpu=3 zone=y",
+        0,
+        expect![[r#"
+            0s p #1 !! 0/2 nodes are available: 2 Insufficient cpu.
+            1s q #1 !! 0/2 nodes are available: 2 Insufficient cpu.
+            2s r #1 !! 0/2 nodes are available: 2 Insufficient cpu.
+            3s p #2 -> b
+            3s bind p to b
+            3s q #2 !! 0/2 nodes are available: 2 Insufficient cpu.
+            3s r #2 !! 0/2 nodes are available: 2 Insufficient cpu.
+            4s s #1 !! 0/2 nodes are available: 2 Insufficient cpu.
+        "#]],
+    );
+}
+
+#[test]
+fn the_reasons_of_nodes_are_followed_one_by_one() {
+    let script = "0 node a cpu=2
+         0 node b cpu=2 zone=z
+         0 node c cpu=1 zone=z
+         0 pod p cpu=2 zone=x
+         1 pod q cpu=2 on=a
+         1 pod r cpu=2 zone=x
+         2 delete pod q
+         2 pod s cpu=2 zone=x
+         3 node c cpu=4 zone=y
+         3 pod t cpu=2 zone=x";
+    check(
+        script,
+        0,
+        expect![[r#"
+            0s p #1 !! 0/3 nodes are available: 1 Insufficient cpu, 2 wrong zone.
+            1s r #1 !! 0/3 nodes are available: 1 wrong zone, 2 Insufficient cpu.
+            2s p #2 !! 0/3 nodes are available: 1 Insufficient cpu, 2 wrong zone.
+            2s r #2 !! 0/3 nodes are available: 1 Insufficient cpu, 2 wrong zone.
+            2s s #1 !! 0/3 nodes are available: 1 Insufficient cpu, 2 wrong zone.
+            3s s #2 !! 0/3 nodes are available: 3 wrong zone.
+            3s p #3 !! 0/3 nodes are available: 3 wrong zone.
+            3s r #3 !! 0/3 nodes are available: 3 wrong zone.
+            3s t #1 !! 0/3 nodes are available: 3 wrong zone.
+        "#]],
+    );
+}
+
+#[test]
+fn what_was_found_out_about_clearing_nodes_holds_until_they_change() {
+    let script = "0 node a cpu=2
+         0 node b cpu=2
+         0 evictions linger
+         0 pod low-a cpu=2 on=a
+         0 pod low-b cpu=2 prio=4 on=b
+         1 pod one cpu=2 prio=5 oust=yes
+         2 pod two cpu=2 prio=5 oust=yes
+         3 pod three cpu=2 prio=5 oust=yes
+         4 pod low-too cpu=0 on=b prio=9
+         5 pod four cpu=2 prio=6 oust=yes";
+    check(
+        script,
+        0,
+        expect![[r#"
+            1s one #1 !! 0/2 nodes are available: 2 Insufficient cpu.
+            1s evict low-a for one
+            1s nominate one to a
+            2s two #1 !! 0/2 nodes are available: 2 Insufficient cpu.
+            2s evict low-b for two
+            2s nominate two to b
+            3s three #1 !! 0/2 nodes are available: 2 Insufficient cpu. nobody to oust
+            5s four #1 !! 0/2 nodes are available: 2 Insufficient cpu.
+            5s nominate one to nothing
+            5s evict low-a for four
+            5s nominate four to a
+            5s one #2 !! 0/2 nodes are available: 2 Insufficient cpu. nobody to oust
+            5s two #2 !! 0/2 nodes are available: 2 Insufficient cpu.
+            5s evict low-b for two
+            5s three #2 !! 0/2 nodes are available: 2 Insufficient cpu. nobody to oust
+        "#]],
+    );
+}
+
+#[test]
+fn a_nominated_pod_looks_at_its_node_first_and_else_at_all_others() {
+    let script = "0 node a cpu=2
+         0 pod low cpu=2 on=a
+         0 evictions linger
+         1 pod high cpu=2 prio=5 oust=yes
+         2 node b cpu=1
+         3 pod same cpu=1 prio=5
+         30 delete pod low
+         40 pod late cpu=1 prio=5";
+    check(
+        script,
+        0,
+        expect![[r#"
+            1s high #1 !! 0/1 nodes are available: 1 Insufficient cpu.
+            1s evict low for high
+            1s nominate high to a
+            3s same #1 -> b
+            3s bind same to b
+            30s high #2 -> a
+            30s bind high to a
+            40s late #1 !! 0/2 nodes are available: 2 Insufficient cpu.
+        "#]],
+    );
+}
+
+#[test]
+fn pods_are_kept_off_a_node_as_long_as_somebody_ahead_of_them_is_nominated_to_it() {
+    let script = "0 node a cpu=2
+         0 evictions linger
+         0 pod low cpu=1 on=a
+         0 pod high cpu=2 prio=5 oust=yes
+         1 pod p cpu=1 prio=5
+         2 pod q cpu=1 prio=6
+         3 delete pod high
+         3 delete pod q
+         4 pod r cpu=1 prio=5";
+    check(
+        script,
+        0,
+        expect![[r#"
+            0s high #1 !! 0/1 nodes are available: 1 Insufficient cpu.
+            0s evict low for high
+            0s nominate high to a
+            1s p #1 !! 0/1 nodes are available: 1 Insufficient cpu.
+            2s q #1 -> a
+            2s bind q to a
+            3s p #2 !! 0/1 nodes are available: 1 Insufficient cpu.
+            3s p #3 -> a
+            3s bind p to a
+            4s r #1 !! 0/1 nodes are available: 1 Insufficient cpu.
+        "#]],
+    );
+}
+
+#[test]
+fn pods_that_narrow_the_nodes_down_fail_alike() {
+    let script = "0 node a cpu=2
+         0 node b cpu=4
+         0 pod p cpu=3 for=plain-lab only=a
+         1 pod q cpu=3 for=plain-lab only=a
+         2 pod r cpu=3 for=plain-lab only=a+b";
+    check(
+        script,
+        1,
+        expect![[r#"
+            0s p #1 !! 0/2 nodes are available: 1 Insufficient cpu, 1 node(s) didn't satisfy plugin(s) [Only].
+            1s q #1 !! 0/2 nodes are available: 1 Insufficient cpu, 1 node(s) didn't satisfy plugin(s) [Only].
+            2s r #1 -> b
+            2s bind r to b
+        "#]],
+    );
+}
+
+#[test]
+fn a_failure_is_only_told_again_for_pods_of_equal_priority() {
+    let script = "0 node a cpu=2
+         0 pod low cpu=2 prio=3 on=a
+         1 pod p cpu=2 oust=yes for=plain-lab only=a
+         2 pod q cpu=2 oust=yes for=plain-lab only=a prio=2
+         2 pod s cpu=2 oust=yes for=plain-lab only=a prio=2
+         3 pod r cpu=2 oust=yes for=plain-lab only=a prio=4";
+    check(
+        script,
+        5,
+        expect![[r#"
+            1s p #1 !! 0/1 nodes are available: 1 Insufficient cpu. nobody to oust
+            2s q #1 !! 0/1 nodes are available: 1 Insufficient cpu. nobody to oust
+            2s s #1 !! 0/1 nodes are available: 1 Insufficient cpu. nobody to oust
+            3s r #1 !! 0/1 nodes are available: 1 Insufficient cpu.
+            3s evict low for r
+            3s nominate r to a
+            3s p #2 !! 0/1 nodes are available: 1 Insufficient cpu. nobody to oust
+            3s q #2 !! 0/1 nodes are available: 1 Insufficient cpu. nobody to oust
+            3s s #2 !! 0/1 nodes are available: 1 Insufficient cpu. nobody to oust
+            3s r #2 -> a
+            3s bind r to a
+        "#]],
+    );
+}
