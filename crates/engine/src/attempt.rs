@@ -127,7 +127,9 @@ impl Scheduler {
                 };
                 Some(Cycle::found(row, best))
             }
-            Answer::Own(row) => Some(Cycle { n_judged: 1, ..Cycle::found(row, vec![row]) }),
+            Answer::Only { row, n_judged } => {
+                Some(Cycle { n_judged, ..Cycle::found(row, vec![row]) })
+            }
             Answer::Failed(failure) => Some(Cycle::failed(*failure, view.nodes.len())),
             Answer::Unclear => None,
         }

@@ -68,6 +68,11 @@ impl Kinds {
         self.last = None;
     }
 
+    /// Whether no further kind can be told from others.
+    pub(crate) fn is_full(&self) -> bool {
+        self.pods.len() == MOST
+    }
+
     /// A pod of this kind.
     pub(crate) fn example(&self, kind: Kind) -> &PodInfo {
         &self.pods[kind as usize]

@@ -14,9 +14,11 @@ mod choose;
 mod counted;
 mod failures;
 mod kinds;
+mod learn;
 mod levels;
 mod nominations;
 mod overlay;
+mod pinned;
 mod preemption;
 mod profile_memo;
 mod rank_set;
@@ -38,11 +40,11 @@ use self::choose::{Choice, Chooser};
 use self::kinds::{Kind, Kinds};
 use self::nominations::Nominations;
 use self::overlay::Overlay;
-use self::profile_memo::{Class, ProfileMemo};
+use self::profile_memo::ProfileMemo;
 use self::rank_set::Rank;
 use self::ranks::{Ranks, Topology};
 use self::shape::{Ground, Shape};
-use self::tallies::{Plan, Tallies};
+use self::tallies::Tallies;
 use self::trail::Trail;
 use self::unplaced::{Own, Unplaced};
 use crate::cache::{Change, Changes};
@@ -52,13 +54,6 @@ use crate::profile::Profile;
 /// What a plugin reads of the pods on nodes: see [`Neighbour`].
 const NEIGHBOUR: PodReads =
     PodReads::NAMESPACE.union(PodReads::LABELS).union(PodReads::POD_AFFINITY);
-
-/// The memory that shapes may take, in bytes.
-const SHAPE_BUDGET: usize = 2 << 30;
-/// About what a shape takes for each node, in bytes.
-const SHAPE_BYTES_PER_NODE: usize = 40;
-/// So many tallies are kept. Each takes about as much as the pods that it counts.
-const MOST_TALLIES: usize = 1 << 16;
 
 type FastMap<K, V> = HashMap<K, V, FxBuildHasher>;
 
@@ -103,8 +98,9 @@ struct Grounds {
 pub(crate) enum Answer {
     /// The node, and all nodes that are as good, by name, if they were asked for.
     Found { row: Row, best: Vec<Row> },
-    /// The node that was cleared for the pod, which takes it. No other was looked at.
-    Own(Row),
+    /// The only node that is feasible among those that were looked at: the one that was cleared for the pod,
+    /// or one of those that the pod names.
+    Only { row: Row, n_judged: usize },
     /// No node is feasible, and this is why.
     Failed(Box<Failure>),
     /// It has to be made from scratch.
@@ -360,12 +356,19 @@ impl Memo {
         let Some(of_profile) = self.profiles.get_mut(&profile.scheduler_name) else {
             return Answer::Unclear;
         };
-        let Some(class) = of_profile.class(profile, pod) else { return Answer::Unclear };
-        let Some((shape, tallies)) =
-            self.known(profile, class).or_else(|| self.learn(profile, class, pod, view))
-        else {
+        if of_profile.is_full() {
+            self.forget();
             return Answer::Unclear;
+        }
+        let Some(class) = of_profile.class(profile, pod) else { return Answer::Unclear };
+        let known = match self.known(profile, class) {
+            Some(known) => Some(known),
+            None => match self.decide_pinned(profile, pod, view, nominated) {
+                Some(answer) => return answer,
+                None => self.learn(profile, class, pod, view),
+            },
         };
+        let Some((shape, tallies)) = known else { return Answer::Unclear };
         let Some(shape) = self.behind_nominated(profile, pod, (shape, tallies), view, nominated)
         else {
             return Answer::Unclear;
@@ -375,7 +378,7 @@ impl Memo {
         }
         let own = match self.own_node(pod, (shape, tallies), view, nominated) {
             Own::None => None,
-            Own::Takes(row) => return Answer::Own(row),
+            Own::Takes(row) => return Answer::Only { row, n_judged: 1 },
             Own::Unclear => return Answer::Unclear,
             Own::Rejects(own) => Some(own),
         };
@@ -400,174 +403,6 @@ impl Memo {
             }
         }
     }
-
-    /// Shape and tallies of a class, if they are there.
-    fn known(&self, profile: &Profile, class: Kind) -> Option<(usize, usize)> {
-        match self.profiles[&profile.scheduler_name].known(class) {
-            Class::Known { shape, tallies } => Some((shape, tallies)),
-            Class::Unknown | Class::FromScratch => None,
-        }
-    }
-
-    /// Finds or makes shape and tallies for a class.
-    fn learn(
-        &mut self,
-        profile: &Profile,
-        class: Kind,
-        pod: &PodInfo,
-        view: View<'_>,
-    ) -> Option<(usize, usize)> {
-        let name = &profile.scheduler_name;
-        if matches!(self.profiles[name].known(class), Class::FromScratch) {
-            return None;
-        }
-        let of_profile = self.profiles.get_mut(name).expect("it was just used");
-        let (row_kind, count_kind) = of_profile.kinds(pod)?;
-        let tallies = if let Some(tallies) = of_profile.tallies_of(count_kind) {
-            tallies
-        } else {
-            let made = self.make_tallies(profile, pod, view);
-            let of_profile = self.profiles.get_mut(name).expect("it was just used");
-            if made.is_none() {
-                of_profile.learn(class, Class::FromScratch);
-            }
-            made?
-        };
-        let mut topologies: Vec<usize> = {
-            let (tallies, _) = self.tallies[tallies].as_ref().expect("it is there");
-            (0..tallies.n_terms()).map(|term| tallies.topology(term)).collect()
-        };
-        topologies.sort_unstable();
-        topologies.dedup();
-        let of_profile = &self.profiles[name];
-        let shape = match of_profile.shape_of(row_kind, &topologies) {
-            Some(shape) => shape,
-            None => self.make_shape(profile, pod, topologies.clone(), None, view),
-        };
-        let of_profile = self.profiles.get_mut(name).expect("it was just used");
-        of_profile.set_tallies(count_kind, tallies);
-        of_profile.set_shape(row_kind, topologies, shape);
-        of_profile.learn(class, Class::Known { shape, tallies });
-        Some((shape, tallies))
-    }
-
-    fn make_tallies(&mut self, profile: &Profile, pod: &PodInfo, view: View<'_>) -> Option<usize> {
-        self.make_room_for_tallies();
-        let (neighbours, placed) = (&self.neighbours, &self.placed);
-        let on_nodes = self.with_terms.iter().filter(|&&kind| !placed[kind as usize].is_empty());
-        let on_nodes: Vec<Neighbour<'_>> =
-            on_nodes.map(|&kind| Neighbour::from(&**neighbours.example(kind))).collect();
-        let plan = Plan::new(profile, pod, &view, &on_nodes)?;
-        let grounds = self.ground.as_mut().expect("it was laid when changes were followed");
-        let numbers: Vec<usize> = plan.keys().map(|key| grounds.topology(key, view)).collect();
-        let ground = grounds.with(view);
-        let number = free(&mut self.tallies);
-        let mut countings: Vec<(Kind, Counting)> = Vec::new();
-        let n_kinds = Kind::try_from(self.placed.len()).expect("kinds have 32 bits");
-        let kinds: Vec<Kind> = match plan.counts_plain_pods() {
-            true => (0..n_kinds).collect(),
-            false => self.with_terms.clone(),
-        };
-        for kind in kinds {
-            let is_placed = !self.placed[kind as usize].is_empty();
-            if !is_placed && self.counted_by[kind as usize].is_none() {
-                continue;
-            }
-            match plan.count(Neighbour::from(&**self.neighbours.example(kind))) {
-                Some(counting) => countings.push((kind, counting)),
-                // A kind of which no pod is left: it is asked about again when one comes.
-                None => self.counted_by[kind as usize] = None,
-            }
-        }
-        let mut tallies = plan.tallies(pod, &numbers, ground);
-        for (kind, counting) in countings.into_iter().filter(|(_, counting)| !counting.is_empty()) {
-            for (&rank, &times) in &self.placed[kind as usize] {
-                let row = ground.ranks.row(rank);
-                tallies.add(&counting, i64::from(times), (rank, row), ground);
-            }
-            if let Some(counted_by) = &mut self.counted_by[kind as usize] {
-                counted_by.push((number, counting));
-            }
-        }
-        self.tallies[number] = Some((tallies, self.n_decisions));
-        Some(number)
-    }
-
-    fn make_shape(
-        &mut self,
-        profile: &Profile,
-        pod: &PodInfo,
-        topologies: Vec<usize>,
-        behind: Option<i32>,
-        view: View<'_>,
-    ) -> usize {
-        self.make_room_for_shape(view.nodes.len());
-        let grounds = self.ground.as_ref().expect("it was laid when changes were followed");
-        let followed = grounds.changed.end();
-        let ground = grounds.with(view);
-        let shape = Shape::new(profile, pod, topologies, behind, followed, ground);
-        let number = free(&mut self.shapes);
-        self.shapes[number] = Some((shape, self.n_decisions));
-        number
-    }
-
-    /// Lets shape, tallies and overlay of a class follow all changes. `false` if the class has to be
-    /// judged from scratch.
-    fn bring_up(
-        &mut self,
-        profile: &Profile,
-        pod: &PodInfo,
-        shape: usize,
-        tallies: usize,
-        view: View<'_>,
-    ) -> bool {
-        let grounds = self.ground.as_ref().expect("it was laid when changes were followed");
-        let ground = grounds.with(view);
-        let (one, used) = self.shapes[shape].as_mut().expect("known classes have their shapes");
-        *used = self.n_decisions;
-        let followed = one.followed;
-        one.followed = grounds.changed.end();
-        if let Some(changes) = grounds.changed.since(followed) {
-            for (rank, reads) in changes {
-                one.look(rank, ground.ranks.row(rank), reads, ground);
-            }
-        } else {
-            let (topologies, behind) = (one.topologies.clone(), one.behind);
-            *one = Shape::new(profile, pod, topologies, behind, grounds.changed.end(), ground);
-            self.overlays.retain(|&(other, _), _| other != shape);
-        }
-        if one.is_broken {
-            return false;
-        }
-        let (counts, used) = self.tallies[tallies].as_mut().expect("known classes have tallies");
-        *used = self.n_decisions;
-        let overlay = self.overlays.get_mut(&(shape, tallies));
-        if overlay.is_none_or(|overlay| !overlay.follow(one, counts, ground)) {
-            self.overlays.insert((shape, tallies), Overlay::new(one, counts, ground));
-        }
-        true
-    }
-
-    /// Drops the shape that was not of use for the longest time, where memory is short.
-    fn make_room_for_shape(&mut self, n_nodes: usize) {
-        let most = (SHAPE_BUDGET / (SHAPE_BYTES_PER_NODE * n_nodes.max(1))).max(2);
-        let kept = self.shapes.iter().flatten().count();
-        if kept < most {
-            return;
-        }
-        let oldest = self.shapes.iter().enumerate();
-        let oldest = oldest.filter_map(|(at, slot)| Some((slot.as_ref()?.1, at))).min();
-        if let Some((_, number)) = oldest {
-            self.drop_shape(number);
-        }
-    }
-
-    /// Drops all tallies where there are too many: those of use are soon made again.
-    fn make_room_for_tallies(&mut self) {
-        if self.tallies.len() == MOST_TALLIES && self.tallies.iter().all(Option::is_some) {
-            self.forget_tallies();
-        }
-    }
 }
 
 impl Grounds {
@@ -585,13 +420,4 @@ impl Grounds {
         self.by_key.insert(key.clone(), self.topologies.len() - 1);
         self.topologies.len() - 1
     }
-}
-
-/// The number of a slot that is free.
-fn free<T>(slots: &mut Vec<Option<T>>) -> usize {
-    let free = slots.iter().position(Option::is_none);
-    free.unwrap_or_else(|| {
-        slots.push(None);
-        slots.len() - 1
-    })
 }

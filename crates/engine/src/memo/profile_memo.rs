@@ -108,6 +108,11 @@ impl ProfileMemo {
         Some(class)
     }
 
+    /// Whether there are so many kinds that everything has to be begun anew.
+    pub(crate) fn is_full(&self) -> bool {
+        [&self.classes, &self.rows, &self.counts].into_iter().any(Kinds::is_full)
+    }
+
     pub(crate) fn known(&self, class: Kind) -> Class {
         self.of_class[class as usize]
     }

@@ -25,7 +25,7 @@ const PASSES: u8 = u8::MAX;
 const NOWHERE: u32 = u32::MAX;
 
 /// A filter that judges node by node.
-struct RowFilter {
+pub(super) struct RowFilter {
     plugin: &'static str,
     reads: NodeReads,
 }
@@ -313,7 +313,11 @@ impl Shape {
 }
 
 /// The filters that judge node by node and have something to say about `pod`, in their order.
-fn filters(profile: &Profile, pod: &PodInfo, view: &View<'_>) -> (Vec<RowFilter>, Vec<Prepared>) {
+pub(super) fn filters(
+    profile: &Profile,
+    pod: &PodInfo,
+    view: &View<'_>,
+) -> (Vec<RowFilter>, Vec<Prepared>) {
     let mut shared = plimsoll_framework::CycleState::new();
     let (mut filters, mut all) = (Vec::new(), Vec::new());
     for (plugin, _) in profile.at(Point::Filter) {

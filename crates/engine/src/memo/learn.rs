@@ -1,0 +1,200 @@
+//! Making shapes and tallies for classes that are new, and bringing known ones up to date.
+
+use plimsoll_framework::{Counting, Neighbour, PodInfo, View};
+
+use super::Memo;
+use super::kinds::Kind;
+use super::overlay::Overlay;
+use super::profile_memo::Class;
+use super::shape::Shape;
+use super::tallies::Plan;
+use crate::profile::Profile;
+
+/// The memory that shapes may take, in bytes.
+const SHAPE_BUDGET: usize = 2 << 30;
+/// About what a shape takes for each node, in bytes.
+const SHAPE_BYTES_PER_NODE: usize = 40;
+/// So many tallies are kept. Each takes about as much as the pods that it counts.
+const MOST_TALLIES: usize = 1 << 16;
+
+impl Memo {
+    /// The pods on nodes that have terms, one of each kind.
+    pub(super) fn neighbours_with_terms(&self) -> Vec<Neighbour<'_>> {
+        let placed = |kind: &&Kind| !self.placed[**kind as usize].is_empty();
+        let kinds = self.with_terms.iter().filter(placed);
+        kinds.map(|&kind| Neighbour::from(&**self.neighbours.example(kind))).collect()
+    }
+
+    /// Shape and tallies of a class, if they are there.
+    pub(super) fn known(&self, profile: &Profile, class: Kind) -> Option<(usize, usize)> {
+        match self.profiles[&profile.scheduler_name].known(class) {
+            Class::Known { shape, tallies } => Some((shape, tallies)),
+            Class::Unknown | Class::FromScratch => None,
+        }
+    }
+
+    /// Finds or makes shape and tallies for a class.
+    pub(super) fn learn(
+        &mut self,
+        profile: &Profile,
+        class: Kind,
+        pod: &PodInfo,
+        view: View<'_>,
+    ) -> Option<(usize, usize)> {
+        let name = &profile.scheduler_name;
+        if matches!(self.profiles[name].known(class), Class::FromScratch) {
+            return None;
+        }
+        let of_profile = self.profiles.get_mut(name).expect("it was just used");
+        let (row_kind, count_kind) = of_profile.kinds(pod)?;
+        let tallies = if let Some(tallies) = of_profile.tallies_of(count_kind) {
+            tallies
+        } else {
+            let made = self.make_tallies(profile, pod, view);
+            let of_profile = self.profiles.get_mut(name).expect("it was just used");
+            if made.is_none() {
+                of_profile.learn(class, Class::FromScratch);
+            }
+            made?
+        };
+        let mut topologies: Vec<usize> = {
+            let (tallies, _) = self.tallies[tallies].as_ref().expect("it is there");
+            (0..tallies.n_terms()).map(|term| tallies.topology(term)).collect()
+        };
+        topologies.sort_unstable();
+        topologies.dedup();
+        let of_profile = &self.profiles[name];
+        let shape = match of_profile.shape_of(row_kind, &topologies) {
+            Some(shape) => shape,
+            None => self.make_shape(profile, pod, topologies.clone(), None, view),
+        };
+        let of_profile = self.profiles.get_mut(name).expect("it was just used");
+        of_profile.set_tallies(count_kind, tallies);
+        of_profile.set_shape(row_kind, topologies, shape);
+        of_profile.learn(class, Class::Known { shape, tallies });
+        Some((shape, tallies))
+    }
+
+    fn make_tallies(&mut self, profile: &Profile, pod: &PodInfo, view: View<'_>) -> Option<usize> {
+        self.make_room_for_tallies();
+        let plan = Plan::new(profile, pod, &view, &self.neighbours_with_terms())?;
+        let grounds = self.ground.as_mut().expect("it was laid when changes were followed");
+        let numbers: Vec<usize> = plan.keys().map(|key| grounds.topology(key, view)).collect();
+        let ground = grounds.with(view);
+        let number = free(&mut self.tallies);
+        let mut countings: Vec<(Kind, Counting)> = Vec::new();
+        let n_kinds = Kind::try_from(self.placed.len()).expect("kinds have 32 bits");
+        let kinds: Vec<Kind> = match plan.counts_plain_pods() {
+            true => (0..n_kinds).collect(),
+            false => self.with_terms.clone(),
+        };
+        for kind in kinds {
+            let is_placed = !self.placed[kind as usize].is_empty();
+            if !is_placed && self.counted_by[kind as usize].is_none() {
+                continue;
+            }
+            match plan.count(Neighbour::from(&**self.neighbours.example(kind))) {
+                Some(counting) => countings.push((kind, counting)),
+                // A kind of which no pod is left: it is asked about again when one comes.
+                None => self.counted_by[kind as usize] = None,
+            }
+        }
+        let mut tallies = plan.tallies(pod, &numbers, ground);
+        for (kind, counting) in countings.into_iter().filter(|(_, counting)| !counting.is_empty()) {
+            for (&rank, &times) in &self.placed[kind as usize] {
+                let row = ground.ranks.row(rank);
+                tallies.add(&counting, i64::from(times), (rank, row), ground);
+            }
+            if let Some(counted_by) = &mut self.counted_by[kind as usize] {
+                counted_by.push((number, counting));
+            }
+        }
+        self.tallies[number] = Some((tallies, self.n_decisions));
+        Some(number)
+    }
+
+    pub(super) fn make_shape(
+        &mut self,
+        profile: &Profile,
+        pod: &PodInfo,
+        topologies: Vec<usize>,
+        behind: Option<i32>,
+        view: View<'_>,
+    ) -> usize {
+        self.make_room_for_shape(view.nodes.len());
+        let grounds = self.ground.as_ref().expect("it was laid when changes were followed");
+        let followed = grounds.changed.end();
+        let ground = grounds.with(view);
+        let shape = Shape::new(profile, pod, topologies, behind, followed, ground);
+        let number = free(&mut self.shapes);
+        self.shapes[number] = Some((shape, self.n_decisions));
+        number
+    }
+
+    /// Lets shape, tallies and overlay of a class follow all changes. `false` if the class has to be
+    /// judged from scratch.
+    pub(super) fn bring_up(
+        &mut self,
+        profile: &Profile,
+        pod: &PodInfo,
+        shape: usize,
+        tallies: usize,
+        view: View<'_>,
+    ) -> bool {
+        let grounds = self.ground.as_ref().expect("it was laid when changes were followed");
+        let ground = grounds.with(view);
+        let (one, used) = self.shapes[shape].as_mut().expect("known classes have their shapes");
+        *used = self.n_decisions;
+        let followed = one.followed;
+        one.followed = grounds.changed.end();
+        if let Some(changes) = grounds.changed.since(followed) {
+            for (rank, reads) in changes {
+                one.look(rank, ground.ranks.row(rank), reads, ground);
+            }
+        } else {
+            let (topologies, behind) = (one.topologies.clone(), one.behind);
+            *one = Shape::new(profile, pod, topologies, behind, grounds.changed.end(), ground);
+            self.overlays.retain(|&(other, _), _| other != shape);
+        }
+        if one.is_broken {
+            return false;
+        }
+        let (counts, used) = self.tallies[tallies].as_mut().expect("known classes have tallies");
+        *used = self.n_decisions;
+        let overlay = self.overlays.get_mut(&(shape, tallies));
+        if overlay.is_none_or(|overlay| !overlay.follow(one, counts, ground)) {
+            self.overlays.insert((shape, tallies), Overlay::new(one, counts, ground));
+        }
+        true
+    }
+
+    /// Drops the shape that was not of use for the longest time, where memory is short.
+    fn make_room_for_shape(&mut self, n_nodes: usize) {
+        let most = (SHAPE_BUDGET / (SHAPE_BYTES_PER_NODE * n_nodes.max(1))).max(2);
+        let kept = self.shapes.iter().flatten().count();
+        if kept < most {
+            return;
+        }
+        let oldest = self.shapes.iter().enumerate();
+        let oldest = oldest.filter_map(|(at, slot)| Some((slot.as_ref()?.1, at))).min();
+        if let Some((_, number)) = oldest {
+            self.drop_shape(number);
+        }
+    }
+
+    /// Drops all tallies where there are too many: those of use are soon made again.
+    fn make_room_for_tallies(&mut self) {
+        if self.tallies.len() == MOST_TALLIES && self.tallies.iter().all(Option::is_some) {
+            self.forget_tallies();
+        }
+    }
+}
+
+/// The number of a slot that is free.
+fn free<T>(slots: &mut Vec<Option<T>>) -> usize {
+    let free = slots.iter().position(Option::is_none);
+    free.unwrap_or_else(|| {
+        slots.push(None);
+        slots.len() - 1
+    })
+}
