@@ -62,6 +62,13 @@ impl ProfileMemo {
                 tallies_read = tallies_read.union(reads.cluster);
             }
         }
+        // A plugin that only looks at pods at PreFilter may reject them there.
+        let judges = |index| profile.indices(Point::Filter).any(|(other, _)| other == index);
+        for (index, _) in profile.indices(Point::PreFilter) {
+            if profile.get(index).points.filter.is_some() && !judges(index) {
+                from_scratch.push((index, Point::Filter));
+            }
+        }
         for (index, _) in profile.indices(Point::Score) {
             let Some(score) = &profile.get(index).points.score else { continue };
             let reads = score.reads();

@@ -7,8 +7,8 @@
 use hashbrown::HashTable;
 use plimsoll_framework::parts::NodeReads;
 use plimsoll_framework::{
-    ByRow, Candidates, Columns, MAX_NODE_SCORE, Normalize, PodInfo, Point, Prepared, Rejection,
-    Row, RowScore, Verdict, View,
+    ByRow, Candidates, Code, Columns, MAX_NODE_SCORE, Normalize, PodInfo, Point, Prepared,
+    Rejection, Row, RowScore, Verdict, View,
 };
 use smallvec::SmallVec;
 
@@ -85,7 +85,8 @@ pub(crate) struct Shape {
     pub(crate) followed: u64,
     /// The nodes whose cell or level has changed.
     pub(crate) moved: Trail<Rank>,
-    /// Some score was out of range: such a profile is judged from scratch.
+    /// Some score was out of range, or some filter could not judge a node: such pods are judged from
+    /// scratch.
     pub(crate) is_broken: bool,
 }
 
@@ -178,12 +179,17 @@ impl Shape {
         let has_some_ahead =
             self.behind.is_some_and(|priority| ground.nominations.has_ahead(rank, priority));
         if has_some_ahead {
-            return self.first(rank, row, None, ground).map_or(PASSES, |(at, _)| to_u8(at));
+            let first = self.first(rank, row, None, ground);
+            self.is_broken |= first.as_ref().is_some_and(|(_, why)| why.code == Code::Error);
+            return first.map_or(PASSES, |(at, _)| to_u8(at));
         }
         if reads == NodeReads::all() {
             let mut filters = self.prepared.iter();
-            let rejects = |one: &Prepared| !one.judge_one(&self.pod, nodes, row).passes();
-            return filters.position(rejects).map_or(PASSES, to_u8);
+            let mut has_erred = false;
+            let rejects = |one: &Prepared| rejects(one, &self.pod, nodes, row, &mut has_erred);
+            let first = filters.position(rejects);
+            self.is_broken |= has_erred;
+            return first.map_or(PASSES, to_u8);
         }
         let Some(first) = self.filters.iter().position(|one| one.reads.intersects(reads)) else {
             return before;
@@ -193,7 +199,10 @@ impl Shape {
         }
         for (at, one) in self.filters.iter().enumerate().skip(first) {
             let stands = before == PASSES && !one.reads.intersects(reads);
-            if !stands && !self.prepared[at].judge_one(&self.pod, nodes, row).passes() {
+            let mut has_erred = false;
+            let one = &self.prepared[at];
+            if !stands && rejects(one, &self.pod, nodes, row, &mut has_erred) {
+                self.is_broken |= has_erred;
                 return to_u8(at);
             }
         }
@@ -332,6 +341,23 @@ pub(super) fn filters(
 
 fn to_u8(at: usize) -> u8 {
     u8::try_from(at).ok().filter(|&at| at != PASSES).expect("a profile has fewer than 255 plugins")
+}
+
+/// Whether a filter rejects a node, or cannot judge it.
+fn rejects(
+    filter: &Prepared,
+    pod: &PodInfo,
+    nodes: &Columns,
+    row: Row,
+    has_erred: &mut bool,
+) -> bool {
+    match filter.judge_one(pod, nodes, row) {
+        Verdict::Pass => false,
+        Verdict::Fail(why) => {
+            *has_erred |= why.code == Code::Error;
+            true
+        }
+    }
 }
 
 fn hash(key: &[i64]) -> u64 {

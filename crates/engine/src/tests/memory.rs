@@ -208,3 +208,17 @@ fn a_failure_is_only_told_again_for_pods_of_equal_priority() {
         "#]],
     );
 }
+
+#[test]
+fn a_node_that_cannot_be_judged_is_an_error_although_another_fits() {
+    let script = "0 node a cpu=2 sound=yes
+         0 node b cpu=2
+         0 pod p cpu=1 broken=yes for=plain-lab";
+    check(
+        script,
+        1,
+        expect![[r#"
+        0s p #1 error: running "Broken" filter plugin: cannot judge
+    "#]],
+    );
+}

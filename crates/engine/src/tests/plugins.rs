@@ -82,9 +82,10 @@ impl Filter for Invited {
 plugin!(Broken);
 impl Filter for Broken {
     type Pod = Labels;
-    type Node = ();
-    fn filter(&self, pod: &Labels, (): ()) -> Verdict {
+    type Node = Labels;
+    fn filter(&self, pod: &Labels, node: &Labels) -> Verdict {
         match pod.get("broken") {
+            Some(_) if node.contains_key("sound") => Verdict::Pass,
             Some(_) => Verdict::Fail(Rejection::error("cannot judge")),
             None => Verdict::Pass,
         }
