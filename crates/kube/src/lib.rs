@@ -1,0 +1,2 @@
+//! The edge to a Kubernetes cluster: watches that feed the engine, writes that carry out what it decides,
+//! leader election, and what is served to people and machines.
