@@ -4,6 +4,7 @@
 //! no code behind that edge checks a value again.
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 
+pub mod edition;
 pub mod features;
 pub mod images;
 pub mod labels;
@@ -24,6 +25,7 @@ pub mod volumes;
 pub mod wire;
 pub mod workload;
 
+pub use edition::{Edition, Unscheduled};
 pub use images::{NodeImage, PodImages, normalized_image_name};
 pub use jiff::Timestamp;
 pub use labels::{Labels, Requirement, Selector, Test};

@@ -1,8 +1,8 @@
 //! The pod.
 
 use crate::{
-    Asks, HostPort, Labels, NodeSelection, NonZero, ObjectKey, PodAffinity, PodImages, PodVolume,
-    PreferredNodes, Resources, SpreadConstraint, Str, Timestamp, Toleration,
+    Asks, Edition, HostPort, Labels, NodeSelection, NonZero, ObjectKey, PodAffinity, PodImages,
+    PodVolume, PreferredNodes, Resources, SpreadConstraint, Str, Timestamp, Toleration,
 };
 
 /// Namespace and name of a pod.
@@ -107,6 +107,9 @@ pub struct Pod {
     pub volumes: Vec<PodVolume>,
     /// Names of its resource claims (`spec.resourceClaims`).
     pub resource_claims: Vec<Str>,
+
+    /// Which edition of it was seen.
+    pub edition: Edition,
 }
 
 impl Pod {

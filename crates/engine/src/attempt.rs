@@ -21,7 +21,7 @@ impl Scheduler {
         let pod = &info.pod;
         if pod.is_terminating() {
             let note = format!("skip schedule deleting pod: {}", pod.key);
-            self.write(&pod.key, Write::Record(Record::failed(&note)), effects);
+            self.write(pod, Write::Record(Record::failed(&note)), effects);
             self.queue.done(&pod.key);
             return;
         }
@@ -36,7 +36,7 @@ impl Scheduler {
                     CycleResult::Found { .. } => return,
                 };
                 self.nominate(now, pod, &failure, effects);
-                self.fail(now, &pod.key, failure, effects);
+                self.fail(now, pod, failure, effects);
             }
         }
     }
@@ -199,7 +199,7 @@ impl Scheduler {
             // Nobody else has seen the pod on its node, so nobody hears that it leaves. Two pods that are
             // always denied would wake each other for ever.
             Err(why) => {
-                self.unbound(now, &info.pod.key, info.attempts, why, effects);
+                self.unbound(now, &info.pod, info.attempts, why, effects);
             }
             Ok((binding, pending)) => {
                 self.log(info, &cycle);
@@ -284,7 +284,7 @@ impl Scheduler {
             Moved::Waits => self.bindings.put(cycle),
             Moved::Bound => {
                 let key = &cycle.pod.key;
-                desk.write(key, Write::Record(Record::scheduled(key, cycle.node())));
+                desk.write(&cycle.pod, Write::Record(Record::scheduled(key, cycle.node())));
                 self.queue.done(key);
             }
             Moved::Failed(why) => self.give_up(now, cycle, why, effects),
@@ -299,11 +299,10 @@ impl Scheduler {
         why: Unbound,
         effects: &mut Vec<Effect>,
     ) {
-        let key = cycle.pod.key.clone();
         cycle.unreserve(&mut self.cache);
-        let left = self.unbound(now, &key, cycle.attempt, why, effects);
+        let left = self.unbound(now, &cycle.pod, cycle.attempt, why, effects);
         if let Some(pod) = left {
-            self.freed(now, &pod, Audience::AllBut(&key));
+            self.freed(now, &pod, Audience::AllBut(&cycle.pod.key));
         }
     }
 
@@ -312,7 +311,7 @@ impl Scheduler {
     fn unbound(
         &mut self,
         now: Time,
-        key: &PodKey,
+        pod: &PodInfo,
         attempt: u32,
         why: Unbound,
         effects: &mut Vec<Effect>,
@@ -333,20 +332,24 @@ impl Scheduler {
                     nomination: None,
                 },
             };
-            let pod = key.clone();
+            let pod = pod.key.clone();
             self.decisions.push(Decision { pod, attempt, outcome, nodes: Vec::new() });
         }
-        let left = self.cache.forget(key);
-        if let Some(pod) = self.queue.get(key).map(|info| info.pod.clone()) {
-            self.withdraw(&pod, effects);
+        let left = self.cache.forget(&pod.key);
+        match self.queue.get(&pod.key).map(|info| info.pod.clone()) {
+            Some(latest) => {
+                self.withdraw(&latest, effects);
+                self.fail(now, &latest, failure, effects);
+            }
+            None => self.fail(now, pod, failure, effects),
         }
-        self.fail(now, key, failure, effects);
         left
     }
 
     /// An attempt has failed: tells the world, and puts the pod back into the queue.
-    fn fail(&mut self, now: Time, key: &PodKey, failure: Failure, effects: &mut Vec<Effect>) {
-        self.write(key, Write::Record(Record::failed(&failure.message)), effects);
+    fn fail(&mut self, now: Time, pod: &PodInfo, failure: Failure, effects: &mut Vec<Effect>) {
+        let key = &pod.key;
+        self.write(pod, Write::Record(Record::failed(&failure.message)), effects);
         // As in schedule_one.go, handleSchedulingFailure: the binding may have been done although its
         // answer says otherwise, and a pod that was seen on a node is not tried again.
         if self.cache.knows(key) {
@@ -354,7 +357,7 @@ impl Scheduler {
             return;
         }
         let condition = Condition { reason: failure.reason.as_str(), message: failure.message };
-        self.write(key, Write::Condition(condition), effects);
+        self.write(pod, Write::Condition(condition), effects);
         let verdict = Verdict { rejectors: failure.rejectors, pending: failure.pending };
         let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
         self.queue.failed(now, key, verdict, with);
@@ -362,13 +365,13 @@ impl Scheduler {
 
     pub(crate) fn write(
         &mut self,
-        pod: &PodKey,
+        pod: &PodInfo,
         write: Write,
         effects: &mut Vec<Effect>,
     ) -> EffectId {
         let id = EffectId(self.next_effect);
         self.next_effect += 1;
-        effects.push(Effect { id, pod: pod.clone(), write });
+        effects.push(Effect { id, pod: pod.seen().clone(), write });
         id
     }
 

@@ -77,10 +77,10 @@ pub(crate) struct Desk<'a> {
 }
 
 impl Desk<'_> {
-    pub(crate) fn write(&mut self, pod: &PodKey, write: Write) -> EffectId {
+    pub(crate) fn write(&mut self, pod: &PodInfo, write: Write) -> EffectId {
         let id = EffectId(*self.next_effect);
         *self.next_effect += 1;
-        self.effects.push(Effect { id, pod: pod.clone(), write });
+        self.effects.push(Effect { id, pod: pod.seen().clone(), write });
         id
     }
 }
@@ -272,9 +272,8 @@ impl BindingCycle {
         if patches.is_empty() {
             return self.settle(at, desk);
         }
-        let pod = self.pod.key.clone();
-        let awaited =
-            patches.into_iter().map(|patch| desk.write(&pod, Write::Patch(patch))).collect();
+        let write = |patch| desk.write(&self.pod, Write::Patch(patch));
+        let awaited = patches.into_iter().map(write).collect();
         self.stage = Stage::Writing { at, awaited };
         self.deadline = Some(desk.now + desk.write_timeout);
         Moved::Waits
@@ -306,8 +305,7 @@ impl BindingCycle {
         let Some((plugin, binding)) = binding else {
             return Moved::Failed(Unbound::Error("all bind plugins skipped the pod".to_owned()));
         };
-        let pod = self.pod.key.clone();
-        let effect = desk.write(&pod, Write::Bind(binding));
+        let effect = desk.write(&self.pod, Write::Bind(binding));
         self.stage = Stage::Binding { plugin, effect };
         self.deadline = Some(desk.now + desk.write_timeout);
         Moved::Waits
@@ -321,9 +319,8 @@ impl BindingCycle {
                 patches.extend(point.post_bind(&self.placement(desk.cache), &mut shared));
             }
         }
-        let pod = self.pod.key.clone();
         for patch in patches {
-            desk.write(&pod, Write::Patch(patch));
+            desk.write(&self.pod, Write::Patch(patch));
         }
         Moved::Bound
     }

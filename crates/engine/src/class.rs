@@ -127,6 +127,7 @@ pub(crate) fn parts_are_alike(parts: PodReads, one: &Pod, other: &Pod) -> bool {
         required_features,
         volumes,
         resource_claims,
+        edition: _,
     } = one;
     let own = (!on(PodReads::KEY) || *key == other.key)
         && (!on(PodReads::NAMESPACE) || key.namespace == other.key.namespace)

@@ -1,6 +1,8 @@
 //! What goes out: what the world must now do.
 
-use plimsoll_api::{PodKey, Str};
+use std::sync::Arc;
+
+use plimsoll_api::{Pod, PodKey, Str};
 use plimsoll_framework::{Binding, Patch, PodInfo};
 
 /// The number of a write, by which its answer is known.
@@ -12,8 +14,8 @@ pub struct EffectId(pub u64);
 pub struct Effect {
     /// Its number.
     pub id: EffectId,
-    /// The pod for which it is done.
-    pub pod: PodKey,
+    /// The pod for which it is done, as it was last seen.
+    pub pod: Arc<Pod>,
     /// What to do.
     pub write: Write,
 }
@@ -40,8 +42,8 @@ pub enum Write {
 /// about it (`Normal`, reason `Preempted`, action `Preempting`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Eviction {
-    /// The pod that must go.
-    pub victim: PodKey,
+    /// The pod that must go, as it was last seen.
+    pub victim: Arc<Pod>,
     /// The message of the condition.
     pub message: String,
     /// The note of the event.
@@ -50,10 +52,10 @@ pub struct Eviction {
 
 impl Eviction {
     /// `victim` must leave `node` for `preemptor`. As in preemption.go, PreemptPod.
-    pub(crate) fn new(victim: PodKey, preemptor: &PodInfo, node: &str) -> Self {
+    pub(crate) fn new(victim: &PodInfo, preemptor: &PodInfo, node: &str) -> Self {
         let scheduler = &preemptor.scheduler_name;
         Eviction {
-            victim,
+            victim: victim.seen().clone(),
             message: format!("{scheduler}: preempting to accommodate a higher priority pod"),
             note: format!("Preempted by pod {} on node {node}", preemptor.uid),
         }

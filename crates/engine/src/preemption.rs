@@ -55,7 +55,7 @@ impl Scheduler {
 
     fn write_nomination(&mut self, pod: &PodInfo, node: Option<Str>, effects: &mut Vec<Effect>) {
         if pod.nominated_node != node {
-            self.write(&pod.key, Write::Nominate(node), effects);
+            self.write(pod, Write::Nominate(node), effects);
         }
     }
 
@@ -82,9 +82,9 @@ impl Scheduler {
                     plugin: plugin.into(),
                     reason: "preempted".into(),
                 });
-            } else {
-                let eviction = Eviction::new(victim.clone(), pod, &nomination.node);
-                writes.insert(self.write(&pod.key, Write::Evict(eviction), effects));
+            } else if let Some(victim) = self.cache.pod(victim) {
+                let eviction = Eviction::new(victim, pod, &nomination.node);
+                writes.insert(self.write(pod, Write::Evict(eviction), effects));
             }
         }
         if !writes.is_empty() {

@@ -35,6 +35,11 @@ impl PodInfo {
         self.place.as_ref().or(self.pod.node_name.as_ref())
     }
 
+    /// What was seen of it, without the node that it is taken to be on.
+    pub fn seen(&self) -> &Arc<Pod> {
+        &self.pod
+    }
+
     /// One part of this pod, for plugins that meet it on a node or in a change.
     pub fn part<P: PodPart>(&self) -> Ref<'_, P> {
         P::of(self, &NOTHING_SHARED)

@@ -97,7 +97,7 @@ fn decide(scheduler: &mut Scheduler, pod: &Pod, n: u64) -> Duration {
         let begun = Instant::now();
         scheduler.step(Time::ZERO, &mut effects);
         took += begun.elapsed();
-        assert!(effects.drain(..).any(|effect| effect.pod == key), "it was decided");
+        assert!(effects.drain(..).any(|effect| effect.pod.key == key), "it was decided");
         scheduler.observe(Time::ZERO, Event::pod_gone(key));
     }
     took

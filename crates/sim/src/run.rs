@@ -160,7 +160,7 @@ impl Simulation {
             if let Write::Patch(patch) = &effect.write
                 && let Some(binding) = ClaimBinding::of(patch)
             {
-                self.claims.entry(effect.pod.clone()).or_default().push(binding);
+                self.claims.entry(effect.pod.key.clone()).or_default().push(binding);
             }
         }
     }

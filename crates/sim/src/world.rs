@@ -139,7 +139,7 @@ impl World {
         match self.faults.manner(now, verb) {
             Manner::Works => self.answered(now, effect),
             Manner::Late(span) => {
-                let uid = self.uid(&effect.pod);
+                let uid = self.uid(&effect.pod.key);
                 self.agenda.note(now + span, Due::Arrives(effect, uid));
                 Vec::new()
             }
@@ -171,11 +171,11 @@ impl World {
     fn apply(&mut self, now: Time, effect: Effect) -> (Result<(), WriteError>, Vec<Event>) {
         let done = match effect.write {
             Write::Bind(binding) => {
-                self.bound(&effect.pod, &binding.node).map(|pod| vec![seen(pod)])
+                self.bound(&effect.pod.key, &binding.node).map(|pod| vec![seen(pod)])
             }
             Write::Evict(eviction) => Ok(self.evicted(now, &eviction).into_iter().collect()),
             Write::Nominate(node) => {
-                let pod = self.pods.get(&effect.pod).cloned();
+                let pod = self.pods.get(&effect.pod.key).cloned();
                 Ok(pod.map(|pod| seen(Pod { nominated_node: node, ..pod })).into_iter().collect())
             }
             Write::Patch(patch) => match self.volumes.patched(&patch) {
@@ -211,7 +211,7 @@ impl World {
     }
 
     fn evicted(&self, now: Time, eviction: &Eviction) -> Option<Event> {
-        let pod = self.pods.get(&eviction.victim)?;
+        let pod = self.pods.get(&eviction.victim.key)?;
         if self.lifecycle.grace.is_zero() {
             return Some(gone(&pod.key));
         }
@@ -287,7 +287,7 @@ impl World {
     /// A write arrives late. As with the preconditions of the API server, it does nothing to a pod that
     /// was made again under the same name.
     fn arrives(&mut self, now: Time, effect: Effect, uid: &Str) -> Vec<Event> {
-        match self.pods.get(&effect.pod) {
+        match self.pods.get(&effect.pod.key) {
             Some(pod) if pod.uid != *uid => {
                 let text = format!(
                     "the UID in the precondition ({uid}) does not match the UID in record ({})",

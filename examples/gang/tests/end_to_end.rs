@@ -50,7 +50,7 @@ fn bound(scheduler: &mut Scheduler, now: Time) -> Vec<String> {
         scheduler.step(now, &mut effects);
         for effect in effects {
             if matches!(effect.write, Write::Bind(_)) {
-                names.push(effect.pod.name.to_string());
+                names.push(effect.pod.key.name.to_string());
                 scheduler.observe(now, Event::Done(effect.id, Ok(())));
             }
         }

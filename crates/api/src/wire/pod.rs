@@ -14,7 +14,7 @@ use super::volume_source::WirePodVolume;
 use super::{Object, Wire};
 use crate::features::{self, FeatureUse};
 use crate::requests::{Asks, RequestGates, requests_on_node};
-use crate::{NodeSelection, Pod, PodPhase, PreemptionPolicy, Str};
+use crate::{Edition, NodeSelection, Pod, PodPhase, PreemptionPolicy, Str};
 
 /// The scheduler of a pod that names none.
 const DEFAULT_SCHEDULER: &str = "default-scheduler";
@@ -93,6 +93,16 @@ impl Wire for WirePod {
             asks,
             requests: requests.requests,
             non_zero_requests: requests.non_zero,
+            edition: Edition {
+                resource_version: meta.resource_version,
+                generation: meta.generation,
+                unscheduled: status
+                    .conditions
+                    .0
+                    .iter()
+                    .find_map(Condition::unscheduled)
+                    .map(Box::new),
+            },
             ..Pod::default()
         };
         Ok(Object::Pod(Box::new(spec.take(pod).within("spec")?)))
@@ -160,7 +170,7 @@ fn preemption_policy(policy: Option<&str>) -> Result<PreemptionPolicy> {
 #[cfg(test)]
 mod tests {
     use crate::wire::testing::{join, objects, pods};
-    use crate::{Effect, wire::Object};
+    use crate::{Effect, Unscheduled, wire::Object};
 
     #[test]
     fn a_pod_that_says_little_has_the_defaults_of_the_api_server() {
@@ -215,6 +225,25 @@ mod tests {
             ],
             |pod| format!("{:?}", pod.phase),
         );
+    }
+
+    #[test]
+    fn an_edition_tells_what_a_pod_was_last_told_about_its_place() {
+        let pod = |status: &str| {
+            let said = r#""type":"PodScheduled","reason":"Unschedulable","message":"no room""#;
+            format!(
+                r#"{{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"p","resourceVersion":"41",
+                   "generation":3}},"status":{{"conditions":[{{"type":"Ready","status":"False"}},
+                   {{{said},"status":"{status}","observedGeneration":2}}]}}}}"#
+            )
+        };
+        objects(&[(&pod("False"), "41 3 true"), (&pod("True"), "41 3 false")], |object| {
+            let Object::Pod(pod) = object else { panic!("a pod is expected, not {object:?}") };
+            let edition = pod.edition;
+            let told = edition.unscheduled.map(|told| *told);
+            let is_told = told == Some(Unscheduled::new(2, "Unschedulable", "no room"));
+            format!("{} {} {is_told}", edition.resource_version, edition.generation)
+        });
     }
 
     #[test]

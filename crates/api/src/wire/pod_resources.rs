@@ -11,7 +11,7 @@ use crate::requests::{
     Resize, is_pod_level_resource, pod_requests,
 };
 use crate::resources::{HUGE_PAGES_PREFIX, ResourceList};
-use crate::{Quantity, Str};
+use crate::{Quantity, Str, Unscheduled};
 
 /// `resources` of a container or a pod.
 #[derive(Debug, Default, Deserialize)]
@@ -32,11 +32,13 @@ pub(super) struct ContainerStatus {
 
 /// An item of `status.conditions`.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, rename_all = "camelCase")]
 pub(super) struct Condition {
     r#type: Option<Str>,
     status: Option<Str>,
     reason: Option<Str>,
+    message: Option<Str>,
+    observed_generation: Option<i64>,
 }
 
 impl Condition {
@@ -45,6 +47,17 @@ impl Condition {
         self.r#type.as_deref() == Some(r#type)
             && self.status.as_deref() == Some("True")
             && self.reason.as_deref() == Some(reason)
+    }
+
+    /// What it says, if it is `PodScheduled=False`.
+    pub(super) fn unscheduled(&self) -> Option<Unscheduled> {
+        let text = |field: &Option<Str>| field.clone().unwrap_or_default();
+        let is = self.r#type.as_deref() == Some("PodScheduled")
+            && self.status.as_deref() == Some("False");
+        is.then(|| {
+            let observed_generation = self.observed_generation.unwrap_or_default();
+            Unscheduled::new(observed_generation, &text(&self.reason), &text(&self.message))
+        })
     }
 }
 

@@ -206,32 +206,32 @@ impl Lab {
     }
 
     fn perform(&mut self, effect: Effect) {
-        let name = effect.pod.name.clone();
+        let name = effect.pod.key.name.clone();
         match effect.write {
             Write::Bind(binding) => {
                 self.note(&format!("bind {name} to {}", binding.node));
-                if let Some(pod) = self.pods.get_mut(&effect.pod)
+                if let Some(pod) = self.pods.get_mut(&effect.pod.key)
                     && self.binds == Manner::Works
                 {
                     pod.node_name = Some(binding.node);
                 }
-                self.answer(effect.id, &effect.pod, self.binds);
+                self.answer(effect.id, &effect.pod.key, self.binds);
             }
             Write::Patch(patch) => {
                 self.note(&format!("patch {name} {}", patch.merge));
-                self.answer(effect.id, &effect.pod, self.patches);
+                self.answer(effect.id, &effect.pod.key, self.patches);
             }
             Write::Evict(eviction) => {
-                self.note(&format!("evict {} for {name}", eviction.victim.name));
-                self.answer(effect.id, &effect.pod, self.evictions);
+                self.note(&format!("evict {} for {name}", eviction.victim.key.name));
+                self.answer(effect.id, &effect.pod.key, self.evictions);
                 if self.evictions == Manner::Works {
-                    self.pods.remove(&eviction.victim);
-                    self.tell(Event::pod_gone(eviction.victim));
+                    self.pods.remove(&eviction.victim.key);
+                    self.tell(Event::pod_gone(eviction.victim.key.clone()));
                 }
             }
             Write::Nominate(node) => {
                 self.note(&format!("nominate {name} to {}", node.as_deref().unwrap_or("nothing")));
-                if let Some(pod) = self.pods.get_mut(&effect.pod) {
+                if let Some(pod) = self.pods.get_mut(&effect.pod.key) {
                     pod.nominated_node = node;
                     let pod = pod.clone();
                     self.tell(Event::pod(pod));

@@ -5,6 +5,7 @@
 mod audit;
 mod binding;
 mod choice;
+mod effects;
 pub(crate) mod lab;
 mod memory;
 mod plugins;

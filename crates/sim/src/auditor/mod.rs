@@ -231,7 +231,7 @@ impl Auditor {
 
     /// The scheduler has written this.
     pub(crate) fn wrote(&mut self, now: Time, effect: &Effect) {
-        let key = &effect.pod;
+        let key = &effect.pod.key;
         match &effect.write {
             Write::Bind(binding)
                 if self.known.chosen.get(key).map(|(_, node)| node) != Some(&binding.node) =>
@@ -248,8 +248,8 @@ impl Auditor {
             }
             Write::Evict(eviction) => {
                 let pod = self.known.pods.get(key).ok_or_else(|| "it is gone".to_owned());
-                if let Err(why) = pod.and_then(|pod| self.victim(pod, &eviction.victim)) {
-                    let victim = &eviction.victim;
+                if let Err(why) = pod.and_then(|pod| self.victim(pod, &eviction.victim.key)) {
+                    let victim = &eviction.victim.key;
                     self.violated(now, format!("{victim} is evicted for {key}, but {why}"));
                 }
             }

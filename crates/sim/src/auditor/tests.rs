@@ -115,9 +115,9 @@ fn victims_are_of_lower_priority_and_bindings_as_chosen() {
     }
     let evict = |by: &Pod, victim: &Pod| Effect {
         id: EffectId(0),
-        pod: by.key.clone(),
+        pod: by.clone().into(),
         write: Write::Evict(Eviction {
-            victim: victim.key.clone(),
+            victim: victim.clone().into(),
             message: String::new(),
             note: String::new(),
         }),
@@ -126,7 +126,7 @@ fn victims_are_of_lower_priority_and_bindings_as_chosen() {
     assert_eq!(auditor.violations(), []);
     auditor.wrote(Time::ZERO, &evict(&low, &high));
     let write = Write::Bind(Binding { node: "a".into() });
-    auditor.wrote(Time::ZERO, &Effect { id: EffectId(1), pod: high.key.clone(), write });
+    auditor.wrote(Time::ZERO, &Effect { id: EffectId(1), pod: high.into(), write });
     let found: Vec<&str> = auditor.violations().iter().map(|one| one.what.as_str()).collect();
     assert_eq!(
         found,

@@ -35,23 +35,24 @@ impl World {
         let done = |answer| Event::Done(effect.id, answer);
         match effect.write {
             Write::Bind(binding) => {
-                (&effect.pod.name, &binding.node).hash(&mut self.placements);
-                let nominated_node = self.nominated.remove(&effect.pod);
-                let pod = self.pods.make(&effect.pod).expect("the scheduler binds what came");
+                (&effect.pod.key.name, &binding.node).hash(&mut self.placements);
+                let nominated_node = self.nominated.remove(&effect.pod.key);
+                let pod = self.pods.make(&effect.pod.key).expect("the scheduler binds what came");
                 let node_name = Some(binding.node.clone());
                 events.extend([done(Ok(())), pod_is(Pod { node_name, nominated_node, ..pod })]);
             }
             Write::Evict(eviction) => {
                 // As in pod-low-priority.yaml, a victim needs no time to terminate.
-                let gone = Event::pod_gone(eviction.victim);
+                let gone = Event::pod_gone(eviction.victim.key.clone());
                 events.extend([done(Ok(())), gone]);
             }
             Write::Nominate(nominated_node) => {
                 match nominated_node.clone() {
-                    Some(node) => self.nominated.insert(effect.pod.clone(), node),
-                    None => self.nominated.remove(&effect.pod),
+                    Some(node) => self.nominated.insert(effect.pod.key.clone(), node),
+                    None => self.nominated.remove(&effect.pod.key),
                 };
-                let pod = self.pods.make(&effect.pod).expect("the scheduler nominates what came");
+                let pod =
+                    self.pods.make(&effect.pod.key).expect("the scheduler nominates what came");
                 events.push(pod_is(Pod { nominated_node, ..pod }));
             }
             Write::Patch(_) => {

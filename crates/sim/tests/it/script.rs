@@ -138,11 +138,11 @@ impl Stage {
     }
 
     fn wrote(&mut self, at: Time, effect: &Effect) {
-        let pod = &effect.pod.name;
+        let pod = &effect.pod.key.name;
         let text = match &effect.write {
             Write::Bind(binding) => format!("bind {pod} to {}", binding.node),
             Write::Patch(patch) => format!("patch {} {} for {pod}", patch.kind, patch.key),
-            Write::Evict(eviction) => format!("evict {} for {pod}", eviction.victim.name),
+            Write::Evict(eviction) => format!("evict {} for {pod}", eviction.victim.key.name),
             Write::Nominate(node) => {
                 format!("nominate {pod} to {}", node.as_deref().unwrap_or("nothing"))
             }
