@@ -2,7 +2,7 @@
 
 use plimsoll_api::wire::{self, Object};
 use plimsoll_api::{Pod, PodKey};
-use plimsoll_engine::{Audit, Decision, Detail, Event, Options, Outcome, Scheduler};
+use plimsoll_engine::{Audit, Decision, Detail, Event, Options, Outcome, Scans, Scheduler};
 use plimsoll_framework::Time;
 use plimsoll_sim::Cluster;
 use serde::Deserialize;
@@ -37,14 +37,19 @@ pub struct Case {
 
 impl Case {
     /// Decides every pod of the case from scratch, and hands each decision on; where it can also be made
-    /// from what the engine remembers, both are compared, and the answer tells how that went.
+    /// from what the engine remembers, or by a scan, these are compared, and the answer tells how that
+    /// went.
     ///
     /// # Panics
     /// If the case cannot be read: the corpus holds valid objects only.
-    pub fn decide(&self, mut each: impl FnMut(Decision)) -> Audit {
+    pub fn decide(&self, each: impl FnMut(Decision)) -> [Audit; 2] {
+        [self.decide_with(Scans::Never, each), self.decide_with(Scans::Always, |_| ())]
+    }
+
+    fn decide_with(&self, scans: Scans, mut each: impl FnMut(Decision)) -> Audit {
         let cluster = self.cluster();
         let pods = cluster.pods.clone();
-        let options = Options { detail: Detail::Outcome, ..Options::default() };
+        let options = Options { detail: Detail::Outcome, scans, ..Options::default() };
         let mut scheduler = Scheduler::new(profiles(self.config.as_ref()), options, 0)
             .unwrap_or_else(|error| panic!("{}: {error}", self.name));
         for event in cluster.into_events() {

@@ -15,7 +15,7 @@ fn check(name: &str, differences: impl Fn(&Case, &ExpectedDecision, &Decision) -
     let (mut n_decisions, mut n_audited, mut failures) = (0, 0, Vec::new());
     for (case, expected) in suite(name) {
         let mut recorded = expected.decisions.iter();
-        let audit = case.decide(|ours| {
+        let audits = case.decide(|ours| {
             n_decisions += 1;
             let recorded = recorded.next().expect("a decision was recorded for every pod");
             let found = differences(&case, recorded, &ours);
@@ -34,9 +34,9 @@ fn check(name: &str, differences: impl Fn(&Case, &ExpectedDecision, &Decision) -
             }
         });
         assert!(recorded.next().is_none(), "{}: a pod was not decided", case.name);
-        let remembered = audit.differences.iter();
+        let remembered = audits.iter().flat_map(|audit| &audit.differences);
         failures.extend(remembered.map(|one| format!("{}: from memory, {one}", case.name)));
-        n_audited += audit.audited;
+        n_audited += audits.iter().map(|audit| audit.audited).sum::<u64>();
     }
     assert!(n_audited > 0 || name == FROM_SCRATCH, "suite {name}: memory was never asked");
     assert!(n_decisions > 0, "suite {name} has decisions");

@@ -38,4 +38,4 @@ pub use event::{Event, Seen, WriteError};
 pub use pick::TieBreak;
 pub use profile::{Profile, ProfileError, ProfileSpec};
 pub use queue::{Backoff, Place, QueuedPodInfo};
-pub use scheduler::{Detail, Engine, Next, Options, Scheduler};
+pub use scheduler::{Detail, Engine, Next, Options, Scans, Scheduler};

@@ -42,11 +42,26 @@ pub enum Engine {
     Reference,
 }
 
+/// When [`Engine::Fast`] looks at all nodes at once, rather than at those that have changed since a pod like
+/// this was decided. The decisions are the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scans {
+    /// Where that costs less.
+    #[default]
+    WhereCheaper,
+    /// Wherever it can be done.
+    Always,
+    /// Not at all.
+    Never,
+}
+
 /// What can be set beside the profiles.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// How decisions are made.
     pub engine: Engine,
+    /// When all nodes are looked at at once.
+    pub scans: Scans,
     /// Each so-manieth decision of [`Engine::Fast`] is made from scratch, too, and compared; 0 for none.
     pub audit_every: u32,
     /// How one of several equally good nodes is chosen.
@@ -68,6 +83,7 @@ impl Default for Options {
     fn default() -> Self {
         Options {
             engine: Engine::Fast,
+            scans: Scans::WhereCheaper,
             audit_every: 1000,
             tie_break: TieBreak::First,
             detail: Detail::None,
@@ -130,7 +146,7 @@ impl Scheduler {
         let memo = (options.engine == Engine::Fast).then(|| {
             cache.keep_changes();
             nominated.keep_changes();
-            Memo::new(profiles.iter())
+            Memo::new(profiles.iter(), options.scans)
         });
         Ok(Scheduler {
             profiles,

@@ -14,12 +14,16 @@ use crate::parts::{ClusterPart, Feasible, NodePart, PodPart};
 use crate::pod_info::PodInfo;
 use crate::score::{Normalize, PreScore, Score, Scored};
 use crate::status::Rejection;
+use crate::supply::{Bound, Needs};
 use crate::view::View;
 
 /// Any filter.
 pub(crate) trait ErasedFilter: Send + Sync {
     fn prepare(&self, pod: &PodInfo, shared: &mut CycleState, view: &View<'_>) -> Prepared;
     fn applies(&self, pod: &PodInfo) -> bool;
+    fn needs(&self, _: &PodInfo) -> Option<Needs> {
+        None
+    }
     fn by_domain(
         &self,
         _: &PodInfo,
@@ -185,6 +189,9 @@ impl<P: Filter> ErasedFilter for Local<P> {
     fn applies(&self, pod: &PodInfo) -> bool {
         self.0.applies(pod.part::<P::Pod>())
     }
+    fn needs(&self, pod: &PodInfo) -> Option<Needs> {
+        self.0.needs(pod.part::<P::Pod>())
+    }
     fn prepare(&self, pod: &PodInfo, shared: &mut CycleState, _: &View<'_>) -> Prepared {
         let part = P::Pod::of(pod, shared);
         if !self.0.applies(part) {
@@ -347,6 +354,9 @@ pub(crate) trait ErasedScore: Send + Sync {
     ) -> Option<Vec<Scored>>;
     fn applies(&self, pod: &PodInfo) -> bool;
     fn is_by_row(&self) -> bool;
+    fn bound(&self, _: &PodInfo) -> Option<Box<dyn Bound>> {
+        None
+    }
     fn by_row(&self, pod: &PodInfo, view: &View<'_>) -> ByRow;
     fn by_domain(&self, _: &PodInfo, _: &View<'_>, _: Neighbours<'_>) -> ByDomain<dyn DomainScore> {
         ByDomain::Unsupported
@@ -406,6 +416,12 @@ impl<P: Score> ErasedScore for LocalScore<P> {
     }
     fn is_by_row(&self) -> bool {
         true
+    }
+    fn bound(&self, pod: &PodInfo) -> Option<Box<dyn Bound>> {
+        match P::NORMALIZE {
+            Normalize::None => self.0.bound(pod.part::<P::Pod>()),
+            Normalize::Max { .. } => None,
+        }
     }
     fn by_row(&self, pod: &PodInfo, _: &View<'_>) -> ByRow {
         match self.applies(pod) {

@@ -12,6 +12,7 @@ use crate::parts::{ClusterPart, NodePart, PodPart, Ref};
 use crate::plugin::Plugin;
 use crate::pod_info::PodInfo;
 use crate::status::{Reason, Rejection};
+use crate::supply::Needs;
 
 /// Whether a pod may run on a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,6 +69,11 @@ pub trait Filter: Plugin {
     }
     /// Judges one node.
     fn filter(&self, pod: Ref<'_, Self::Pod>, node: Ref<'_, Self::Node>) -> Verdict;
+    /// The same rule as data: exactly the nodes pass that have this left. `None` where it is another
+    /// rule, for this pod at least.
+    fn needs(&self, _pod: Ref<'_, Self::Pod>) -> Option<Needs> {
+        None
+    }
 }
 
 /// A pod came to a node, or left it.

@@ -69,6 +69,7 @@ pub mod registry;
 pub mod score;
 pub mod status;
 pub mod stores;
+pub mod supply;
 pub mod time;
 pub mod view;
 mod volume_store;
@@ -109,6 +110,7 @@ pub use registry::{ArgsError, Builder, Entry, Registry};
 pub use score::{MAX_NODE_SCORE, Normalize, PreScore, Score, Scored};
 pub use status::{Code, Reason, Rejection};
 pub use stores::{PdbStore, Stores, Versions, VolumeChange, VolumeStore};
+pub use supply::{Bound, NEVER, Needs, Stock, Supply};
 pub use time::Time;
 pub use view::View;
 

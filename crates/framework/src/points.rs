@@ -23,6 +23,7 @@ use crate::post_filter::{
 use crate::score::Scored;
 use crate::status::{Code, Rejection};
 use crate::stores::Stores;
+use crate::supply::{Bound, Needs};
 use crate::view::View;
 
 /// The extension points.
@@ -99,6 +100,11 @@ impl FilterPoint {
         self.0.applies(pod)
     }
 
+    /// The filter as data, where it is such a rule. The filter [applies](Self::applies) to the pod.
+    pub fn needs(&self, pod: &PodInfo) -> Option<Needs> {
+        self.0.needs(pod)
+    }
+
     /// The filter by counts, where it can do so.
     pub fn by_domain(
         &self,
@@ -140,6 +146,11 @@ impl ScorePoint {
     /// The score node by node, where it can do so.
     pub fn by_row(&self, pod: &PodInfo, view: &View<'_>) -> ByRow {
         self.score.by_row(pod, view)
+    }
+
+    /// How high scores can be, where the score can tell. It [applies](Self::applies) to the pod.
+    pub fn bound(&self, pod: &PodInfo) -> Option<Box<dyn Bound>> {
+        self.score.bound(pod)
     }
 
     /// The score by counts, where it can do so.

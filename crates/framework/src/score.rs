@@ -6,6 +6,7 @@ use crate::cycle_state::CycleState;
 use crate::domains::{ByDomain, DomainScore, Neighbours};
 use crate::parts::{ClusterPart, Feasible, NodePart, PodPart, Ref};
 use crate::plugin::Plugin;
+use crate::supply::Bound;
 
 /// The highest score a plugin may give, before its weight.
 pub const MAX_NODE_SCORE: i64 = 100;
@@ -59,6 +60,11 @@ pub trait Score: Plugin {
     }
     /// The raw score of one node.
     fn score(&self, pod: Ref<'_, Self::Pod>, node: Ref<'_, Self::Node>) -> i64;
+    /// How high the scores of all nodes can be, where that can be told from amounts faster than node by
+    /// node. Only for raw scores that are [in range](Normalize::None).
+    fn bound(&self, _pod: Ref<'_, Self::Pod>) -> Option<Box<dyn Bound>> {
+        None
+    }
 }
 
 /// A score that must first look at the feasible nodes or the rest of the cluster.

@@ -4,6 +4,7 @@
 //! with which weights.
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 
+mod bounds;
 mod csi_migration;
 pub mod default_binder;
 pub mod default_preemption;

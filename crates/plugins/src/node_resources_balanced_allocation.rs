@@ -3,6 +3,7 @@
 use plimsoll_framework::prelude::*;
 use serde::Deserialize;
 
+use crate::bounds::{Asked, Evener};
 use crate::resource_allocation::{Amounts, Counted, ResourceSpec, Usage, default_resources};
 
 /// Prefers nodes whose resources the pod makes more evenly used than they were.
@@ -59,18 +60,38 @@ impl Score for NodeResourcesBalancedAllocation {
     }
 
     fn score(&self, requests: &Resources, node: (&Allocatable, &Requested)) -> i64 {
-        let (Allocatable(allocatable), Requested(requested)) = node;
-        let (node, pod) = (Amounts::exact(requested), Amounts::exact(requests));
-        let usage = |resource| Usage::of(resource, allocatable, node, pod);
-        let usages: Usages = self.resources.iter().filter_map(usage).collect();
+        let usages = usages(&self.resources, requests, node);
         let without = evenness(&usages, |usage| usage.without);
         let with = evenness(&usages, |usage| usage.with);
         // As in balanced_allocation.go, balancedResourceScorer.
         MAX_NODE_SCORE / 2 + (MAX_NODE_SCORE / 2 + with - without) / 2
     }
+
+    #[expect(clippy::cast_precision_loss, reason = "it is a whole number from 50 to 100")]
+    fn bound(&self, requests: &Resources) -> Option<Box<dyn Bound>> {
+        let asked: SmallVec<[Asked; 2]> =
+            Counted::asked(&self.resources, Amounts::exact(requests)).collect();
+        let asked = asked.into_inner().ok()?;
+        let (resources, requests) = (self.resources.clone(), requests.clone());
+        let without = move |nodes: &Columns, row| {
+            let node = <Self as Score>::Node::at(nodes, row);
+            let usages = usages(&resources, &requests, node);
+            evenness(&usages, |usage| usage.without) as f32
+        };
+        Some(Box::new(Evener { asked, without }))
+    }
 }
 
 type Usages = SmallVec<[Usage; 4]>;
+
+fn usages(
+    resources: &[Counted],
+    requests: &Resources,
+    (Allocatable(allocatable), Requested(requested)): (&Allocatable, &Requested),
+) -> Usages {
+    let (node, pod) = (Amounts::exact(requested), Amounts::exact(requests));
+    resources.iter().filter_map(|resource| Usage::of(resource, allocatable, node, pod)).collect()
+}
 
 /// 100 minus the standard deviation of the used shares in percent, cut off to a whole number.
 ///

@@ -5,6 +5,7 @@ use plimsoll_framework::MAX_NODE_SCORE;
 use plimsoll_framework::prelude::{NonZero, Resources, Str};
 use serde::Deserialize;
 
+use crate::bounds::Asked;
 use crate::shape::MAX_UTILIZATION;
 
 /// A resource that counts in scoring, as in args.
@@ -53,6 +54,33 @@ impl From<ResourceSpec> for Counted {
             _ => Kind::Scalar(spec.name),
         };
         Counted { kind, weight: spec.weight }
+    }
+}
+
+impl Counted {
+    /// Its name.
+    pub(crate) fn name(&self) -> Str {
+        match &self.kind {
+            Kind::Cpu => Str::const_new(CPU),
+            Kind::Memory => Str::const_new(MEMORY),
+            Kind::EphemeralStorage => Str::const_new(EPHEMERAL_STORAGE),
+            Kind::Scalar(name) => name.clone(),
+        }
+    }
+
+    /// Whether it counts only for pods that ask for it.
+    fn is_scalar(&self) -> bool {
+        matches!(self.kind, Kind::Scalar(_))
+    }
+
+    /// What `pod` asks of those `resources` that count for it.
+    pub(crate) fn asked<'a>(
+        resources: &'a [Counted],
+        pod: Amounts<'a>,
+    ) -> impl Iterator<Item = Asked> {
+        let asked = resources.iter().map(move |one| (one, pod.of(one)));
+        let counts = |&(one, amount): &(&Counted, i64)| amount != 0 || !one.is_scalar();
+        asked.filter(counts).map(|(one, amount)| Asked::new(one, amount))
     }
 }
 
@@ -108,7 +136,7 @@ impl Usage {
         node: Amounts<'_>,
         pod: Amounts<'_>,
     ) -> Option<Usage> {
-        let unasked_scalar = pod.of(resource) == 0 && matches!(resource.kind, Kind::Scalar(_));
+        let unasked_scalar = pod.of(resource) == 0 && resource.is_scalar();
         if unasked_scalar { None } else { Usage::of_any(resource, allocatable, node, pod) }
     }
 

@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use plimsoll_engine::{Detail, Effect, Options, Outcome, Profile, ProfileError, Scheduler};
+use plimsoll_engine::{Detail, Effect, Options, Outcome, Profile, ProfileError, Scans, Scheduler};
 use plimsoll_framework::Time;
 
 use crate::auditor::Violation;
@@ -40,8 +40,9 @@ const MAX_DECISIONS: usize = 20_000;
 /// would hide that nobody woke it.
 const FOREVER: std::time::Duration = std::time::Duration::from_hours(1_000_000);
 
-/// Runs the simulation of a seed twice, with the profiles that `profiles` makes, and audits it. A panic
-/// is a violation, and so is that the second run writes anything else than the first.
+/// Runs the simulation of a seed twice, with the profiles that `profiles` makes, and audits it: once
+/// without a scan and once with scans wherever they can be. A panic is a violation, and so is that the
+/// second run writes anything else than the first.
 ///
 /// The error is that the profiles do not make a scheduler.
 pub fn try_seed(seed: u64, profiles: &dyn Fn() -> Vec<Profile>) -> Result<Course, ProfileError> {
@@ -52,7 +53,8 @@ pub fn try_seed(seed: u64, profiles: &dyn Fn() -> Vec<Profile>) -> Result<Course
         ..Options::default()
     };
     let mut runs = Vec::new();
-    for _ in 0..2 {
+    for scans in [Scans::Never, Scans::Always] {
+        let options = Options { scans, ..options };
         let scheduler = Scheduler::new(profiles(), options, seed)?;
         // Nothing of what a panic leaves behind is looked at again.
         let run = catch_unwind(AssertUnwindSafe(|| run(seed, scheduler)));

@@ -12,7 +12,12 @@
 //!    in the cells in which it was, and the others say what they said. Only a `CellFilter` names any.
 //! 6. A copy is a copy: updating it does not change what it was copied from.
 //! 7. Normalised scores are 0 to 100.
-//! 8. Nothing panics.
+//! 8. What is said of all nodes at once is what is said of each: [needs] let exactly those nodes pass that
+//!    the filter lets pass, and no score is above its [bound].
+//! 9. Nothing panics.
+//!
+//! [needs]: plimsoll_framework::Filter::needs
+//! [bound]: plimsoll_framework::Score::bound
 //!
 //! [`Update::Rebuild`] promises nothing, so laws 2 to 5 do not look at what is said after it. Nor do they
 //! look at a filter that skips the pod: as in kube-scheduler, it is not told of changes.
@@ -27,6 +32,7 @@ use plimsoll_framework::{
     Update, Verdict,
 };
 
+use crate::amounts::amounts_agree;
 use crate::check::{Verdicts, in_words, read, report_on};
 use crate::cluster::Cluster;
 use crate::scenario::Scenario;
@@ -64,7 +70,7 @@ fn breach(entry: &Entry, text: &str) -> Option<String> {
     }
 }
 
-type Kept = Result<(), String>;
+pub(crate) type Kept = Result<(), String>;
 
 fn judge(entry: &Entry, scenario: &Scenario) -> Kept {
     let plugin = entry.make(scenario.args.as_ref(), &scenario.gates);
@@ -79,7 +85,7 @@ fn judge(entry: &Entry, scenario: &Scenario) -> Kept {
     if let Some(score) = &plugin.score {
         scores_are_in_range(&plugin, score, scenario)?;
     }
-    Ok(())
+    amounts_agree(&plugin, scenario)
 }
 
 fn order_is_irrelevant(entry: &Entry, scenario: &Scenario) -> Kept {

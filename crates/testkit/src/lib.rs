@@ -80,6 +80,7 @@
 //!
 //! Set `UPDATE_EXPECT=1` to let a test write what it got into its source.
 
+mod amounts;
 pub mod check;
 pub mod cluster;
 pub mod laws;

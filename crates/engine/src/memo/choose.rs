@@ -29,15 +29,30 @@ pub(crate) struct Best {
     candidates: Candidates,
 }
 
+/// The groups of nodes that pass.
+pub(crate) struct Feasible {
+    pub(crate) candidates: Candidates,
+    /// Of each candidate, for each term.
+    standings: Standings,
+}
+
+impl Feasible {
+    /// How many nodes there are.
+    pub(crate) fn len(&self) -> usize {
+        self.candidates.iter().map(|candidate| candidate.len).sum()
+    }
+}
+
+type Standings = SmallVec<[Standing; 32]>;
 type Candidates = SmallVec<[Candidate; 16]>;
 type Scores = SmallVec<[i64; 16]>;
 
 /// Feasible nodes that differ in nothing but their levels.
 #[derive(Clone, Copy)]
-struct Candidate {
-    cell: usize,
+pub(crate) struct Candidate {
+    pub(crate) cell: usize,
     /// The cell of the overlay; none for the nodes of the shape that nothing is laid over.
-    over: Option<usize>,
+    pub(crate) over: Option<usize>,
     len: usize,
 }
 
@@ -52,11 +67,43 @@ pub(crate) struct Chooser<'a> {
 
 impl Chooser<'_> {
     pub(crate) fn choose(&self) -> Choice {
+        let feasible = self.feasible(|cell, over| match over {
+            None => {
+                let covered = self.overlay.over(cell).map_or(0, Covered::len);
+                self.shape.cells[cell].levels.len() - covered
+            }
+            Some(over) => self.overlay.cells[over].levels.len(),
+        });
+        match feasible.len() {
+            0 => Choice::Nothing,
+            1 => {
+                let candidates = feasible.candidates;
+                let only = candidates.iter().position(|candidate| 0 < candidate.len);
+                let only = only.expect("one of them has a node");
+                let (level, _) = self.top(&candidates[only]);
+                Choice::Best(Best { parts: smallvec![(only, level)], candidates })
+            }
+            _ => match self.scores(&feasible) {
+                Some(scores) => Choice::Best(self.best(feasible.candidates, &scores)),
+                None => Choice::Unclear,
+            },
+        }
+    }
+
+    /// Whether nodes may differ in anything but their levels.
+    pub(crate) fn tells_apart(&self) -> bool {
+        0 < self.tallies.n_terms() || 1 < self.shape.cells.len()
+    }
+
+    /// The groups of nodes that pass. `len` says how many nodes there are in a cell that nothing is laid
+    /// over, or in one that is laid over it.
+    pub(crate) fn feasible(&self, len: impl Fn(usize, Option<usize>) -> usize) -> Feasible {
         let n_terms = self.tallies.n_terms();
         let mut candidates = Candidates::new();
-        let mut standings: SmallVec<[Standing; 32]> = SmallVec::new();
+        let mut standings = Standings::new();
         let totals = self.tallies.totals();
-        let mut consider = |candidate: Candidate| {
+        let mut consider = |cell: usize, over: Option<usize>| {
+            let candidate = Candidate { cell, over, len: len(cell, over) };
             if candidate.len == 0 {
                 return;
             }
@@ -71,27 +118,13 @@ impl Chooser<'_> {
                 false => standings.truncate(first),
             }
         };
-        for (cell, one) in self.shape.cells.iter().enumerate() {
-            let covered = self.overlay.over(cell).map_or(0, Covered::len);
-            consider(Candidate { cell, over: None, len: one.levels.len() - covered });
+        for cell in 0..self.shape.cells.len() {
+            consider(cell, None);
         }
         for (over, one) in self.overlay.cells.iter().enumerate() {
-            let (cell, len) = (one.below as usize, one.levels.len());
-            consider(Candidate { cell, over: Some(over), len });
+            consider(one.below as usize, Some(over));
         }
-        match candidates.iter().map(|candidate| candidate.len).sum() {
-            0_usize => Choice::Nothing,
-            1 => {
-                let only = candidates.iter().position(|candidate| 0 < candidate.len);
-                let only = only.expect("one of them has a node");
-                let (level, _) = self.top(&candidates[only]);
-                Choice::Best(Best { parts: smallvec![(only, level)], candidates })
-            }
-            _ => match self.scores(&candidates, &standings) {
-                Some(scores) => Choice::Best(self.best(candidates, &scores)),
-                None => Choice::Unclear,
-            },
-        }
+        Feasible { candidates, standings }
     }
 
     fn standing(&self, candidate: &Candidate, term: usize) -> Standing {
@@ -107,7 +140,8 @@ impl Chooser<'_> {
     }
 
     /// What each candidate scores without its levels. `None` if the counts do not tell.
-    fn scores(&self, candidates: &[Candidate], standings: &[Standing]) -> Option<Scores> {
+    pub(crate) fn scores(&self, feasible: &Feasible) -> Option<Scores> {
+        let Feasible { candidates, standings } = feasible;
         let mut scores: Scores = smallvec![0; candidates.len()];
         let mut raws: SmallVec<[Scored; 16]> = SmallVec::new();
         for (at, related) in self.shape.related.iter().enumerate() {

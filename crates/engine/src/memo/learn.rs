@@ -1,12 +1,13 @@
 //! Making shapes and tallies for classes that are new, and bringing known ones up to date.
 
 use plimsoll_framework::{Counting, Neighbour, PodInfo, View};
+use smallvec::SmallVec;
 
 use super::Memo;
 use super::kinds::Kind;
 use super::overlay::Overlay;
-use super::profile_memo::Class;
-use super::shape::Shape;
+use super::profile_memo::{Class, Known, TopologySet};
+use super::shape::{MadeBy, Shape};
 use super::tallies::Plan;
 use crate::profile::Profile;
 
@@ -25,29 +26,29 @@ impl Memo {
         kinds.map(|&kind| Neighbour::from(&**self.neighbours.example(kind))).collect()
     }
 
-    /// Shape and tallies of a class, if they are there.
-    pub(super) fn known(&self, profile: &Profile, class: Kind) -> Option<(usize, usize)> {
+    /// How pods of a class are decided, if that is known.
+    pub(super) fn known(&self, profile: &Profile, class: Kind) -> Option<Known> {
         match self.profiles[&profile.scheduler_name].known(class) {
-            Class::Known { shape, tallies } => Some((shape, tallies)),
+            Class::Known(known) => Some(known),
             Class::Unknown | Class::FromScratch => None,
         }
     }
 
-    /// Finds or makes shape and tallies for a class.
+    /// Finds out how pods of a class are decided, and finds or makes their tallies.
     pub(super) fn learn(
         &mut self,
         profile: &Profile,
         class: Kind,
         pod: &PodInfo,
         view: View<'_>,
-    ) -> Option<(usize, usize)> {
+    ) -> Option<Known> {
         let name = &profile.scheduler_name;
         if matches!(self.profiles[name].known(class), Class::FromScratch) {
             return None;
         }
         let of_profile = self.profiles.get_mut(name).expect("it was just used");
-        let (row_kind, count_kind) = of_profile.kinds(pod)?;
-        let tallies = if let Some(tallies) = of_profile.tallies_of(count_kind) {
+        let [rows, unmoved, counts] = of_profile.kinds(pod)?;
+        let tallies = if let Some(tallies) = of_profile.tallies_of(counts) {
             tallies
         } else {
             let made = self.make_tallies(profile, pod, view);
@@ -57,22 +58,69 @@ impl Memo {
             }
             made?
         };
-        let mut topologies: Vec<usize> = {
-            let (tallies, _) = self.tallies[tallies].as_ref().expect("it is there");
-            (0..tallies.n_terms()).map(|term| tallies.topology(term)).collect()
-        };
+        let set = self.topology_set(tallies);
+        let of_profile = self.profiles.get_mut(name).expect("it was just used");
+        of_profile.set_tallies(counts, tallies);
+        let known = of_profile.way((rows, set), (unmoved, set), tallies);
+        of_profile.learn(class, Class::Known(known));
+        Some(known)
+    }
+
+    /// The topologies in which tallies count.
+    pub(super) fn topology_set(&mut self, tallies: usize) -> TopologySet {
+        let (tallies, _) = self.tallies[tallies].as_ref().expect("it is there");
+        let mut topologies: SmallVec<[usize; 4]> =
+            (0..tallies.n_terms()).map(|term| tallies.topology(term)).collect();
         topologies.sort_unstable();
         topologies.dedup();
-        let of_profile = &self.profiles[name];
-        let shape = match of_profile.shape_of(row_kind, &topologies) {
+        let grounds = self.ground.as_mut().expect("it was laid when changes were followed");
+        let known = grounds.sets.iter().position(|set| **set == *topologies);
+        known.unwrap_or_else(|| {
+            grounds.sets.push(topologies.to_vec());
+            grounds.sets.len() - 1
+        })
+    }
+
+    /// The shape of a class, which is made if it is not there.
+    pub(super) fn shape_of(
+        &mut self,
+        profile: &Profile,
+        class: Kind,
+        pod: &PodInfo,
+        known: Known,
+        view: View<'_>,
+    ) -> usize {
+        if let Some(shape) = known.shape {
+            return shape;
+        }
+        let shape = match self.profiles[&profile.scheduler_name].shape_of(known.rows) {
             Some(shape) => shape,
-            None => self.make_shape(profile, pod, topologies.clone(), None, view),
+            None => self.make_shape(profile, pod, MadeBy::All, known.rows.1, None, view),
         };
-        let of_profile = self.profiles.get_mut(name).expect("it was just used");
-        of_profile.set_tallies(count_kind, tallies);
-        of_profile.set_shape(row_kind, topologies, shape);
-        of_profile.learn(class, Class::Known { shape, tallies });
-        Some((shape, tallies))
+        let of_profile = self.profiles.get_mut(&profile.scheduler_name).expect("it was just used");
+        of_profile.set_shape(class, known, shape);
+        shape
+    }
+
+    /// The base of scans for a class, which is made if it is not there.
+    pub(super) fn base_of(
+        &mut self,
+        profile: &Profile,
+        class: Kind,
+        pod: &PodInfo,
+        known: Known,
+        view: View<'_>,
+    ) -> usize {
+        if let Some(base) = known.base {
+            return base;
+        }
+        let base = match self.profiles[&profile.scheduler_name].base_of(known.unmoved) {
+            Some(base) => base,
+            None => self.make_shape(profile, pod, MadeBy::Unmoved, known.unmoved.1, None, view),
+        };
+        let of_profile = self.profiles.get_mut(&profile.scheduler_name).expect("it was just used");
+        of_profile.set_base(class, known, base);
+        base
     }
 
     fn make_tallies(&mut self, profile: &Profile, pod: &PodInfo, view: View<'_>) -> Option<usize> {
@@ -117,7 +165,8 @@ impl Memo {
         &mut self,
         profile: &Profile,
         pod: &PodInfo,
-        topologies: Vec<usize>,
+        made_by: MadeBy,
+        set: TopologySet,
         behind: Option<i32>,
         view: View<'_>,
     ) -> usize {
@@ -125,7 +174,8 @@ impl Memo {
         let grounds = self.ground.as_ref().expect("it was laid when changes were followed");
         let followed = grounds.changed.end();
         let ground = grounds.with(view);
-        let shape = Shape::new(profile, pod, topologies, behind, followed, ground);
+        let topologies = grounds.sets[set].clone();
+        let shape = Shape::new(profile, pod, made_by, topologies, behind, followed, ground);
         let number = free(&mut self.shapes);
         self.shapes[number] = Some((shape, self.n_decisions));
         number
@@ -136,7 +186,6 @@ impl Memo {
     pub(super) fn bring_up(
         &mut self,
         profile: &Profile,
-        pod: &PodInfo,
         shape: usize,
         tallies: usize,
         view: View<'_>,
@@ -152,8 +201,7 @@ impl Memo {
                 one.look(rank, ground.ranks.row(rank), reads, ground);
             }
         } else {
-            let (topologies, behind) = (one.topologies.clone(), one.behind);
-            *one = Shape::new(profile, pod, topologies, behind, grounds.changed.end(), ground);
+            *one = one.again(profile, grounds.changed.end(), ground);
             self.overlays.retain(|&(other, _), _| other != shape);
         }
         if one.is_broken {

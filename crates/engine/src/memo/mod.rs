@@ -11,6 +11,7 @@
 //! is not about all nodes, the [cycle](crate::cycle) judges from scratch.
 
 mod choose;
+mod costs;
 mod counted;
 mod failures;
 mod kinds;
@@ -23,6 +24,7 @@ mod preemption;
 mod profile_memo;
 mod rank_set;
 mod ranks;
+mod scan;
 mod shape;
 mod survey;
 mod tallies;
@@ -43,6 +45,7 @@ use self::overlay::Overlay;
 use self::profile_memo::ProfileMemo;
 use self::rank_set::Rank;
 use self::ranks::{Ranks, Topology};
+use self::scan::Scanner;
 use self::shape::{Ground, Shape};
 use self::tallies::Tallies;
 use self::trail::Trail;
@@ -50,6 +53,7 @@ use self::unplaced::{Own, Unplaced};
 use crate::cache::{Change, Changes};
 use crate::cycle::Failure;
 use crate::profile::Profile;
+use crate::scheduler::Scans;
 
 /// What a plugin reads of the pods on nodes: see [`Neighbour`].
 const NEIGHBOUR: PodReads =
@@ -75,6 +79,8 @@ pub(crate) struct Memo {
     tallies: Vec<Option<(Tallies, Use)>>,
     overlays: FastMap<(usize, usize), Overlay>,
     unplaced: Unplaced,
+    scanner: Scanner,
+    scans: Scans,
     n_decisions: u64,
     /// What plugins read of the cluster beside nodes one by one.
     shapes_read: ClusterReads,
@@ -89,6 +95,8 @@ struct Grounds {
     ranks: Ranks,
     topologies: Vec<Topology>,
     by_key: BTreeMap<TopologyKey, usize>,
+    /// Sets of numbers of topologies, ascending.
+    sets: Vec<Vec<usize>>,
     /// The changes of single nodes.
     changed: Trail<(Rank, NodeReads)>,
     nominations: Nominations,
@@ -117,7 +125,7 @@ pub(crate) enum Want {
 }
 
 impl Memo {
-    pub(crate) fn new<'a>(profiles: impl Iterator<Item = &'a Profile>) -> Self {
+    pub(crate) fn new<'a>(profiles: impl Iterator<Item = &'a Profile>, scans: Scans) -> Self {
         let mut memo = Memo {
             profiles: BTreeMap::new(),
             ground: None,
@@ -130,6 +138,8 @@ impl Memo {
             tallies: Vec::new(),
             overlays: FastMap::default(),
             unplaced: Unplaced::default(),
+            scanner: Scanner::default(),
+            scans,
             n_decisions: 0,
             shapes_read: ClusterReads::EMPTY,
             tallies_read: ClusterReads::EMPTY,
@@ -227,8 +237,9 @@ impl Memo {
         }
         let nominations = self.nominations(&ranks, view, nominated);
         let changed = Trail::new(ranks.len().max(1));
-        let (topologies, by_key) = (Vec::new(), BTreeMap::new());
-        self.ground = Some(Grounds { ranks, topologies, by_key, changed, nominations });
+        let (topologies, by_key, sets) = (Vec::new(), BTreeMap::new(), Vec::new());
+        self.ground = Some(Grounds { ranks, topologies, by_key, sets, changed, nominations });
+        self.scanner.forget();
     }
 
     /// The kind of a pod on a node. Where there are too many kinds everything is begun anew.
@@ -368,12 +379,23 @@ impl Memo {
                 None => self.learn(profile, class, pod, view),
             },
         };
-        let Some((shape, tallies)) = known else { return Answer::Unclear };
+        let Some(mut known) = known else { return Answer::Unclear };
+        if nominated.is_empty() && self.prefers_scan(profile, &known) {
+            if let Some(answer) = self.scan(profile, class, pod, known, view, want) {
+                return answer;
+            }
+            // To make room for the base of the scan, the shape may have been dropped.
+            match self.known(profile, class).or_else(|| self.learn(profile, class, pod, view)) {
+                Some(still) => known = still,
+                None => return Answer::Unclear,
+            }
+        }
+        let (shape, tallies) = (self.shape_of(profile, class, pod, known, view), known.tallies);
         let Some(shape) = self.behind_nominated(profile, pod, (shape, tallies), view, nominated)
         else {
             return Answer::Unclear;
         };
-        if !self.bring_up(profile, pod, shape, tallies, view) {
+        if !self.bring_up(profile, shape, tallies, view) {
             return Answer::Unclear;
         }
         let own = match self.own_node(pod, (shape, tallies), view, nominated) {

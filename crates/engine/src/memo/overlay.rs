@@ -270,6 +270,12 @@ impl Overlay {
         self.members.contains_key(&rank)
     }
 
+    /// The feasible nodes that are here, with their cells.
+    pub(crate) fn placed(&self) -> impl Iterator<Item = (Rank, usize)> {
+        let placed = self.members.iter().filter(|(_, member)| member.cell != NOWHERE);
+        placed.map(|(&rank, member)| (rank, member.cell as usize))
+    }
+
     /// What is laid over a cell of the shape.
     pub(crate) fn over(&self, below: usize) -> Option<&Covered> {
         self.covered.get(below)

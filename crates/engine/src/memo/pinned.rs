@@ -2,6 +2,7 @@
 
 use plimsoll_framework::{Candidates, NominatedPods, PodInfo, Row, View};
 
+use super::shape::MadeBy;
 use super::tallies::Plan;
 use super::{Answer, Memo, shape};
 use crate::profile::Profile;
@@ -16,7 +17,7 @@ impl Memo {
         view: View<'_>,
         nominated: &NominatedPods,
     ) -> Option<Answer> {
-        let (_, filters) = shape::filters(profile, pod, &view);
+        let (_, filters) = shape::filters(profile, pod, MadeBy::All, &view);
         let mut narrowed = filters.iter().filter_map(|filter| match filter.candidates() {
             Candidates::Only(names) => Some(names),
             Candidates::All => None,

@@ -7,7 +7,9 @@ use plimsoll_framework::domains::ByDomain;
 use plimsoll_framework::parts::{ClusterReads, PodReads};
 use plimsoll_framework::{Columns, PodInfo, Point, Stores, View};
 
+use super::costs::Costs;
 use super::kinds::{Kind, Kinds};
+use super::{FastMap, scan};
 use crate::profile::{PluginIndex, Profile};
 
 /// What is known of a class: pods that are equal in everything that plugins read.
@@ -15,11 +17,29 @@ use crate::profile::{PluginIndex, Profile};
 pub(crate) enum Class {
     /// Nothing yet.
     Unknown,
-    /// The numbers of its shape and of its tallies.
-    Known { shape: usize, tallies: usize },
+    /// How it is decided.
+    Known(Known),
     /// Some plugin can only judge it from scratch.
     FromScratch,
 }
+
+/// How pods of a class are decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Known {
+    /// The number of the shape, if there is one.
+    pub(crate) shape: Option<usize>,
+    /// The number of the base of scans, if there is one.
+    pub(crate) base: Option<usize>,
+    /// The number of the tallies.
+    pub(crate) tallies: usize,
+    /// What pods are to all plugins that judge node by node, and in which topologies they are counted.
+    pub(crate) rows: (Kind, TopologySet),
+    /// What they are to those of these plugins that are of no mind what is on a node.
+    pub(crate) unmoved: (Kind, TopologySet),
+}
+
+/// The number of a set of topologies.
+pub(crate) type TopologySet = usize;
 
 /// How one profile sorts pods into kinds.
 pub(crate) struct ProfileMemo {
@@ -29,9 +49,15 @@ pub(crate) struct ProfileMemo {
     classes: Kinds,
     of_class: Vec<Class>,
     rows: Kinds,
-    shapes: BTreeMap<(Kind, Vec<usize>), usize>,
+    shapes: FastMap<(Kind, TopologySet), usize>,
+    unmoved: Kinds,
+    bases: FastMap<(Kind, TopologySet), usize>,
+    /// By what a shape is for: what it would have cost, and what scans have.
+    pub(super) costs: FastMap<(Kind, TopologySet), Costs>,
     counts: Kinds,
     tallies: BTreeMap<Kind, usize>,
+    /// Whether scans can add up its scores.
+    pub(super) can_scan: bool,
     /// What is read by plugins that judge node by node, beside the node.
     pub(crate) shapes_read: ClusterReads,
     /// What is read by plugins that judge by counts, beside nodes and pods.
@@ -45,6 +71,7 @@ impl ProfileMemo {
             (Columns::default(), Stores::default(), PodInfo::new(Pod::default()));
         let view = View { nodes: &nodes, stores: &stores };
         let (mut by_row, mut by_count) = (PodReads::empty(), PodReads::empty());
+        let mut unmoved = PodReads::empty();
         let (mut shapes_read, mut tallies_read) = (ClusterReads::EMPTY, ClusterReads::EMPTY);
         let mut from_scratch = Vec::new();
         for (index, _) in profile.indices(Point::Filter) {
@@ -54,6 +81,9 @@ impl ProfileMemo {
             let shares = reads.pod.contains(PodReads::SHARED);
             if points.filter_is_local && !shares {
                 by_row |= reads.pod;
+                if !scan::moves(reads.node) {
+                    unmoved |= reads.pod;
+                }
             } else if shares || matches!(filter.by_domain(&pod, &view, &[]), ByDomain::Unsupported)
             {
                 from_scratch.push((index, Point::Filter));
@@ -75,6 +105,9 @@ impl ProfileMemo {
             let shares = reads.pod.contains(PodReads::SHARED);
             if !shares && score.is_by_row() {
                 by_row |= reads.pod;
+                if !scan::moves(reads.node) {
+                    unmoved |= reads.pod;
+                }
                 shapes_read = shapes_read.union(reads.cluster);
             } else if shares || matches!(score.by_domain(&pod, &view, &[]), ByDomain::Unsupported) {
                 from_scratch.push((index, Point::Score));
@@ -88,7 +121,11 @@ impl ProfileMemo {
             classes: Kinds::new(by_row | by_count),
             of_class: Vec::new(),
             rows: Kinds::new(by_row),
-            shapes: BTreeMap::new(),
+            shapes: FastMap::default(),
+            unmoved: Kinds::new(unmoved),
+            bases: FastMap::default(),
+            costs: FastMap::default(),
+            can_scan: scan::are_totals_exact(profile.at(Point::Score).map(|(_, weight)| weight)),
             counts: Kinds::new(by_count),
             tallies: BTreeMap::new(),
             shapes_read,
@@ -117,7 +154,7 @@ impl ProfileMemo {
 
     /// Whether there are so many kinds that everything has to be begun anew.
     pub(crate) fn is_full(&self) -> bool {
-        [&self.classes, &self.rows, &self.counts].into_iter().any(Kinds::is_full)
+        [&self.classes, &self.rows, &self.unmoved, &self.counts].into_iter().any(Kinds::is_full)
     }
 
     pub(crate) fn known(&self, class: Kind) -> Class {
@@ -128,17 +165,41 @@ impl ProfileMemo {
         self.of_class[class as usize] = what;
     }
 
-    /// What a pod is to plugins that judge node by node, and to those that judge by counts.
-    pub(crate) fn kinds(&mut self, pod: &PodInfo) -> Option<(Kind, Kind)> {
-        Some((self.rows.number(pod)?.0, self.counts.number(pod)?.0))
+    /// What a pod is to plugins that judge node by node, to those of them that are of no mind what is on a
+    /// node, and to those that judge by counts.
+    pub(crate) fn kinds(&mut self, pod: &PodInfo) -> Option<[Kind; 3]> {
+        let kinds = [&mut self.rows, &mut self.unmoved, &mut self.counts];
+        let [rows, unmoved, counts] = kinds.map(|kinds| Some(kinds.number(pod)?.0));
+        Some([rows?, unmoved?, counts?])
     }
 
-    pub(crate) fn shape_of(&self, rows: Kind, topologies: &[usize]) -> Option<usize> {
-        self.shapes.get(&(rows, topologies.to_vec())).copied()
+    /// How pods are decided of which this is known.
+    pub(crate) fn way(
+        &self,
+        rows: (Kind, TopologySet),
+        unmoved: (Kind, TopologySet),
+        tallies: usize,
+    ) -> Known {
+        let (shape, base) = (self.shape_of(rows), self.base_of(unmoved));
+        Known { shape, base, tallies, rows, unmoved }
     }
 
-    pub(crate) fn set_shape(&mut self, rows: Kind, topologies: Vec<usize>, shape: usize) {
-        self.shapes.insert((rows, topologies), shape);
+    pub(crate) fn shape_of(&self, rows: (Kind, TopologySet)) -> Option<usize> {
+        self.shapes.get(&rows).copied()
+    }
+
+    pub(crate) fn base_of(&self, unmoved: (Kind, TopologySet)) -> Option<usize> {
+        self.bases.get(&unmoved).copied()
+    }
+
+    pub(crate) fn set_shape(&mut self, class: Kind, known: Known, shape: usize) {
+        self.shapes.insert(known.rows, shape);
+        self.learn(class, Class::Known(Known { shape: Some(shape), ..known }));
+    }
+
+    pub(crate) fn set_base(&mut self, class: Kind, known: Known, base: usize) {
+        self.bases.insert(known.unmoved, base);
+        self.learn(class, Class::Known(Known { base: Some(base), ..known }));
     }
 
     pub(crate) fn tallies_of(&self, counts: Kind) -> Option<usize> {
@@ -150,7 +211,7 @@ impl ProfileMemo {
     }
 
     pub(crate) fn forget(&mut self) {
-        for kinds in [&mut self.classes, &mut self.rows, &mut self.counts] {
+        for kinds in [&mut self.classes, &mut self.rows, &mut self.unmoved, &mut self.counts] {
             kinds.clear();
         }
         self.of_class.clear();
@@ -160,6 +221,8 @@ impl ProfileMemo {
 
     pub(crate) fn forget_shapes(&mut self) {
         self.shapes.clear();
+        self.bases.clear();
+        self.costs.clear();
         self.of_class.fill(Class::Unknown);
     }
 
@@ -170,19 +233,20 @@ impl ProfileMemo {
 
     pub(crate) fn drop_shape(&mut self, number: usize) {
         self.shapes.retain(|_, shape| *shape != number);
-        self.forget_those(|class| matches!(class, Class::Known { shape, .. } if shape == number));
+        self.bases.retain(|_, base| *base != number);
+        self.forget_those(|known| [known.shape, known.base].contains(&Some(number)));
     }
 
     pub(crate) fn drop_tallies(&mut self, number: usize) {
         self.tallies.retain(|_, tallies| *tallies != number);
-        self.forget_those(
-            |class| matches!(class, Class::Known { tallies, .. } if tallies == number),
-        );
+        self.forget_those(|known| known.tallies == number);
     }
 
-    fn forget_those(&mut self, are: impl Fn(Class) -> bool) {
-        for class in self.of_class.iter_mut().filter(|class| are(**class)) {
-            *class = Class::Unknown;
+    fn forget_those(&mut self, are: impl Fn(&Known) -> bool) {
+        for class in &mut self.of_class {
+            if matches!(class, Class::Known(known) if are(known)) {
+                *class = Class::Unknown;
+            }
         }
     }
 }

@@ -7,7 +7,7 @@
 use hashbrown::HashTable;
 use plimsoll_framework::parts::NodeReads;
 use plimsoll_framework::{
-    ByRow, Candidates, Code, Columns, MAX_NODE_SCORE, Normalize, PodInfo, Point, Prepared,
+    ByRow, Candidates, Code, Columns, MAX_NODE_SCORE, NEVER, Normalize, PodInfo, Point, Prepared,
     Rejection, Row, RowScore, Verdict, View,
 };
 use smallvec::SmallVec;
@@ -16,6 +16,7 @@ use super::levels::Levels;
 use super::nominations::{Nominations, OnScratch};
 use super::rank_set::Rank;
 use super::ranks::{NO_DOMAIN, Ranks, Topology};
+use super::scan;
 use super::trail::Trail;
 use crate::profile::Profile;
 
@@ -61,9 +62,26 @@ struct Place {
     level: i64,
 }
 
+/// Which of the plugins that judge node by node make a shape.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MadeBy {
+    /// All of them.
+    All,
+    /// Those to which it is of no account what is on a node: it is the base of a [scan](super::scan).
+    Unmoved,
+}
+
+impl MadeBy {
+    fn counts(self, reads: NodeReads) -> bool {
+        self == MadeBy::All || !scan::moves(reads)
+    }
+}
+
 /// What the nodes are to pods of one kind.
 pub(crate) struct Shape {
     pod: PodInfo,
+    /// Which plugins made it.
+    made_by: MadeBy,
     /// With this priority, nodes must hold the nominated pods that are ahead of the pods, too.
     pub(crate) behind: Option<i32>,
     filters: Vec<RowFilter>,
@@ -77,6 +95,8 @@ pub(crate) struct Shape {
     /// By rank: which filter rejects.
     verdicts: Vec<u8>,
     places: Vec<Place>,
+    /// By rank, for scans: the level, or [`NEVER`] for a node that is rejected.
+    pub(super) totals: Vec<f32>,
     pub(crate) cells: Vec<Cell>,
     by_key: HashTable<u32>,
     /// The cell that was last looked for.
@@ -104,15 +124,17 @@ impl Shape {
     pub(crate) fn new(
         profile: &Profile,
         pod: &PodInfo,
+        made_by: MadeBy,
         topologies: Vec<usize>,
         behind: Option<i32>,
         followed: u64,
         ground: Ground<'_>,
     ) -> Self {
         let n_nodes = ground.ranks.len();
-        let (filters, prepared) = filters(profile, pod, &ground.view);
+        let (filters, prepared) = filters(profile, pod, made_by, &ground.view);
         let mut shape = Shape {
             pod: pod.clone(),
+            made_by,
             behind,
             filters,
             prepared,
@@ -122,6 +144,7 @@ impl Shape {
             topologies,
             verdicts: vec![0; n_nodes],
             places: vec![Place { cell: NOWHERE, level: 0 }; n_nodes],
+            totals: if made_by == MadeBy::Unmoved { vec![NEVER; n_nodes] } else { Vec::new() },
             cells: Vec::new(),
             by_key: HashTable::new(),
             last_cell: 0,
@@ -135,6 +158,9 @@ impl Shape {
                 continue;
             };
             let reads = point.reads().node;
+            if !made_by.counts(reads) {
+                continue;
+            }
             match point.by_row(pod, &ground.view) {
                 ByRow::Scores(score, Normalize::None) => {
                     let scores = vec![0; n_nodes];
@@ -237,6 +263,12 @@ impl Shape {
         })
     }
 
+    /// Made anew, with all changes up to `followed`.
+    pub(crate) fn again(&self, profile: &Profile, followed: u64, ground: Ground<'_>) -> Self {
+        let (pod, topologies) = (&self.pod, self.topologies.clone());
+        Shape::new(profile, pod, self.made_by, topologies, self.behind, followed, ground)
+    }
+
     /// The name of the plugin of the filter at `at`.
     pub(crate) fn plugin(&self, at: usize) -> &'static str {
         self.filters[at].plugin
@@ -301,11 +333,19 @@ impl Shape {
         if before.cell != NOWHERE {
             self.cells[before.cell as usize].levels.remove(before.level, rank);
         }
+        if let Some(total) = self.totals.get_mut(rank as usize) {
+            *total = if place.cell == NOWHERE { NEVER } else { scan::to_f32(place.level) };
+        }
         if place.cell != NOWHERE {
             let n_ranks = self.places.len();
             self.cells[place.cell as usize].levels.insert(place.level, rank, n_ranks);
         }
         self.moved.push(rank);
+    }
+
+    /// The cell of every node, by rank; none for those that are rejected.
+    pub(super) fn cells_of_nodes(&self) -> impl Iterator<Item = Option<u32>> {
+        self.places.iter().map(|place| (place.cell != NOWHERE).then_some(place.cell))
     }
 
     /// The cell and the level of a node, if it is feasible.
@@ -325,13 +365,15 @@ impl Shape {
 pub(super) fn filters(
     profile: &Profile,
     pod: &PodInfo,
+    made_by: MadeBy,
     view: &View<'_>,
 ) -> (Vec<RowFilter>, Vec<Prepared>) {
     let mut shared = plimsoll_framework::CycleState::new();
     let (mut filters, mut all) = (Vec::new(), Vec::new());
     for (plugin, _) in profile.at(Point::Filter) {
         let Some(filter) = &plugin.points.filter else { continue };
-        if plugin.points.filter_is_local && filter.applies(pod) {
+        let counts = plugin.points.filter_is_local && made_by.counts(plugin.points.reads.node);
+        if counts && filter.applies(pod) {
             all.push(filter.prepare(pod, &mut shared, view));
             filters.push(RowFilter { plugin: plugin.name, reads: plugin.points.reads.node });
         }

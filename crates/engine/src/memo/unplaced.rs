@@ -9,6 +9,7 @@ use super::failures::Failures;
 use super::kinds::Kind;
 use super::nominations::Nominations;
 use super::ranks::Ranks;
+use super::shape::MadeBy;
 use super::survey::{OwnNode, Survey};
 use super::{FastMap, Memo, nominations};
 use crate::cycle::{Cycle, Failure};
@@ -108,13 +109,13 @@ impl Memo {
         {
             return None;
         }
-        let (one, used) = self.shapes[shape].as_mut()?;
+        let (_, used) = self.shapes[shape].as_mut()?;
         *used = self.n_decisions;
         if let Some(&behind) = self.unplaced.behind.get(&(shape, pod.priority)) {
             return Some(behind);
         }
-        let topologies = one.topologies.clone();
-        let behind = self.make_shape(profile, pod, topologies, Some(pod.priority), view);
+        let set = self.topology_set(tallies);
+        let behind = self.make_shape(profile, pod, MadeBy::All, set, Some(pod.priority), view);
         // To make room, the very shape may have been dropped.
         if self.shapes[shape].is_some() && behind != shape {
             self.unplaced.behind.insert((shape, pod.priority), behind);

@@ -5,7 +5,7 @@ mod strategy;
 
 use std::collections::BTreeSet;
 
-use plimsoll_api::resources::{CPU, EPHEMERAL_STORAGE, MEMORY, is_extended_resource_name};
+use plimsoll_api::resources::{CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_extended_resource_name};
 use plimsoll_framework::prelude::*;
 use serde::Deserialize;
 
@@ -81,6 +81,22 @@ impl Filter for NodeResourcesFit {
         let room = Room { allocatable, requested, pods: pods.len() };
         self.lacks(requests, &room).map_or(Verdict::Pass, Verdict::Fail)
     }
+
+    fn needs(&self, requests: &Resources) -> Option<Needs> {
+        if self.counts_unasked(requests) {
+            return None;
+        }
+        let own = [
+            (CPU, requests.milli_cpu),
+            (MEMORY, requests.memory),
+            (EPHEMERAL_STORAGE, requests.ephemeral_storage),
+        ];
+        let own = own.into_iter().map(|(name, asked)| (Str::const_new(name), asked));
+        let scalar = requests.scalar.iter().filter(|(name, _)| !self.ignores(name));
+        let scalar = scalar.map(|(name, &asked)| (name.clone(), asked));
+        let asked = own.chain(scalar).filter(|&(_, asked)| 0 < asked);
+        Some(Needs(std::iter::once((Str::const_new(PODS), 1)).chain(asked).collect()))
+    }
 }
 
 impl Score for NodeResourcesFit {
@@ -96,6 +112,14 @@ impl Score for NodeResourcesFit {
         let node = Amounts::non_zero(*non_zero, requested);
         let pod = Amounts::non_zero(*non_zero_requests, requests);
         self.args.scoring_strategy.score(allocatable, node, pod)
+    }
+
+    fn bound(
+        &self,
+        (requests, non_zero_requests): (&Resources, &NonZero),
+    ) -> Option<Box<dyn Bound>> {
+        let pod = Amounts::non_zero(*non_zero_requests, requests);
+        Some(self.args.scoring_strategy.bound(pod))
     }
 }
 

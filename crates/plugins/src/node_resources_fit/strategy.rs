@@ -1,8 +1,9 @@
 //! Scoring strategies: whether pods go to emptier or to fuller nodes.
 
-use plimsoll_framework::prelude::Resources;
+use plimsoll_framework::prelude::{Bound, Resources};
 use serde::Deserialize;
 
+use crate::bounds::{HighestOfShape, MeanShare, Prefer};
 use crate::resource_allocation::{Amounts, Counted, ResourceSpec, Usage, default_resources};
 use crate::shape::Shape;
 
@@ -55,6 +56,16 @@ impl ScoringStrategy {
             _ if weights == 0 => 0,
             Kind::LeastAllocated | Kind::MostAllocated => sum / weights,
             Kind::RequestedToCapacityRatio(_) => (2 * sum + weights) / (2 * weights),
+        }
+    }
+
+    /// How high [the scores](Self::score) of nodes can be.
+    pub(super) fn bound(&self, pod: Amounts<'_>) -> Box<dyn Bound> {
+        let asked = Counted::asked(&self.resources, pod).collect();
+        match &self.kind {
+            Kind::LeastAllocated => Box::new(MeanShare { prefer: Prefer::Empty, asked }),
+            Kind::MostAllocated => Box::new(MeanShare { prefer: Prefer::Full, asked }),
+            Kind::RequestedToCapacityRatio(shape) => Box::new(HighestOfShape::new(shape, asked)),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use plimsoll_engine::{Detail, Effect, Engine, Options, Scheduler, TieBreak};
+use plimsoll_engine::{Detail, Effect, Engine, Options, Scans, Scheduler, TieBreak};
 use plimsoll_framework::Time;
 use plimsoll_sim::perf::{Groups, Meter, Sizes, Workload};
 use plimsoll_sim::swarm;
@@ -26,9 +26,9 @@ enum Forgets {
 
 /// What is written in the simulation of a seed. Nodes that are equally good are told apart by chance in
 /// every other one.
-fn written(seed: u64, engine: Engine, detail: Detail, forgets: Forgets) -> Vec<(Time, Effect)> {
+fn written(seed: u64, options: Options, forgets: Forgets) -> Vec<(Time, Effect)> {
     let tie_break = if seed.is_multiple_of(2) { TieBreak::First } else { TieBreak::Random };
-    let options = Options { engine, audit_every: 0, tie_break, detail, ..Options::default() };
+    let options = Options { audit_every: 0, tie_break, ..options };
     let scheduler = Scheduler::new(default_profiles(), options, seed).expect("there is one");
     let mut simulation = swarm::begin(seed, scheduler);
     let mut rng = Pcg64::seed_from_u64(seed);
@@ -47,19 +47,24 @@ fn written(seed: u64, engine: Engine, detail: Detail, forgets: Forgets) -> Vec<(
 fn both_engines_write_the_same_in_random_simulations() {
     let mut n_written = 0;
     for seed in 0..SEEDS {
-        let expected = written(seed, Engine::Reference, Detail::Outcome, Forgets::Never);
+        let outcome = Options { detail: Detail::Outcome, ..Options::default() };
+        let reference = Options { engine: Engine::Reference, ..outcome };
+        let expected = written(seed, reference, Forgets::Never);
         n_written += expected.len();
-        for (detail, forgets) in [
-            (Detail::Outcome, Forgets::Never),
-            (Detail::Outcome, Forgets::AtRandom),
-            (Detail::None, Forgets::Never),
+        for (detail, forgets, scans) in [
+            (Detail::Outcome, Forgets::Never, Scans::Never),
+            (Detail::Outcome, Forgets::AtRandom, Scans::Always),
+            (Detail::Outcome, Forgets::Never, Scans::WhereCheaper),
+            (Detail::None, Forgets::Never, Scans::Always),
+            (Detail::None, Forgets::AtRandom, Scans::Never),
         ] {
-            let actual = written(seed, Engine::Fast, detail, forgets);
+            let actual = written(seed, Options { detail, scans, ..outcome }, forgets);
             let differing = actual.iter().zip(&expected).find(|(one, other)| one != other);
             let lengths = (actual.len(), expected.len());
             assert!(
                 differing.is_none() && lengths.0 == lengths.1,
-                "seed {seed}, {detail:?}, forgets {forgets:?}: {differing:?}, lengths {lengths:?}"
+                "seed {seed}, {detail:?}, forgets {forgets:?}, scans {scans:?}: {differing:?}, \
+                 lengths {lengths:?}"
             );
         }
     }
@@ -85,15 +90,18 @@ fn both_engines_place_the_pods_of_every_workload_alike() {
     for workload in Workload::all() {
         let groups = if workload.groups == Groups::None { 0 } else { 7 };
         let sizes = Sizes { nodes: 80, init_pods: 40, pods: 250, groups };
-        let placements = |engine| {
-            let options = Options { engine, audit_every: 0, ..Options::default() };
+        let placements = |engine, scans| {
+            let options = Options { engine, scans, audit_every: 0, ..Options::default() };
             let profiles = default_profiles();
             let mut scheduler = Scheduler::new(profiles, options, 1).expect("there is one");
             let measurement = workload.measure(sizes, 1, &mut scheduler, &Stopped);
             (measurement.placements, measurement.total().scheduled, measurement.unschedulable)
         };
-        let remembered = placements(Engine::Fast);
-        assert_eq!(remembered, placements(Engine::Reference), "{}", workload.name);
-        assert!(0 < remembered.1, "{} places pods", workload.name);
+        let expected = placements(Engine::Reference, Scans::Never);
+        for scans in [Scans::WhereCheaper, Scans::Always, Scans::Never] {
+            let remembered = placements(Engine::Fast, scans);
+            assert_eq!(remembered, expected, "{}, scans {scans:?}", workload.name);
+        }
+        assert!(0 < expected.1, "{} places pods", workload.name);
     }
 }

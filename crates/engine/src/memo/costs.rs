@@ -1,0 +1,94 @@
+//! Whether a shape pays, or a scan.
+//!
+//! A shape has to follow every change of a node since it was last of use, and costs a look at every node
+//! when it is made. A scan costs the same each time, whatever has changed. Nobody knows which pods are to
+//! come; so a shape is made, or brought up, once scans have cost as much more than it would have as it
+//! costs to do that. Whatever comes, both together cost at most about twice of what is best.
+
+use super::Memo;
+use super::profile_memo::Known;
+use crate::profile::Profile;
+use crate::scheduler::Scans;
+
+/// To look at one node by itself costs about as much as to scan so many.
+const FOLLOW: u64 = 40;
+
+/// What was paid for pods of one kind. The unit is the scan of one node.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Costs {
+    /// The position in the log of changes at the last decision.
+    seen: Option<u64>,
+    /// How much more scans have cost than a shape that was always up to date.
+    wasted: u64,
+}
+
+impl Costs {
+    /// Whether to scan, where a shape is `behind` by so many changes of nodes, or is not there.
+    fn scan(&mut self, end: u64, behind: Option<u64>, n_nodes: u64) -> bool {
+        let catching_up = behind.unwrap_or(n_nodes).min(n_nodes) * FOLLOW;
+        if let Some(seen) = self.seen.replace(end) {
+            let following = (end - seen).min(n_nodes) * FOLLOW;
+            self.wasted += n_nodes.saturating_sub(following);
+        }
+        let scans = n_nodes < catching_up && self.wasted < catching_up;
+        if !scans {
+            self.wasted = 0;
+        }
+        scans
+    }
+}
+
+impl Memo {
+    /// Whether to decide by a scan rather than from a shape.
+    pub(super) fn prefers_scan(&mut self, profile: &Profile, known: &Known) -> bool {
+        let Some(of_profile) = self.profiles.get_mut(&profile.scheduler_name) else { return false };
+        if !of_profile.can_scan || self.scans == Scans::Never {
+            return false;
+        }
+        if self.scans == Scans::Always {
+            return true;
+        }
+        let grounds = self.ground.as_ref().expect("it was laid when changes were followed");
+        let (n_nodes, end) = (grounds.ranks.len() as u64, grounds.changed.end());
+        let shape = known.shape.and_then(|shape| self.shapes[shape].as_ref());
+        let behind = shape.map(|(shape, _)| end - shape.followed);
+        if behind.is_some_and(|behind| behind * FOLLOW <= n_nodes) {
+            return false;
+        }
+        of_profile.costs.entry(known.rows).or_default().scan(end, behind, n_nodes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NODES: u64 = 1000;
+
+    /// How many of `n` decisions are scans, with so many changes between them.
+    fn scans(n: u64, changes: u64) -> usize {
+        let (mut costs, mut behind) = (Costs::default(), None);
+        let one = |at: u64| {
+            let scans = costs.scan(at * changes, behind, NODES);
+            behind = if scans { behind.map(|behind| behind + changes) } else { Some(changes) };
+            scans
+        };
+        (1..=n).map(one).filter(|&scans| scans).count()
+    }
+
+    #[test]
+    fn pods_that_come_again_and_again_get_a_shape() {
+        let scans = scans(1000, 1);
+        assert!((10..100).contains(&scans), "{scans}");
+    }
+
+    #[test]
+    fn pods_between_which_much_changes_are_scanned_for() {
+        assert_eq!(scans(1000, NODES / 2), 1000);
+    }
+
+    #[test]
+    fn a_pod_that_comes_once_gets_no_shape() {
+        assert_eq!(scans(1, 1), 1);
+    }
+}

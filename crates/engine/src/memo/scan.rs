@@ -1,0 +1,396 @@
+//! A look at all nodes at once, for pods that share too little with others.
+//!
+//! What pods come and go does not change is known of each node from a shape of its own kind: the *base*,
+//! made by those plugins alone that do not read what is on a node. The rest is told by amounts: which
+//! nodes have enough left, and how high their scores can be. That goes through all nodes in a few passes
+//! over arrays; only the nodes that may be the best are then judged by the plugins themselves, until
+//! one is as good as it could be. So the bounds decide what a decision costs, and the plugins what it is.
+
+use plimsoll_api::Str;
+use plimsoll_framework::parts::NodeReads;
+use plimsoll_framework::{
+    Bound, ByRow, MAX_NODE_SCORE, NEVER, Needs, PodInfo, Point, Row, RowScore, Supply, View,
+};
+use smallvec::SmallVec;
+
+use super::choose::Chooser;
+use super::kinds::Kind;
+use super::profile_memo::Known;
+use super::rank_set::Rank;
+use super::ranks::Ranks;
+use super::shape::Ground;
+use super::trail::Trail;
+use super::{Answer, Memo, Want};
+use crate::profile::Profile;
+
+/// So many nodes are looked at as one where most are out of the question.
+const BLOCK: usize = 64;
+/// More resources than these are not looked after.
+const MOST_RESOURCES: usize = 64;
+/// Above this, numbers of 32 bits are not exact.
+const MOST_TOTAL: i64 = 1 << 23;
+
+/// Whether pods that come and go change what this reads.
+pub(super) fn moves(reads: NodeReads) -> bool {
+    reads.intersects(NodeReads::BY_PLACEMENT)
+}
+
+/// What those plugins hold for one pod that read what is on a node.
+struct Moving {
+    needs: SmallVec<[Needs; 2]>,
+    scores: SmallVec<[Score; 4]>,
+}
+
+struct Score {
+    plugin: &'static str,
+    weight: i64,
+    bound: Box<dyn Bound>,
+    by_row: Box<dyn RowScore>,
+}
+
+impl Moving {
+    /// `None` if one of them does not tell by amounts.
+    fn of(profile: &Profile, pod: &PodInfo, view: View<'_>) -> Option<Self> {
+        let mut moving = Moving { needs: SmallVec::new(), scores: SmallVec::new() };
+        for (plugin, _) in profile.at(Point::Filter) {
+            let Some(filter) = &plugin.points.filter else { continue };
+            let is_moving = plugin.points.filter_is_local && moves(plugin.points.reads.node);
+            if is_moving && filter.applies(pod) {
+                moving.needs.push(filter.needs(pod)?);
+            }
+        }
+        for (plugin, weight) in profile.at(Point::Score) {
+            let Some(score) = &plugin.points.score else { continue };
+            if score.is_by_row() && moves(score.reads().node) && score.applies(pod) {
+                let bound = score.bound(pod)?;
+                let ByRow::Scores(by_row, _) = score.by_row(pod, &view) else { return None };
+                moving.scores.push(Score { plugin: plugin.name, weight, bound, by_row });
+            }
+        }
+        Some(moving)
+    }
+
+    /// The weighted scores of one node. `None` if one is out of range.
+    fn score(&self, pod: &PodInfo, view: View<'_>, row: Row) -> Option<i64> {
+        let weighted = self.scores.iter().map(|one| {
+            let score = one.by_row.raw(pod, view.nodes, row);
+            (0..=MAX_NODE_SCORE).contains(&score).then_some(score * one.weight)
+        });
+        weighted.sum()
+    }
+}
+
+/// What of the scores of a plugin depends on the node alone.
+struct Own {
+    plugin: &'static str,
+    resources: SmallVec<[Str; 4]>,
+    /// How far the changes of nodes have been followed.
+    followed: u64,
+    /// By rank; empty if the plugin has no such part.
+    of: Vec<f32>,
+}
+
+impl Own {
+    fn is_of(&self, plugin: &str, resources: &[Str]) -> bool {
+        self.plugin == plugin && *self.resources == *resources
+    }
+}
+
+/// Whether a change of a node changes what it has or what is left of it.
+fn changes_amounts(reads: NodeReads) -> bool {
+    reads.intersects(NodeReads::BY_PLACEMENT | NodeReads::ALLOCATABLE)
+}
+
+/// The arrays that scans go through.
+#[derive(Default)]
+pub(super) struct Scanner {
+    /// By rank: what nodes have left.
+    supply: Supply,
+    /// How far the changes of nodes have been followed.
+    followed: u64,
+    owns: Vec<Own>,
+    /// By rank: how good a node can be at most.
+    totals: Vec<f32>,
+    /// By rank: the cell of the base, or behind those the cell of what is laid over it.
+    groups: Vec<u32>,
+    /// The highest total of each block.
+    tops: Vec<f32>,
+}
+
+impl Scanner {
+    /// Other nodes are there.
+    pub(super) fn forget(&mut self) {
+        *self = Scanner::default();
+    }
+
+    /// Brings up what nodes have left, of all resources that are asked about. `None` if there are too
+    /// many.
+    fn follow(
+        &mut self,
+        moving: &Moving,
+        log: &Trail<(Rank, NodeReads)>,
+        ranks: &Ranks,
+        view: View<'_>,
+    ) -> Option<()> {
+        match log.since(self.followed).filter(|_| self.supply.len() == ranks.len()) {
+            Some(changes) => {
+                for (rank, _) in changes.filter(|&(_, reads)| changes_amounts(reads)) {
+                    self.supply.look(rank as usize, view.nodes, ranks.row(rank));
+                }
+            }
+            None => self.supply = Supply::new(ranks.len()),
+        }
+        self.followed = log.end();
+        let rows = || ranks.rows().map(|(_, row)| row);
+        for (resource, _) in moving.needs.iter().flat_map(|needs| &needs.0) {
+            self.supply.cover(resource, view.nodes, rows());
+        }
+        for one in &moving.scores {
+            let resources = one.bound.resources();
+            for resource in &resources {
+                self.supply.cover(resource, view.nodes, rows());
+            }
+            self.follow_own(one, resources, log, ranks, view);
+        }
+        if MOST_RESOURCES < self.supply.n_resources() || MOST_RESOURCES < self.owns.len() {
+            self.forget();
+            return None;
+        }
+        Some(())
+    }
+
+    fn follow_own(
+        &mut self,
+        score: &Score,
+        resources: SmallVec<[Str; 4]>,
+        log: &Trail<(Rank, NodeReads)>,
+        ranks: &Ranks,
+        view: View<'_>,
+    ) {
+        let own = |row| score.bound.own(view.nodes, row);
+        let known = self.owns.iter().position(|one| one.is_of(score.plugin, &resources));
+        let at = known.unwrap_or(self.owns.len());
+        let changes = known.and_then(|at| log.since(self.owns[at].followed));
+        let Some(changes) = changes else {
+            let of = ranks.rows().map_while(|(_, row)| own(row)).collect();
+            self.owns.truncate(at);
+            self.owns.push(Own { plugin: score.plugin, resources, followed: log.end(), of });
+            return;
+        };
+        let one = &mut self.owns[at];
+        one.followed = log.end();
+        if one.of.is_empty() {
+            return;
+        }
+        for (rank, _) in changes.filter(|&(_, reads)| changes_amounts(reads)) {
+            one.of[rank as usize] = own(ranks.row(rank)).unwrap_or(0.0);
+        }
+    }
+
+    /// Leaves out nodes that have too little left, and says how good the others can be by themselves.
+    fn sift(&mut self, moving: &Moving, ground: Ground<'_>) {
+        for needs in &moving.needs {
+            if !needs.sieve(&self.supply, &mut self.totals) {
+                continue;
+            }
+            let view = ground.view;
+            needs.doubtful(&self.supply, |at| {
+                let row = ground.ranks.row(to_rank(at));
+                if NEVER < self.totals[at] && !needs.are_met(view.nodes, row) {
+                    self.totals[at] = NEVER;
+                }
+            });
+        }
+        for one in &moving.scores {
+            let resources = one.bound.resources();
+            let own = self.owns.iter().find(|own| own.is_of(one.plugin, &resources));
+            let own = own.expect("it was just brought up");
+            one.bound.add(&self.supply, &own.of, to_f32(one.weight), &mut self.totals);
+        }
+    }
+
+    /// Adds to each node what all nodes of its group score beside. `None` if the counts do not tell.
+    fn rank(&mut self, chooser: &Chooser<'_>) -> Option<Scored> {
+        let n_cells = chooser.shape.cells.len();
+        let n_groups = n_cells + chooser.overlay.cells.len();
+        let group = |over: Option<usize>, cell: usize| over.map_or(cell, |over| n_cells + over);
+        for (rank, of) in chooser.overlay.placed() {
+            self.groups[rank as usize] = to_rank(n_cells + of);
+        }
+        let mut lens = vec![0; n_groups];
+        for (&group, &total) in self.groups.iter().zip(&self.totals) {
+            if NEVER < total {
+                lens[group as usize] += 1;
+            }
+        }
+        let feasible = chooser.feasible(|cell, over| lens[group(over, cell)]);
+        let scores = match feasible.len() {
+            0 => return Some(Scored::Nothing),
+            1 => None,
+            _ => Some(chooser.scores(&feasible)?),
+        };
+        let mut added = vec![None; n_groups];
+        for (at, one) in feasible.candidates.iter().enumerate() {
+            let score = scores.as_ref().map_or(0, |scores| scores[at]);
+            added[group(one.over, one.cell)] = Some(score);
+        }
+        let by_group: Vec<f32> = added.iter().map(|one| one.map_or(NEVER, to_f32)).collect();
+        for (total, &group) in self.totals.iter_mut().zip(&self.groups) {
+            *total += by_group[group as usize];
+        }
+        Some(Scored::ByGroup(added))
+    }
+
+    /// The nodes with the highest total, ascending, at least the first of them. `exact` is what the total
+    /// of a node really is, at most what it was said to be. `None` if that is not to be told.
+    fn best(&mut self, want: Want, exact: impl Fn(Rank) -> Option<i64>) -> Option<Vec<Rank>> {
+        self.tops.clear();
+        self.tops.extend(self.totals.chunks(BLOCK).map(highest));
+        let mut best: Vec<Rank> = Vec::new();
+        let mut highest_yet = i64::MIN;
+        let mut bar = self.next_below(f32::INFINITY);
+        while NEVER < bar && highest_yet <= to_i64(bar) {
+            for rank in self.at(bar) {
+                let total = exact(rank)?;
+                if highest_yet < total {
+                    highest_yet = total;
+                    best.clear();
+                }
+                if highest_yet == total {
+                    best.push(rank);
+                }
+                // No node can be better, and those that are as good come later.
+                if want == Want::First && total == to_i64(bar) && best.len() == 1 {
+                    return Some(best);
+                }
+            }
+            if highest_yet == to_i64(bar) {
+                break;
+            }
+            bar = self.next_below(bar);
+        }
+        best.sort_unstable();
+        Some(best)
+    }
+
+    /// The highest total below `above`.
+    fn next_below(&self, above: f32) -> f32 {
+        let blocks = self.tops.iter().zip(self.totals.chunks(BLOCK));
+        blocks.fold(NEVER, |next, (&top, block)| {
+            let found = match top {
+                _ if top <= next => NEVER,
+                _ if top < above => top,
+                _ => block.iter().copied().filter(|&one| one < above).fold(NEVER, f32::max),
+            };
+            found.max(next)
+        })
+    }
+
+    /// The nodes that can have this total, ascending.
+    fn at(&self, bar: f32) -> impl Iterator<Item = Rank> + '_ {
+        let blocks = self.tops.iter().zip(self.totals.chunks(BLOCK)).enumerate();
+        let blocks = blocks.filter(move |(_, (top, _))| bar <= **top);
+        blocks.flat_map(move |(number, (_, block))| {
+            let at = block.iter().enumerate().filter(move |&(_, &one)| bar <= one && one <= bar);
+            at.map(move |(at, _)| to_rank(number * BLOCK + at))
+        })
+    }
+}
+
+/// What groups of nodes score.
+enum Scored {
+    /// No node is feasible.
+    Nothing,
+    /// By group, if its nodes are feasible.
+    ByGroup(Vec<Option<i64>>),
+}
+
+impl Memo {
+    /// Decides a pod by a look at all nodes at once. `None` if it cannot be done that way, or no node is
+    /// feasible.
+    pub(super) fn scan(
+        &mut self,
+        profile: &Profile,
+        class: Kind,
+        pod: &PodInfo,
+        known: Known,
+        view: View<'_>,
+        want: Want,
+    ) -> Option<Answer> {
+        let moving = Moving::of(profile, pod, view)?;
+        let (base, tallies) = (self.base_of(profile, class, pod, known, view), known.tallies);
+        if !self.bring_up(profile, base, tallies, view) {
+            return None;
+        }
+        let grounds = self.ground.as_ref().expect("it was laid when changes were followed");
+        let ground = grounds.with(view);
+        let chooser = Chooser {
+            shape: &self.shapes[base].as_ref()?.0,
+            tallies: &self.tallies[tallies].as_ref()?.0,
+            overlay: &self.overlays[&(base, tallies)],
+            ground,
+        };
+        let scanner = &mut self.scanner;
+        scanner.follow(&moving, &grounds.changed, ground.ranks, view)?;
+        scanner.totals.clone_from(&chooser.shape.totals);
+        scanner.sift(&moving, ground);
+        let by_group = if chooser.tells_apart() {
+            scanner.groups.clear();
+            let cells = chooser.shape.cells_of_nodes();
+            scanner.groups.extend(cells.map(Option::unwrap_or_default));
+            match scanner.rank(&chooser)? {
+                Scored::Nothing => return None,
+                Scored::ByGroup(added) => Some(added),
+            }
+        } else {
+            None
+        };
+        let groups = std::mem::take(&mut scanner.groups);
+        let best = scanner.best(want, |rank| {
+            let (_, level) = chooser.shape.place(rank)?;
+            let beside = match &by_group {
+                Some(added) => added[groups[rank as usize] as usize]?,
+                None => 0,
+            };
+            Some(level + beside + moving.score(pod, view, ground.ranks.row(rank))?)
+        });
+        scanner.groups = groups;
+        let best: Vec<Row> = best?.into_iter().map(|rank| ground.ranks.row(rank)).collect();
+        let row = *best.first()?;
+        Some(Answer::Found { row, best: if want == Want::All { best } else { Vec::new() } })
+    }
+}
+
+/// Whether all totals are whole numbers that 32 bits can tell apart.
+pub(super) fn are_totals_exact(weights: impl Iterator<Item = i64>) -> bool {
+    let sum = weights.fold(0_i64, |sum, weight| sum.saturating_add(weight.saturating_abs()));
+    sum.saturating_mul(MAX_NODE_SCORE) <= MOST_TOTAL
+}
+
+/// The highest of some numbers, of which several are compared at a time.
+fn highest(block: &[f32]) -> f32 {
+    const LANES: usize = 8;
+    let mut lanes = [NEVER; LANES];
+    let chunks = block.chunks_exact(LANES);
+    let rest = chunks.remainder();
+    for chunk in chunks {
+        for (lane, &one) in lanes.iter_mut().zip(chunk) {
+            *lane = if *lane < one { one } else { *lane };
+        }
+    }
+    rest.iter().chain(&lanes).copied().fold(NEVER, f32::max)
+}
+
+fn to_rank(at: usize) -> Rank {
+    Rank::try_from(at).expect("ranks and groups have 32 bits")
+}
+
+#[expect(clippy::cast_precision_loss, reason = "totals are exact, see `are_totals_exact`")]
+pub(super) fn to_f32(total: i64) -> f32 {
+    total as f32
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "totals are exact, see `are_totals_exact`")]
+fn to_i64(total: f32) -> i64 {
+    total as i64
+}

@@ -1,0 +1,92 @@
+//! The laws of those who judge all nodes at once by amounts: see [`laws`](crate::laws).
+
+use std::fmt::Write;
+
+use plimsoll_framework::points::{FilterPoint, ScorePoint};
+use plimsoll_framework::{Bound, ByRow, CycleState, NEVER, Needs, PodInfo, Points, Row, Supply};
+
+use crate::check::Verdicts;
+use crate::cluster::Cluster;
+use crate::laws::Kept;
+use crate::scenario::Scenario;
+
+/// What is told of all nodes at once agrees with what is told of each.
+pub(crate) fn amounts_agree(plugin: &Points, scenario: &Scenario) -> Kept {
+    let cluster = Cluster::of(scenario);
+    for pod in &scenario.pending {
+        if let Some(filter) = &plugin.filter
+            && filter.applies(pod)
+            && let Some(needs) = filter.needs(pod)
+        {
+            needs_are_the_filter(filter, &needs, pod, &cluster)?;
+        }
+        if let Some(score) = &plugin.score
+            && score.applies(pod)
+            && let Some(bound) = score.bound(pod)
+        {
+            bounds_are_above_scores(score, bound.as_ref(), pod, &cluster)?;
+        }
+    }
+    Ok(())
+}
+
+fn needs_are_the_filter(
+    filter: &FilterPoint,
+    needs: &Needs,
+    pod: &PodInfo,
+    cluster: &Cluster,
+) -> Kept {
+    let rows: Vec<Row> = cluster.nodes.rows().collect();
+    let mut supply = Supply::new(rows.len());
+    for (resource, _) in &needs.0 {
+        supply.cover(resource, &cluster.nodes, rows.iter().copied());
+    }
+    let mut sieved = vec![0.0; rows.len()];
+    let is_unsure = needs.sieve(&supply, &mut sieved);
+    let prepared = filter.prepare(pod, &mut CycleState::default(), &cluster.view());
+    let verdicts = Verdicts::of(&prepared, pod, cluster, &rows);
+    let mut apart = String::new();
+    for (&row, sieved) in rows.iter().zip(sieved) {
+        let passes = verdicts.on(row).is_some_and(|verdict| verdict.passes());
+        let is_kept = NEVER < sieved;
+        let agrees = needs.are_met(&cluster.nodes, row) == passes
+            && (is_kept == passes || (is_unsure && is_kept));
+        if !agrees {
+            let (node, key) = (cluster.nodes.name_of(row), &pod.key);
+            let word = if passes { "passes" } else { "fails" };
+            writeln!(apart, "{node} {word} for {key}").expect("a string takes any text");
+        }
+    }
+    if apart.is_empty() { Ok(()) } else { Err(format!("needs are the filter, but\n{apart}")) }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "scores are 0 to 100")]
+fn bounds_are_above_scores(
+    score: &ScorePoint,
+    bound: &dyn Bound,
+    pod: &PodInfo,
+    cluster: &Cluster,
+) -> Kept {
+    let ByRow::Scores(by_row, _) = score.by_row(pod, &cluster.view()) else {
+        return Err("a bound is for scores node by node, but this plugin has none\n".to_owned());
+    };
+    let rows: Vec<Row> = cluster.nodes.rows().collect();
+    let mut supply = Supply::new(rows.len());
+    for resource in bound.resources() {
+        supply.cover(&resource, &cluster.nodes, rows.iter().copied());
+    }
+    let own: Vec<f32> = rows.iter().filter_map(|&row| bound.own(&cluster.nodes, row)).collect();
+    let mut bounds = vec![0.0; rows.len()];
+    bound.add(&supply, &own, 1.0, &mut bounds);
+    let mut apart = String::new();
+    for (&row, bound) in rows.iter().zip(bounds) {
+        let raw = by_row.raw(pod, &cluster.nodes, row);
+        if !(raw as f32 <= bound && bound.fract().abs() <= 0.0) {
+            let (node, key) = (cluster.nodes.name_of(row), &pod.key);
+            writeln!(apart, "{node} has {raw}, not at most {bound}, for {key}")
+                .expect("a string takes any text");
+        }
+    }
+    let law = "a bound is a whole number that no score is above";
+    if apart.is_empty() { Ok(()) } else { Err(format!("{law}, but\n{apart}")) }
+}
