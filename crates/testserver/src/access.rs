@@ -1,0 +1,280 @@
+//! Who may do what: the users a server knows by their tokens, and what it says to TokenReviews and
+//! SubjectAccessReviews.
+
+use std::fmt;
+use std::sync::{PoisonError, RwLock};
+
+use crate::failure::Failure;
+use crate::kinds::Qualified;
+
+/// A user, with the token that proves it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct User {
+    /// Empty for a user who has no token, but may come with a certificate or be asked about.
+    pub token: String,
+    /// `system:kube-scheduler`.
+    pub name: String,
+    /// `system:authenticated` is added.
+    pub groups: Vec<String>,
+    /// What the user may do. A user with none may do nothing.
+    pub rights: Vec<Right>,
+}
+
+impl fmt::Debug for User {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("User")
+            .field("name", &self.name)
+            .field("groups", &self.groups)
+            .finish_non_exhaustive()
+    }
+}
+
+/// One thing that is allowed, as a rule of RBAC. `*` stands for anything.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Right {
+    /// `get`, `list`, `create`, ...
+    pub verbs: Vec<String>,
+    /// API groups; the core group is empty.
+    pub groups: Vec<String>,
+    /// `pods`, `pods/binding`.
+    pub resources: Vec<String>,
+    /// Paths that are no resources: `/metrics`, `/debug/*`.
+    pub paths: Vec<String>,
+}
+
+impl Right {
+    /// Anything at all.
+    pub fn everything() -> Self {
+        let any = || vec!["*".to_owned()];
+        Self { verbs: any(), groups: any(), resources: any(), paths: any() }
+    }
+
+    /// `verbs` on `resources` of one group.
+    pub fn on(group: &str, resources: &[&str], verbs: &[&str]) -> Self {
+        let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+        Self {
+            verbs: owned(verbs),
+            groups: vec![group.to_owned()],
+            resources: owned(resources),
+            paths: Vec::new(),
+        }
+    }
+
+    /// `verbs` on paths that are no resources.
+    pub fn on_paths(paths: &[&str], verbs: &[&str]) -> Self {
+        let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+        Self { verbs: owned(verbs), paths: owned(paths), ..Self::default() }
+    }
+
+    fn allows(&self, verb: &str, what: &What<'_>) -> bool {
+        let has = |list: &[String], wanted: &str| list.iter().any(|l| l == "*" || l == wanted);
+        has(&self.verbs, verb)
+            && match what {
+                What::Resource { group, resource, .. } => {
+                    has(&self.groups, group) && has(&self.resources, resource)
+                }
+                What::Path(path) => self.paths.iter().any(|rule| {
+                    rule == path
+                        || rule.strip_suffix('*').is_some_and(|rule| path.starts_with(rule))
+                }),
+            }
+    }
+}
+
+/// What somebody wants to touch.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum What<'a> {
+    /// `resource` with its subresource: `pods/binding`.
+    Resource {
+        group: &'a str,
+        resource: &'a str,
+        namespace: &'a str,
+        name: &'a str,
+    },
+    Path(&'a str),
+}
+
+/// Somebody who asks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Caller {
+    pub(crate) name: String,
+    pub(crate) groups: Vec<String>,
+}
+
+impl Caller {
+    fn anonymous() -> Self {
+        let groups = vec!["system:unauthenticated".to_owned()];
+        Self { name: "system:anonymous".to_owned(), groups }
+    }
+
+    /// Somebody whose certificate the server has verified.
+    pub(crate) fn of_certificate(name: String, groups: Vec<String>) -> Self {
+        Self { name, groups }.authenticated()
+    }
+
+    fn authenticated(mut self) -> Self {
+        let everybody = "system:authenticated";
+        if !self.groups.iter().any(|group| group == everybody) {
+            self.groups.push(everybody.to_owned());
+        }
+        self
+    }
+}
+
+/// The table of users. It may change while the server runs.
+#[derive(Debug)]
+pub struct Access {
+    users: RwLock<Vec<User>>,
+    /// Whether the server itself is for these users only. Reviews are answered from the table anyway.
+    required: bool,
+    /// The token of the kubeconfig: its bearer may do everything.
+    admin: String,
+}
+
+impl Access {
+    pub(crate) fn new(users: Vec<User>, required: bool, admin: String) -> Self {
+        Self { users: RwLock::new(users), required, admin }
+    }
+
+    /// Replaces all users.
+    pub fn set_users(&self, users: Vec<User>) {
+        *self.users.write().unwrap_or_else(PoisonError::into_inner) = users;
+    }
+
+    fn with_users<T>(&self, look: impl FnOnce(&[User]) -> T) -> T {
+        look(&self.users.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whose token it is.
+    pub(crate) fn user_of(&self, token: &str) -> Option<Caller> {
+        if token == self.admin {
+            let groups = vec!["system:masters".to_owned()];
+            return Some(Caller { name: "admin".to_owned(), groups }.authenticated());
+        }
+        self.with_users(|users| {
+            let user = users.iter().find(|user| !token.is_empty() && user.token == token)?;
+            let caller = Caller { name: user.name.clone(), groups: user.groups.clone() };
+            Some(caller.authenticated())
+        })
+    }
+
+    /// Who asks, by the value of the header `Authorization` and by the certificate. A token that is not known is
+    /// refused; nothing at all is anonymous.
+    pub(crate) fn caller(
+        &self,
+        authorization: Option<&str>,
+        certificate: Option<&Caller>,
+    ) -> Result<Caller, Failure> {
+        let token = authorization.map(|value| value.strip_prefix("Bearer ").unwrap_or_default());
+        match (certificate, token) {
+            (Some(caller), _) => Ok(caller.clone()),
+            (None, Some(token)) => match self.user_of(token.trim()) {
+                Some(caller) => Ok(caller),
+                None if self.required => Err(Failure::unauthorized()),
+                None => Ok(Caller::anonymous()),
+            },
+            (None, None) => Ok(Caller::anonymous()),
+        }
+    }
+
+    /// Whether a user of that name, or a member of one of the groups, may do it.
+    pub(crate) fn allows(&self, caller: &Caller, verb: &str, what: What<'_>) -> bool {
+        let is_member = caller.groups.iter().any(|group| group == "system:masters");
+        self.with_users(|users| {
+            let mut same = users.iter().filter(|user| user.name == caller.name);
+            is_member || same.any(|user| user.rights.iter().any(|right| right.allows(verb, &what)))
+        })
+    }
+
+    /// Refuses, in the words of kube-apiserver, what the caller may not do.
+    pub(crate) fn check(
+        &self,
+        caller: &Caller,
+        verb: &str,
+        what: What<'_>,
+        named: Option<Qualified>,
+    ) -> Result<(), Failure> {
+        if !self.required || self.allows(caller, verb, what) || is_public(what) {
+            return Ok(());
+        }
+        let user = &caller.name;
+        Err(match what {
+            What::Path(path) => {
+                let message = format!("forbidden: User {user:?} cannot {verb} path {path:?}");
+                Failure::no_right(None, "", message)
+            }
+            What::Resource { group, resource, namespace, name } => {
+                let scope = match namespace {
+                    "" => "at the cluster scope".to_owned(),
+                    namespace => format!("in the namespace {namespace:?}"),
+                };
+                let plural = resource.split('/').next().unwrap_or(resource);
+                let of = if group.is_empty() { String::new() } else { format!(".{group}") };
+                let object = if name.is_empty() { String::new() } else { format!(" {name:?}") };
+                let message = format!(
+                    "{plural}{of}{object} is forbidden: User {user:?} cannot {verb} resource {resource:?} in API \
+                     group {group:?} {scope}"
+                );
+                Failure::no_right(named, name, message)
+            }
+        })
+    }
+}
+
+/// As `system:public-info-viewer` and `system:discovery`: nothing secret.
+fn is_public(what: What<'_>) -> bool {
+    let What::Path(path) = what else { return false };
+    ["/version", "/healthz", "/livez", "/readyz"].iter().any(|open| path.starts_with(open))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn access() -> Access {
+        let pods = Right::on("", &["pods", "pods/binding"], &["get", "create"]);
+        let ann = User {
+            token: "secret".to_owned(),
+            name: "ann".to_owned(),
+            groups: Vec::new(),
+            rights: vec![pods, Right::on_paths(&["/debug/*"], &["get"])],
+        };
+        Access::new(vec![ann], true, "key".to_owned())
+    }
+
+    fn pods(resource: &str) -> What<'_> {
+        What::Resource { group: "", resource, namespace: "ns", name: "" }
+    }
+
+    #[test]
+    fn a_forged_token_is_refused_and_none_is_anonymous() {
+        let access = access();
+        assert_eq!(access.caller(Some("Bearer forged"), None).map_err(|f| f.code), Err(401));
+        let anonymous = access.caller(None, None).expect("no token is no error");
+        assert_eq!(anonymous.name, "system:anonymous");
+        let failure = access.check(&anonymous, "get", pods("pods"), None).expect_err("no rights");
+        assert_eq!(
+            failure.message,
+            "pods is forbidden: User \"system:anonymous\" cannot get resource \"pods\" in API group \"\" in the \
+             namespace \"ns\""
+        );
+    }
+
+    #[test]
+    fn a_user_may_do_what_a_right_says_and_nothing_else() {
+        let access = access();
+        let ann = access.caller(Some("Bearer secret"), None).expect("the token is known");
+        assert!(ann.groups.contains(&"system:authenticated".to_owned()));
+        assert!(access.allows(&ann, "create", pods("pods/binding")));
+        assert!(!access.allows(&ann, "delete", pods("pods")));
+        assert!(!access.allows(&ann, "get", pods("pods/status")));
+        assert!(access.allows(&ann, "get", What::Path("/debug/cache")));
+        assert!(!access.allows(&ann, "get", What::Path("/metrics")));
+    }
+
+    #[test]
+    fn a_token_is_not_shown() {
+        let users = access().with_users(<[User]>::to_vec);
+        assert!(!format!("{users:?}").contains("secret"));
+    }
+}

@@ -1,0 +1,221 @@
+//! One request, one answer.
+
+mod admission;
+mod control;
+mod create;
+mod discovery;
+mod list;
+mod openapi;
+mod patch;
+mod pods;
+mod remove;
+mod reviews;
+mod strategic;
+mod table;
+mod watch;
+mod write;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::request::Parts;
+use http::{Method, Request, Response, header};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::body::Incoming;
+use serde_json::Value;
+
+use crate::access::{Access, Caller, What};
+use crate::counts::{Requests, with_subresource};
+use crate::failure::Failure;
+use crate::faults::{Faults, Trouble};
+use crate::options::Options;
+use crate::request::{self, Path, Query, Shape, Target};
+use crate::respond::{self, Answer, Body};
+use crate::store::Shared;
+
+/// The largest body that is read, as in kube-apiserver.
+const BODY_LIMIT: usize = 3 * 1024 * 1024;
+
+/// What answers requests. Clones share everything.
+#[derive(Debug, Clone)]
+pub(crate) struct Api {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) requests: Arc<Requests>,
+    pub(crate) faults: Arc<Faults>,
+    pub(crate) access: Arc<Access>,
+    pub(crate) downtime: tokio::sync::mpsc::UnboundedSender<std::time::Duration>,
+}
+
+/// A request for objects, read.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    target: Target,
+    query: Query,
+    shape: Shape,
+    verb: &'static str,
+    content_type: String,
+}
+
+impl Api {
+    pub(crate) async fn answer(
+        &self,
+        request: Request<Incoming>,
+        certificate: Option<&Caller>,
+    ) -> Answer {
+        let (parts, body) = request.into_parts();
+        match self.try_answer(&parts, body, certificate).await {
+            Ok(answer) => answer,
+            Err(failure) => respond::failure(&failure).into(),
+        }
+    }
+
+    async fn try_answer(
+        &self,
+        parts: &Parts,
+        body: Incoming,
+        certificate: Option<&Caller>,
+    ) -> Result<Answer, Failure> {
+        let authorization = parts.headers.get(header::AUTHORIZATION);
+        let authorization = authorization.map(|value| value.to_str().unwrap_or_default());
+        let caller = self.access.caller(authorization, certificate)?;
+        match request::path(self.options(), parts.uri.path()) {
+            Path::Other(path) => {
+                let what = What::Path(parts.uri.path());
+                let verb = parts.method.as_str().to_ascii_lowercase();
+                self.access.check(&caller, &verb, what, None)?;
+                self.other(parts, &path, body).await.map(Answer::from)
+            }
+            Path::Review { group, plural } => {
+                let name = "";
+                let what = What::Resource { group: &group, resource: &plural, namespace: "", name };
+                self.access.check(&caller, "create", what, None)?;
+                self.requests.count("create", plural.clone());
+                self.troubled("create", &plural, async {
+                    if parts.method != Method::POST {
+                        return Err(Failure::method_not_allowed());
+                    }
+                    let review = object_of(&read(body).await?)?;
+                    self.review(&plural, &caller, review).map(|review| respond::json(201, &review))
+                })
+                .await
+            }
+            Path::Resource(target) => self.resource(parts, target, body, &caller).await,
+        }
+    }
+
+    fn options(&self) -> &Options {
+        &self.shared.options
+    }
+
+    /// A request for objects: counted, checked against the rights of the caller and the faults.
+    async fn resource(
+        &self,
+        parts: &Parts,
+        target: Target,
+        body: Incoming,
+        caller: &Caller,
+    ) -> Result<Answer, Failure> {
+        let mut query = request::query(parts.uri.query().unwrap_or_default())?;
+        let reads = [Method::GET, Method::HEAD].contains(&parts.method);
+        query.watch &= reads;
+        let verb = request::verb(&parts.method, target.name.is_some(), query.watch)
+            .ok_or_else(Failure::method_not_allowed)?;
+        let kind = target.id.kind();
+        let resource = with_subresource(kind.plural, &target.subresource);
+        let what = What::Resource {
+            group: target.served.group,
+            resource: &resource,
+            namespace: target.namespace(),
+            name: target.name(),
+        };
+        self.access.check(caller, verb, what, Some(kind.resource()))?;
+        self.requests.count(verb, resource.clone());
+        let shape = request::shape(parts)?;
+        let content_type = parts.headers.get(header::CONTENT_TYPE);
+        let content_type = content_type.and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let content_type = content_type.split(';').next().unwrap_or_default().trim().to_owned();
+        let asked = Asked { target, query, shape, verb, content_type };
+        let answer = async {
+            match verb {
+                "watch" => self.watch(asked),
+                "get" => self.get(&asked),
+                "list" => self.list(&asked),
+                _ => self.write(&asked, &read(body).await?),
+            }
+        };
+        self.troubled(verb, &resource, answer).await
+    }
+
+    /// Lets `request` run with what the faults have in store for it.
+    async fn troubled(
+        &self,
+        verb: &str,
+        resource: &str,
+        request: impl Future<Output = Result<Response<Body>, Failure>>,
+    ) -> Result<Answer, Failure> {
+        let plan = self.faults.plan(verb, resource);
+        tokio::time::sleep(plan.wait_before).await;
+        if let Some(trouble) = plan.before {
+            return Ok(answer_of(trouble));
+        }
+        let answer = request.await;
+        tokio::time::sleep(plan.wait_after).await;
+        match plan.after {
+            Some(trouble) => Ok(answer_of(trouble)),
+            None => answer.map(Answer::from),
+        }
+    }
+
+    /// Paths that are no objects: health, discovery, and what the tests say to the server itself.
+    async fn other(
+        &self,
+        parts: &Parts,
+        path: &[String],
+        body: Incoming,
+    ) -> Result<Response<Body>, Failure> {
+        let path: Vec<&str> = path.iter().map(String::as_str).collect();
+        match path.as_slice() {
+            ["healthz" | "livez" | "readyz", ..] => Ok(respond::text(200, "ok")),
+            ["testserver", what] => self.control(&parts.method, what, &read(body).await?),
+            ["openapi", "v3", rest @ ..] => Ok(self.openapi(rest)),
+            path => Ok(self.discovery(path, request::shape(parts)?)),
+        }
+    }
+}
+
+fn answer_of(trouble: Trouble) -> Answer {
+    let failure = match trouble {
+        Trouble::Hangup => return Answer::Hangup,
+        Trouble::Reset => return Answer::Reset,
+        Trouble::Status(code) => Failure::chosen(code, "a fault on demand"),
+        Trouble::TooManyRequests { retry_after } => {
+            Failure::too_many_requests("too many requests, please try again later", retry_after)
+        }
+        // Waits are no answers; they have been waited for.
+        Trouble::Slow(_) => Failure::chosen(500, "a fault on demand"),
+    };
+    respond::failure(&failure).into()
+}
+
+/// Reads a body up to the limit.
+async fn read(body: Incoming) -> Result<Bytes, Failure> {
+    let body = Limited::new(body, BODY_LIMIT).collect().await.map_err(|error| {
+        if error.downcast_ref::<LengthLimitError>().is_some() {
+            Failure::too_large(BODY_LIMIT)
+        } else {
+            Failure::bad_request(format!("the body could not be read: {error}"))
+        }
+    })?;
+    Ok(body.to_bytes())
+}
+
+/// A body that must be a JSON object.
+fn object_of(body: &[u8]) -> Result<Value, Failure> {
+    let object: Value = serde_json::from_slice(body).map_err(|error| {
+        Failure::bad_request(format!("the object provided is unrecognized: {error}"))
+    })?;
+    match object {
+        Value::Object(_) => Ok(object),
+        _ => Err(Failure::bad_request("the object provided is unrecognized: it is no JSON object")),
+    }
+}

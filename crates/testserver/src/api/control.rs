@@ -1,0 +1,194 @@
+//! What a person or a script says to a server that runs by itself, under `/testserver/`: `GET counts`, `GET log`,
+//! `POST faults`.
+
+use std::time::Duration;
+
+use http::{Method, Response};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::Api;
+use crate::counts::Counts;
+use crate::failure::Failure;
+use crate::faults::{Fault, Trouble, When};
+use crate::respond::{self, Body};
+use crate::store::Break;
+
+/// The body of `POST /testserver/faults`. Several things may be asked for at once.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+struct Orders {
+    /// Takes back all that was ordered before.
+    clear: bool,
+    /// Adds a rule about requests.
+    fault: Option<FaultOrder>,
+    /// Ends watches.
+    break_watches: Option<BreakOrder>,
+    /// Forgets the history.
+    compact: bool,
+    /// Holds the events of a kind back.
+    hold: Option<String>,
+    /// Lets them go.
+    release: Option<String>,
+    /// Delays the events of a kind.
+    delay: Option<DelayOrder>,
+    /// Every so-manieth event comes twice.
+    duplicate_events: Option<u64>,
+    /// The server goes away for so many milliseconds.
+    down_ms: Option<u64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct FaultOrder {
+    #[serde(default = "one")]
+    every: u64,
+    trouble: TroubleOrder,
+    /// Whether the request takes effect all the same.
+    #[serde(default)]
+    after: bool,
+    verbs: Option<Vec<String>>,
+    #[serde(default)]
+    resources: Vec<String>,
+    times: Option<u64>,
+}
+
+fn one() -> u64 {
+    1
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum TroubleOrder {
+    Status(u16),
+    RetryAfter(u32),
+    Hangup,
+    Reset,
+    SlowMs(u64),
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct BreakOrder {
+    /// Of this kind; of all if it is missing.
+    resource: Option<String>,
+    #[serde(default)]
+    how: BreakHow,
+}
+
+#[derive(Debug, Default, Clone, Copy, Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum BreakHow {
+    #[default]
+    Clean,
+    Torn,
+    Expired,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct DelayOrder {
+    resource: String,
+    ms: u64,
+}
+
+impl Api {
+    pub(super) fn control(
+        &self,
+        method: &Method,
+        what: &str,
+        body: &[u8],
+    ) -> Result<Response<Body>, Failure> {
+        let counts = Counts { shared: self.shared.clone(), requests: self.requests.clone() };
+        match (method, what) {
+            (&Method::GET, "counts") => {
+                let requests = counts.all_requests().into_iter();
+                let requests = requests.map(|(verb, resource, count)| {
+                    json!({ "verb": verb, "resource": resource, "count": count })
+                });
+                let value = json!({
+                    "requests": requests.collect::<Vec<_>>(), "bindings": counts.bindings(),
+                    "faults": self.faults.done(),
+                });
+                Ok(respond::json(200, &value))
+            }
+            (&Method::GET, "log") => {
+                let log = serde_json::to_vec(&counts.log()).unwrap_or_default();
+                Ok(respond::bytes(200, log))
+            }
+            (&Method::POST, "faults") => {
+                let orders = serde_json::from_slice(body).map_err(|error| {
+                    Failure::bad_request(format!("reading the faults to set: {error}"))
+                })?;
+                self.obey(orders)?;
+                Ok(respond::json(200, &json!({})))
+            }
+            _ => Ok(respond::no_such_path()),
+        }
+    }
+
+    fn obey(&self, orders: Orders) -> Result<(), Failure> {
+        let faults = &self.faults;
+        let known = |resource: &str, is_known: bool| match is_known {
+            true => Ok(()),
+            false => Err(Failure::bad_request(format!("no kind is called {resource:?}"))),
+        };
+        if orders.clear {
+            faults.clear();
+        }
+        if let Some(fault) = orders.fault {
+            faults.add(fault.into());
+        }
+        if let Some(BreakOrder { resource, how }) = orders.break_watches {
+            let how = match how {
+                BreakHow::Clean => Break::Clean,
+                BreakHow::Torn => Break::Torn,
+                BreakHow::Expired => Break::Expired,
+            };
+            match resource {
+                None => faults.break_watches(how),
+                Some(resource) => known(&resource, faults.break_watches_of(&resource, how))?,
+            }
+        }
+        if orders.compact {
+            faults.compact();
+        }
+        if let Some(resource) = orders.hold {
+            known(&resource, faults.hold(&resource))?;
+        }
+        if let Some(resource) = orders.release {
+            known(&resource, faults.release(&resource))?;
+        }
+        if let Some(DelayOrder { resource, ms }) = orders.delay {
+            known(&resource, faults.delay(&resource, Duration::from_millis(ms)))?;
+        }
+        if let Some(every) = orders.duplicate_events {
+            faults.duplicate_events(every);
+        }
+        if let Some(ms) = orders.down_ms {
+            // Nobody listens only while the server shuts down, and then it is down already.
+            let _ = self.downtime.send(Duration::from_millis(ms));
+        }
+        Ok(())
+    }
+}
+
+impl From<FaultOrder> for Fault {
+    fn from(order: FaultOrder) -> Self {
+        let trouble = match order.trouble {
+            TroubleOrder::Status(code) => Trouble::Status(code),
+            TroubleOrder::RetryAfter(retry_after) => Trouble::TooManyRequests { retry_after },
+            TroubleOrder::Hangup => Trouble::Hangup,
+            TroubleOrder::Reset => Trouble::Reset,
+            TroubleOrder::SlowMs(ms) => Trouble::Slow(Duration::from_millis(ms)),
+        };
+        let plain = Fault::every(order.every, trouble);
+        Fault {
+            when: if order.after { When::After } else { When::Before },
+            verbs: order.verbs.unwrap_or_else(|| plain.verbs.clone()),
+            resources: order.resources,
+            times: order.times,
+            ..plain
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! `create`.
+
+use std::sync::Arc;
+
+use http::Response;
+use serde_json::Value;
+
+use super::write::{answer, origin, stored_form};
+use super::{Api, Asked, admission, object_of};
+use crate::defaults;
+use crate::failure::Failure;
+use crate::kinds::Trait;
+use crate::respond::Body;
+use crate::store::{State, Stored};
+
+impl Api {
+    pub(super) fn create(&self, asked: &Asked, body: &[u8]) -> Result<Response<Body>, Failure> {
+        let target = &asked.target;
+        if target.name.is_some() || target.id.kind().namespaced != target.namespace.is_some() {
+            return Err(Failure::method_not_allowed());
+        }
+        let object = stored_form(target, object_of(body)?)?;
+        let mut state = self.shared.lock();
+        let created = create_stored(&mut state, asked, object)?;
+        drop(state);
+        Ok(answer(asked, 201, &created))
+    }
+}
+
+/// Stores a new object, in the form in which it is stored, as a request may make one.
+pub(super) fn create_stored(
+    state: &mut State,
+    asked: &Asked,
+    mut object: Value,
+) -> Result<Arc<Stored>, Failure> {
+    let target = &asked.target;
+    let kind = target.id.kind();
+    admission::namespace_exists(state, kind, target.namespace(), &object)?;
+    if kind.has(Trait::Status) && !kind.has(Trait::BornWithStatus) {
+        defaults::reset_status(kind, &mut object);
+    }
+    admission::admit(state, kind, &mut object)?;
+    defaults::fill(kind, &mut object);
+    state.create(target.id, object, &origin(asked), asked.query.dry_run)
+}

@@ -1,0 +1,143 @@
+//! Requests that write: told apart by their verb and subresource, and `update` itself.
+
+use std::sync::Arc;
+
+use http::Response;
+use serde_json::Value;
+
+use super::create::create_stored;
+use super::{Api, Asked, list, object_of, table};
+use crate::counts::Origin;
+use crate::events;
+use crate::failure::Failure;
+use crate::kinds::{Form, Trait};
+use crate::request::{Shape, Target};
+use crate::respond::{self, Body};
+use crate::store::{Mode, Stored, key_of, metadata, text};
+
+impl Api {
+    pub(super) fn write(&self, asked: &Asked, body: &[u8]) -> Result<Response<Body>, Failure> {
+        let target = &asked.target;
+        let kind = target.id.kind();
+        if asked.verb != "patch" && !["", "application/json"].contains(&&*asked.content_type) {
+            return Err(Failure::unsupported_media_type(&["application/json"]));
+        }
+        match (kind.kind, asked.verb, &*target.subresource) {
+            (_, "create", "") => self.create(asked, body),
+            (_, "update", "") => self.update(asked, body, Mode::Whole),
+            (_, "patch", "") => self.patch(asked, body, Mode::Whole),
+            (_, "delete", "") => self.delete(asked, body),
+            (_, "deletecollection", "") => self.delete_all(asked, body),
+            (_, "update", "status") if kind.has(Trait::Status) => {
+                self.update(asked, body, Mode::Status)
+            }
+            (_, "patch", "status") if kind.has(Trait::Status) => {
+                self.patch(asked, body, Mode::Status)
+            }
+            ("Pod", "create", "binding") => self.bind(asked, body),
+            ("Pod", "create", "eviction") => self.evict(asked, body),
+            // A namespace is finalized by whoever empties it, which this server does at once.
+            ("Namespace", "update", "finalize") => self.update(asked, body, Mode::Whole),
+            _ => Ok(respond::no_such_path()),
+        }
+    }
+
+    fn update(&self, asked: &Asked, body: &[u8], mode: Mode) -> Result<Response<Body>, Failure> {
+        let target = &asked.target;
+        let kind = target.id.kind();
+        let object = stored_form(target, object_of(body)?)?;
+        check_name(target, &object)?;
+        let origin = origin(asked);
+        let mut state = self.shared.lock();
+        let is_there = state.get(target.id, &key_of(target.namespace(), target.name())).is_some();
+        if !is_there && mode == Mode::Whole && kind.has(Trait::CreatedByUpdate) {
+            let created = create_stored(&mut state, asked, object)?;
+            drop(state);
+            return Ok(answer(asked, 201, &created));
+        }
+        let name = (target.namespace(), target.name());
+        let dry_run = asked.query.dry_run;
+        let stored = state.update(target.id, name, mode, &origin, dry_run, |_, _| Ok(object))?;
+        drop(state);
+        Ok(answer(asked, 200, &stored))
+    }
+}
+
+/// Where a write comes from, for the log.
+pub(super) fn origin(asked: &Asked) -> Origin {
+    let subresource = match &*asked.target.subresource {
+        "status" => "status",
+        _ => "",
+    };
+    Origin::at(asked.verb, subresource)
+}
+
+/// One object, in the form that was asked for.
+pub(super) fn answer(asked: &Asked, code: u16, object: &Arc<Stored>) -> Response<Body> {
+    let target = &asked.target;
+    match asked.shape {
+        Shape::Table => {
+            let table = table::of(target, std::slice::from_ref(object), object.version, None);
+            respond::json(code, &table)
+        }
+        Shape::Metadata => {
+            respond::json(code, &list::metadata_of(object, target, "PartialObjectMetadata"))
+        }
+        Shape::Object | Shape::Groups => respond::bytes(code, list::written(target, object)),
+    }
+}
+
+/// An object of a request in the form in which it is stored. What it says of its kind must fit the path.
+pub(super) fn stored_form(target: &Target, object: Value) -> Result<Value, Failure> {
+    let (api_version, kind) = (text(&object, "/apiVersion"), text(&object, "/kind"));
+    let wanted = target.id.kind().kind;
+    if !kind.is_empty() && kind != wanted {
+        let why =
+            format!("the kind in the data ({kind}) does not match the expected kind ({wanted})");
+        return Err(Failure::bad_request(why));
+    }
+    if !api_version.is_empty() && api_version != target.api_version {
+        let why = format!(
+            "the API version in the data ({api_version}) does not match the expected API version ({})",
+            target.api_version
+        );
+        return Err(Failure::bad_request(why));
+    }
+    let mut object = match target.form() {
+        Form::Stored => object,
+        Form::Event => events::to_core_group(object),
+    };
+    set_namespace(target, &mut object)?;
+    Ok(object)
+}
+
+/// The namespace of the path is that of the object.
+fn set_namespace(target: &Target, object: &mut Value) -> Result<(), Failure> {
+    let meta = metadata(object);
+    match &target.namespace {
+        None => {
+            meta.remove("namespace");
+        }
+        Some(namespace) => {
+            let said = meta.get("namespace").and_then(Value::as_str).unwrap_or_default();
+            if !said.is_empty() && said != namespace {
+                let why = "the namespace of the provided object does not match the namespace sent on the request";
+                return Err(Failure::bad_request(why));
+            }
+            meta.insert("namespace".to_owned(), namespace.clone().into());
+        }
+    }
+    Ok(())
+}
+
+/// The name of the path is that of the object.
+pub(super) fn check_name(target: &Target, object: &Value) -> Result<(), Failure> {
+    let name = text(object, "/metadata/name");
+    if name == target.name() {
+        return Ok(());
+    }
+    let wanted = target.name();
+    let why =
+        format!("the name of the object ({name}) does not match the name on the URL ({wanted})");
+    Err(Failure::bad_request(why))
+}

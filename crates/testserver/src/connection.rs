@@ -1,0 +1,147 @@
+//! The listener and its connections, which can go away and come back.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Notify, mpsc};
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+
+use crate::access::Caller;
+use crate::api::Api;
+use crate::respond::Answer;
+use crate::tls;
+
+/// So many connections are served at once; others wait.
+const CONNECTIONS: usize = 10_000;
+
+/// A handshake that takes longer is given up.
+const HANDSHAKE: Duration = Duration::from_secs(30);
+
+/// What a test tells the listener.
+#[derive(Debug)]
+pub(crate) enum Command {
+    /// Stop listening and drop all connections; then say so.
+    Stop(std::sync::mpsc::Sender<()>),
+    /// Listen again; then say whether it worked.
+    Start(std::sync::mpsc::Sender<io::Result<()>>),
+}
+
+/// Listens until the commands end.
+pub(crate) struct Listening {
+    pub(crate) api: Api,
+    pub(crate) address: SocketAddr,
+    pub(crate) tls: Option<TlsAcceptor>,
+    pub(crate) commands: mpsc::UnboundedReceiver<Command>,
+    pub(crate) downtimes: mpsc::UnboundedReceiver<Duration>,
+}
+
+impl Listening {
+    pub(crate) async fn run(mut self, listener: TcpListener) {
+        let mut listener = Some(listener);
+        let mut connections = JoinSet::new();
+        loop {
+            tokio::select! {
+                accepted = accept(listener.as_ref()), if connections.len() < CONNECTIONS => {
+                    if let Ok((stream, _)) = accepted {
+                        connections.spawn(connect(self.api.clone(), self.tls.clone(), stream));
+                    }
+                }
+                Some(_) = connections.join_next() => {}
+                command = self.commands.recv() => match command {
+                    None => return,
+                    Some(Command::Stop(done)) => {
+                        listener = None;
+                        connections.shutdown().await;
+                        // A test that does not wait for the answer does not need it.
+                        let _ = done.send(());
+                    }
+                    Some(Command::Start(done)) => {
+                        let _ = done.send(self.listen(&mut listener).await);
+                    }
+                },
+                Some(wait) = self.downtimes.recv() => {
+                    listener = None;
+                    connections.shutdown().await;
+                    tokio::time::sleep(wait).await;
+                    if let Err(error) = self.listen(&mut listener).await {
+                        tracing::error!(%error, address = %self.address, "cannot listen again");
+                    }
+                }
+            }
+        }
+    }
+
+    async fn listen(&self, listener: &mut Option<TcpListener>) -> io::Result<()> {
+        if listener.is_none() {
+            *listener = Some(TcpListener::bind(self.address).await?);
+        }
+        Ok(())
+    }
+}
+
+/// The next connection; none while nobody listens.
+async fn accept(listener: Option<&TcpListener>) -> io::Result<(TcpStream, SocketAddr)> {
+    match listener {
+        Some(listener) => listener.accept().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Serves one connection to its end.
+async fn connect(api: Api, tls: Option<TlsAcceptor>, stream: TcpStream) {
+    // Without it small answers wait for the acknowledgement of the last ones.
+    if stream.set_nodelay(true).is_err() {
+        return;
+    }
+    let Some(tls) = tls else { return serve(api, None, stream).await };
+    let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE, tls.accept(stream)).await else { return };
+    let certificate = stream.get_ref().1.peer_certificates().and_then(|all| all.first());
+    let caller = certificate.and_then(tls::caller_of);
+    serve(api, caller, stream).await;
+}
+
+async fn serve(
+    api: Api,
+    caller: Option<Caller>,
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+) {
+    let hangup = Arc::new(Notify::new());
+    let caller = Arc::new(caller);
+    let service = {
+        let hangup = Arc::clone(&hangup);
+        service_fn(move |request| {
+            let (api, hangup, caller) = (api.clone(), Arc::clone(&hangup), Arc::clone(&caller));
+            async move {
+                match api.answer(request, caller.as_ref().as_ref()).await {
+                    Answer::Response(response) => Ok(response),
+                    Answer::Reset => Err(io::Error::from(io::ErrorKind::ConnectionReset)),
+                    Answer::Hangup => {
+                        hangup.notify_one();
+                        std::future::pending::<Result<_, Infallible>>()
+                            .await
+                            .map_err(|e| match e {})
+                    }
+                }
+            }
+        })
+    };
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder.http1().timer(TokioTimer::new());
+    // As kube-apiserver's default.
+    builder.http2().timer(TokioTimer::new()).max_concurrent_streams(250);
+    let connection = builder.serve_connection(TokioIo::new(stream), service);
+    tokio::select! {
+        // How a client leaves is its own business.
+        _ = connection => {}
+        () = hangup.notified() => {}
+    }
+}

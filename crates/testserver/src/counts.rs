@@ -1,0 +1,139 @@
+//! What the server has seen and done, for tests to look at.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::Serialize;
+
+use crate::kinds::Kind;
+use crate::store::Shared;
+
+/// One write that took effect, in the order of the log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Applied {
+    /// The resource version it made.
+    pub version: u64,
+    /// `create`, `update`, `patch`, `delete`; `apply` for what a test put there itself.
+    pub verb: &'static str,
+    /// `pods`, `pods/binding`, `leases`.
+    pub resource: String,
+    /// Empty for kinds of the cluster.
+    pub namespace: String,
+    /// The name of the object.
+    pub name: String,
+    /// The object's uid.
+    pub uid: String,
+    /// Of a binding: the node.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+}
+
+/// Where a write comes from.
+#[derive(Debug, Clone)]
+pub(crate) struct Origin {
+    pub(crate) verb: &'static str,
+    pub(crate) subresource: &'static str,
+    pub(crate) node: Option<String>,
+}
+
+impl Origin {
+    pub(crate) fn new(verb: &'static str) -> Self {
+        Self { verb, subresource: "", node: None }
+    }
+
+    pub(crate) fn at(verb: &'static str, subresource: &'static str) -> Self {
+        Self { verb, subresource, node: None }
+    }
+
+    /// What a test does by its own hand.
+    pub(crate) const DIRECT: Self = Self { verb: "apply", subresource: "", node: None };
+
+    pub(crate) fn resource_of(&self, kind: &Kind) -> String {
+        with_subresource(kind.plural, self.subresource)
+    }
+}
+
+/// `pods`, `pods/status`.
+pub(crate) fn with_subresource(plural: &str, subresource: &str) -> String {
+    match subresource {
+        "" => plural.to_owned(),
+        subresource => format!("{plural}/{subresource}"),
+    }
+}
+
+/// What is written down under the lock of the store, so that it is in order.
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    applied: Vec<Applied>,
+    /// How many are kept; what comes later is only counted.
+    limit: usize,
+    beyond: u64,
+    bindings: BTreeMap<String, Vec<String>>,
+}
+
+impl Ledger {
+    pub(crate) fn new(limit: usize) -> Self {
+        Self { applied: Vec::new(), limit, beyond: 0, bindings: BTreeMap::new() }
+    }
+
+    pub(crate) fn applied(&mut self, write: Applied) {
+        if let Some(node) = &write.node {
+            let pod = format!("{}/{}/{}", write.namespace, write.name, write.uid);
+            self.bindings.entry(pod).or_default().push(node.clone());
+        }
+        if self.applied.len() < self.limit {
+            self.applied.push(write);
+        } else {
+            self.beyond += 1;
+        }
+    }
+}
+
+/// What was asked, by verb and resource, whether or not it was granted.
+#[derive(Debug, Default)]
+pub(crate) struct Requests(Mutex<BTreeMap<(&'static str, String), u64>>);
+
+impl Requests {
+    pub(crate) fn count(&self, verb: &'static str, resource: String) {
+        let mut requests = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *requests.entry((verb, resource)).or_default() += 1;
+    }
+}
+
+/// A look at the counters.
+#[derive(Debug, Clone)]
+pub struct Counts {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) requests: Arc<Requests>,
+}
+
+impl Counts {
+    /// How often `verb` (`get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`) was asked
+    /// of `resource` (`pods`, `pods/binding`), whatever the answer.
+    pub fn requests(&self, verb: &str, resource: &str) -> u64 {
+        let all = self.all_requests();
+        all.into_iter().find(|(v, r, _)| *v == verb && r == resource).map_or(0, |(.., n)| n)
+    }
+
+    /// All requests: verb, resource, how many.
+    pub fn all_requests(&self) -> Vec<(&'static str, String, u64)> {
+        let requests = self.requests.0.lock().unwrap_or_else(PoisonError::into_inner);
+        requests.iter().map(|((verb, resource), n)| (*verb, resource.clone(), *n)).collect()
+    }
+
+    /// Every pod that was bound, as `namespace/name/uid`, with the nodes it was bound to, in order. More than one node
+    /// cannot be: the server refuses it; a test may still want to see it.
+    pub fn bindings(&self) -> BTreeMap<String, Vec<String>> {
+        self.shared.lock().ledger.bindings.clone()
+    }
+
+    /// Every write that took effect, in order, up to the bound of the options.
+    pub fn log(&self) -> Vec<Applied> {
+        self.shared.lock().ledger.applied.clone()
+    }
+
+    /// How many writes came after the log was full.
+    pub fn beyond_log(&self) -> u64 {
+        self.shared.lock().ledger.beyond
+    }
+}

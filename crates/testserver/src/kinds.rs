@@ -1,0 +1,196 @@
+//! The table of kinds: what the server stores, and under which groups and versions each release serves it.
+
+mod rows;
+
+use std::fmt;
+
+pub(crate) use rows::KINDS;
+
+/// A row of the table: one kind of object that is stored once, whatever groups and versions show it.
+#[derive(Debug)]
+#[expect(clippy::struct_field_names, reason = "a kind has a kind, as the field says")]
+pub(crate) struct Kind {
+    /// `Pod`.
+    pub(crate) kind: &'static str,
+    /// `pods`.
+    pub(crate) plural: &'static str,
+    /// What kubectl also takes: `po`.
+    pub(crate) short: &'static [&'static str],
+    /// Whether objects live in a namespace.
+    pub(crate) namespaced: bool,
+    /// Where it is served; the first is the group under which errors name it.
+    pub(crate) served: &'static [Served],
+    /// How it differs from the plainest kind.
+    pub(crate) traits: &'static [Trait],
+    /// What field selectors may ask besides `metadata.name` and `metadata.namespace`, with the pointer into the
+    /// stored object.
+    pub(crate) fields: &'static [(&'static str, &'static str)],
+}
+
+/// One group and version in which a kind is shown, and the releases that do (minor numbers, both included).
+#[derive(Debug)]
+pub(crate) struct Served {
+    /// `apps`; empty for the core group.
+    pub(crate) group: &'static str,
+    /// `v1`.
+    pub(crate) version: &'static str,
+    /// The first release, 20 for all that are older.
+    pub(crate) since: u32,
+    /// The last release.
+    pub(crate) until: u32,
+    /// Alpha versions are served only where the options ask for them.
+    pub(crate) by_default: bool,
+    /// How the stored form is turned into the one that is shown.
+    pub(crate) form: Form,
+}
+
+/// How an object looks in one group and version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// As it is stored, but for `apiVersion`.
+    Stored,
+    /// An Event of `events.k8s.io`, which is stored as one of the core group.
+    Event,
+}
+
+/// How a kind differs from the plainest one, as the strategies of kube-apiserver say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Trait {
+    /// Has the subresource `status`; a plain update leaves the status alone.
+    Status,
+    /// What a new object says of its status is kept (nodes register themselves with one).
+    BornWithStatus,
+    /// `metadata.generation` counts the changes of the spec.
+    Generation,
+    /// A PUT to a name that does not exist creates it.
+    CreatedByUpdate,
+    /// A PUT must name the resource version it replaces.
+    NeedsVersion,
+    /// DELETE answers with the object instead of a Status.
+    ReturnsDeleted,
+}
+
+/// The place of a kind in the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct KindId(pub(crate) usize);
+
+impl KindId {
+    pub(crate) fn kind(self) -> &'static Kind {
+        &KINDS[self.0]
+    }
+}
+
+/// All kinds with their places.
+pub(crate) fn all() -> impl Iterator<Item = (KindId, &'static Kind)> {
+    KINDS.iter().enumerate().map(|(at, kind)| (KindId(at), kind))
+}
+
+/// The kind that clients call `plural`, or `plural.group` where several groups have one of that name.
+pub(crate) fn named(name: &str) -> Option<KindId> {
+    let (plural, group) = name.split_once('.').map_or((name, None), |(p, g)| (p, Some(g)));
+    let fits = |kind: &Kind| {
+        kind.plural == plural
+            && group.is_none_or(|group| kind.served.iter().any(|served| served.group == group))
+    };
+    all().find(|(_, kind)| fits(kind)).map(|(id, _)| id)
+}
+
+/// The kind of an object that says `api_version` and `kind`, with the form it has there.
+pub(crate) fn of_object(api_version: &str, kind: &str) -> Option<(KindId, &'static Served)> {
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    all().filter(|(_, row)| row.kind == kind).find_map(|(id, row)| {
+        let fits = |served: &&Served| served.group == group && served.version == version;
+        row.served.iter().find(fits).map(|served| (id, served))
+    })
+}
+
+impl Kind {
+    pub(crate) fn has(&self, wanted: Trait) -> bool {
+        self.traits.contains(&wanted)
+    }
+
+    /// The group under which kube-apiserver names the kind in errors.
+    pub(crate) fn group(&self) -> &'static str {
+        self.served[0].group
+    }
+
+    /// `pods`, `leases.coordination.k8s.io`: as errors call it.
+    pub(crate) fn resource(&self) -> Qualified {
+        Qualified { name: self.plural, group: self.group() }
+    }
+
+    /// `Pod`, `Lease.coordination.k8s.io`: as errors about invalid objects call it.
+    pub(crate) fn group_kind(&self) -> Qualified {
+        Qualified { name: self.kind, group: self.group() }
+    }
+}
+
+impl Served {
+    /// Whether a server of `release` has it, with what its options add.
+    pub(crate) fn is_served(&self, release: u32, also: &[String], without: &[String]) -> bool {
+        let api_version = self.api_version();
+        let named = |list: &[String]| list.iter().any(|l| *l == api_version || *l == self.group);
+        let in_release = (self.since..=self.until).contains(&release);
+        in_release && (self.by_default || named(also)) && !named(without)
+    }
+
+    /// `v1`, `apps/v1`.
+    pub(crate) fn api_version(&self) -> String {
+        match self.group {
+            "" => self.version.to_owned(),
+            group => format!("{group}/{}", self.version),
+        }
+    }
+}
+
+/// A resource or kind with its group, written `name.group`, or `name` alone in the core group.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Qualified {
+    pub(crate) name: &'static str,
+    pub(crate) group: &'static str,
+}
+
+impl fmt::Display for Qualified {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)?;
+        if !self.group.is_empty() {
+            write!(f, ".{}", self.group)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kind_is_found_by_its_plural_and_by_what_objects_say() {
+        let pods = named("pods").expect("the table has pods");
+        assert_eq!(pods.kind().kind, "Pod");
+        assert_eq!(named("leases.coordination.k8s.io"), named("leases"));
+        assert_eq!(named("leases.apps"), None);
+        assert_eq!(of_object("v1", "Pod").map(|(id, _)| id), Some(pods));
+        assert!(of_object("apps/v1", "Pod").is_none());
+    }
+
+    #[test]
+    fn events_of_both_groups_are_the_same_objects() {
+        let core = of_object("v1", "Event").expect("core events");
+        let new = of_object("events.k8s.io/v1", "Event").expect("new events");
+        assert_eq!(core.0, new.0);
+        assert_eq!((core.1.form, new.1.form), (Form::Stored, Form::Event));
+    }
+
+    #[test]
+    fn an_old_release_serves_what_it_had() {
+        let pdb = named("poddisruptionbudgets").expect("the table has budgets").kind();
+        let at = |release| -> Vec<String> {
+            let served = pdb.served.iter().filter(|s| s.is_served(release, &[], &[]));
+            served.map(Served::api_version).collect()
+        };
+        assert_eq!(at(20), ["policy/v1beta1"]);
+        assert_eq!(at(22), ["policy/v1", "policy/v1beta1"]);
+        assert_eq!(at(36), ["policy/v1"]);
+    }
+}

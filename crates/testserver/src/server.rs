@@ -1,0 +1,273 @@
+//! The server itself: started, stopped and started again by a test, which need not be asynchronous.
+
+use std::fmt::Write as _;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use serde_json::json;
+use thiserror::Error;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::mpsc;
+
+use crate::access::Access;
+use crate::api::Api;
+use crate::connection::{Command, Listening};
+use crate::counts::{Counts, Requests};
+use crate::faults::Faults;
+use crate::options::Options;
+use crate::store::{Shared, Store};
+use crate::tls::{Authority, ClientCertificate};
+
+/// Why a server could not start.
+#[derive(Debug, Error)]
+pub enum StartError {
+    /// The address is taken, or is none of this machine.
+    #[error("listening on {address}")]
+    Listen {
+        /// Where it was to listen.
+        address: SocketAddr,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// No threads.
+    #[error("starting the threads of the server")]
+    Runtime(#[source] io::Error),
+    /// No certificates.
+    #[error("making certificates")]
+    Certificate(#[from] rcgen::Error),
+    /// Certificates that do not fit together.
+    #[error("setting up TLS")]
+    Tls(#[from] rustls::Error),
+}
+
+/// An API server in memory. It runs on threads of its own until it is dropped.
+#[derive(Debug)]
+pub struct TestServer {
+    store: Store,
+    faults: Arc<Faults>,
+    access: Arc<Access>,
+    requests: Arc<Requests>,
+    address: SocketAddr,
+    authority: Option<Authority>,
+    admin: String,
+    commands: mpsc::UnboundedSender<Command>,
+    files: RwLock<Vec<PathBuf>>,
+    runtime: Option<Runtime>,
+}
+
+impl TestServer {
+    /// Starts a server. Panics if that is impossible; [`TestServer::try_start`] says why instead.
+    pub fn start(options: Options) -> Self {
+        match Self::try_start(options) {
+            Ok(server) => server,
+            Err(error) => panic!("the test server cannot start: {error:?}"),
+        }
+    }
+
+    /// Starts a server. When it returns, the port is open.
+    pub fn try_start(options: Options) -> Result<Self, StartError> {
+        let address = options.address;
+        let listener = TcpListener::bind(address)
+            .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
+            .map_err(|source| StartError::Listen { address, source })?;
+        let address =
+            listener.local_addr().map_err(|source| StartError::Listen { address, source })?;
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(options.threads.max(1))
+            .thread_name("testserver")
+            .enable_all()
+            .build()
+            .map_err(StartError::Runtime)?;
+        let authority = options.tls.then(Authority::new).transpose()?;
+        let tls = authority.as_ref().map(|a| a.acceptor(address.ip())).transpose()?;
+        let shared = Arc::new(Shared::new(options));
+        let admin = shared.lock().new_uid();
+        let options = &shared.options;
+        let access =
+            Arc::new(Access::new(options.users.clone(), options.authenticate, admin.clone()));
+        let (downtime, downtimes) = mpsc::unbounded_channel();
+        let (commands, received) = mpsc::unbounded_channel();
+        let api = Api {
+            shared: Arc::clone(&shared),
+            requests: Arc::default(),
+            faults: Arc::new(Faults::new(Arc::clone(&shared))),
+            access: Arc::clone(&access),
+            downtime,
+        };
+        let store = Store { shared: Arc::clone(&shared) };
+        furnish(&store);
+        let (faults, requests) = (Arc::clone(&api.faults), Arc::clone(&api.requests));
+        let listening = Listening { api, address, tls, commands: received, downtimes };
+        let guard = runtime.enter();
+        let listener = tokio::net::TcpListener::from_std(listener)
+            .map_err(|source| StartError::Listen { address, source })?;
+        drop(guard);
+        runtime.spawn(listening.run(listener));
+        runtime.spawn(reap(shared));
+        Ok(Self {
+            store,
+            faults,
+            access,
+            requests,
+            address,
+            authority,
+            admin,
+            commands,
+            files: RwLock::default(),
+            runtime: Some(runtime),
+        })
+    }
+
+    /// `https://127.0.0.1:41234`.
+    pub fn url(&self) -> String {
+        let scheme = if self.authority.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}", self.address)
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The certificate of the authority as PEM; `None` over plain HTTP.
+    pub fn authority(&self) -> Option<&str> {
+        self.authority.as_ref().map(|authority| authority.pem.as_str())
+    }
+
+    /// A kubeconfig whose user may do everything.
+    pub fn kubeconfig(&self) -> String {
+        self.kubeconfig_of(&self.admin)
+    }
+
+    /// A kubeconfig with a token, known to the server or not.
+    pub fn kubeconfig_of(&self, token: &str) -> String {
+        let mut text = format!(
+            "apiVersion: v1\nkind: Config\ncurrent-context: test\ncontexts:\n- name: test\n  context:\n    cluster: \
+             test\n    user: test\nusers:\n- name: test\n  user:\n    token: {token:?}\nclusters:\n- name: test\n  \
+             cluster:\n    server: {}\n",
+            self.url()
+        );
+        if let Some(pem) = self.authority() {
+            let data = BASE64_STANDARD.encode(pem);
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "    certificate-authority-data: {data}");
+        }
+        text
+    }
+
+    /// Writes [`TestServer::kubeconfig`] to a file that goes with the server.
+    pub fn kubeconfig_file(&self) -> io::Result<PathBuf> {
+        let name = format!("plimsoll-testserver-{}-{}", std::process::id(), self.address.port());
+        let path = std::env::temp_dir().join(name);
+        self.write_kubeconfig(&path)?;
+        let mut files = self.files.write().unwrap_or_else(PoisonError::into_inner);
+        files.push(path.clone());
+        Ok(path)
+    }
+
+    /// Writes [`TestServer::kubeconfig`] to `path`.
+    pub fn write_kubeconfig(&self, path: &Path) -> io::Result<()> {
+        std::fs::write(path, self.kubeconfig())
+    }
+
+    /// A certificate that the server takes for `name`, member of the first of `groups`. An error over plain HTTP.
+    pub fn client_certificate(
+        &self,
+        name: &str,
+        groups: &[&str],
+    ) -> Result<ClientCertificate, StartError> {
+        match &self.authority {
+            Some(authority) => Ok(authority.client(name, groups)?),
+            None => {
+                Err(StartError::Tls(rustls::Error::General("the server has no TLS".to_owned())))
+            }
+        }
+    }
+
+    /// Its objects.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// What is to go wrong.
+    pub fn faults(&self) -> &Faults {
+        &self.faults
+    }
+
+    /// Its users.
+    pub fn access(&self) -> &Access {
+        &self.access
+    }
+
+    /// What it was asked and what it did.
+    pub fn counts(&self) -> Counts {
+        Counts { shared: Arc::clone(&self.store.shared), requests: Arc::clone(&self.requests) }
+    }
+
+    /// Closes the port and every connection at once. Objects, versions and history stay.
+    pub fn stop(&self) {
+        let (done, wait) = std::sync::mpsc::channel();
+        if self.commands.send(Command::Stop(done)).is_ok() {
+            // An error means that the server is gone, which is as good.
+            let _ = wait.recv();
+        }
+    }
+
+    /// Opens the port again, after [`TestServer::stop`].
+    pub fn restart(&self) -> io::Result<()> {
+        let (done, wait) = std::sync::mpsc::channel();
+        let gone = || io::Error::from(io::ErrorKind::NotConnected);
+        self.commands.send(Command::Start(done)).map_err(|_| gone())?;
+        wait.recv().map_err(|_| gone())?
+    }
+}
+
+impl Drop for TestServer {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            // A runtime must not be waited for where a test is asynchronous.
+            runtime.shutdown_background();
+        }
+        for file in self.files.get_mut().unwrap_or_else(PoisonError::into_inner) {
+            // It may have been removed already.
+            let _ = std::fs::remove_file(file);
+        }
+    }
+}
+
+/// What every cluster has.
+fn furnish(store: &Store) {
+    let namespaces = ["default", "kube-system", "kube-public", "kube-node-lease"];
+    let namespaces = namespaces.map(
+        |name| json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } }),
+    );
+    let classes =
+        [("system-cluster-critical", 2_000_000_000), ("system-node-critical", 2_000_001_000)];
+    let classes = classes.map(|(name, value)| {
+        json!({
+            "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": { "name": name },
+            "value": value,
+        })
+    });
+    let objects = namespaces.into_iter().chain(classes);
+    store.apply_all(objects).expect("these objects are valid");
+}
+
+/// Removes terminating pods when their time has come.
+async fn reap(shared: Arc<Shared>) {
+    loop {
+        let next = shared.lock().reap();
+        let next = next.map(tokio::time::Instant::from_std);
+        tokio::select! {
+            () = shared.dying.notified() => {}
+            () = async { match next {
+                Some(next) => tokio::time::sleep_until(next).await,
+                None => std::future::pending().await,
+            }} => {}
+        }
+    }
+}
