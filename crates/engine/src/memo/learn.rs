@@ -124,8 +124,11 @@ impl Memo {
     }
 
     fn make_tallies(&mut self, profile: &Profile, pod: &PodInfo, view: View<'_>) -> Option<usize> {
-        self.make_room_for_tallies();
         let plan = Plan::new(profile, pod, &view, &self.neighbours_with_terms())?;
+        if plan.is_blank() && self.with_terms.is_empty() {
+            return Some(self.blank_tallies(pod, view));
+        }
+        self.make_room_for_tallies();
         let grounds = self.ground.as_mut().expect("it was laid when changes were followed");
         let numbers: Vec<usize> = plan.keys().map(|key| grounds.topology(key, view)).collect();
         let ground = grounds.with(view);
@@ -159,6 +162,20 @@ impl Memo {
         }
         self.tallies[number] = Some((tallies, self.n_decisions));
         Some(number)
+    }
+
+    /// The tallies of all pods for which nothing is counted.
+    fn blank_tallies(&mut self, pod: &PodInfo, view: View<'_>) -> usize {
+        if let Some(blank) = self.blank {
+            return blank;
+        }
+        self.make_room_for_tallies();
+        let grounds = self.ground.as_ref().expect("it was laid when changes were followed");
+        let tallies = Plan::default().tallies(pod, &[], grounds.with(view));
+        let number = free(&mut self.tallies);
+        self.tallies[number] = Some((tallies, self.n_decisions));
+        self.blank = Some(number);
+        number
     }
 
     pub(super) fn make_shape(

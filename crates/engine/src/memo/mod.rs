@@ -77,6 +77,9 @@ pub(crate) struct Memo {
     counted_by: Vec<Option<Vec<(usize, Counting)>>>,
     shapes: Vec<Option<(Shape, Use)>>,
     tallies: Vec<Option<(Tallies, Use)>>,
+    /// The tallies of all pods for which nothing is counted. They hold as long as no pod is met that has
+    /// affinity terms: those would have to be asked of each kind.
+    blank: Option<usize>,
     overlays: FastMap<(usize, usize), Overlay>,
     unplaced: Unplaced,
     scanner: Scanner,
@@ -136,6 +139,7 @@ impl Memo {
             counted_by: Vec::new(),
             shapes: Vec::new(),
             tallies: Vec::new(),
+            blank: None,
             overlays: FastMap::default(),
             unplaced: Unplaced::default(),
             scanner: Scanner::default(),
@@ -176,6 +180,7 @@ impl Memo {
 
     fn forget_tallies(&mut self) {
         self.tallies.clear();
+        self.blank = None;
         self.overlays.clear();
         self.counted_by.iter_mut().for_each(|by| *by = None);
         self.profiles.values_mut().for_each(ProfileMemo::forget_tallies);
@@ -250,6 +255,9 @@ impl Memo {
             self.counted_by.push(None);
             if !pod.affinity.is_empty() {
                 self.with_terms.push(kind);
+                if let Some(blank) = self.blank.take() {
+                    self.drop_tallies(blank);
+                }
             }
         }
         Some(kind)

@@ -65,6 +65,7 @@ pub(crate) struct Tallies {
 }
 
 /// What plugins count for a pod, before any pod is counted.
+#[derive(Default)]
 pub(crate) struct Plan {
     judges: Vec<Judge>,
     rankers: Vec<Ranker>,
@@ -79,7 +80,7 @@ impl Plan {
         view: &View<'_>,
         neighbours: &[Neighbour<'_>],
     ) -> Option<Self> {
-        let mut plan = Plan { judges: Vec::new(), rankers: Vec::new() };
+        let mut plan = Plan::default();
         let mut n_terms = 0;
         let mut range = |n: usize| {
             n_terms += n;
@@ -118,6 +119,12 @@ impl Plan {
             }
         }
         Some(plan)
+    }
+
+    /// Whether nothing is counted, so that all nodes are alike and pass.
+    pub(crate) fn is_blank(&self) -> bool {
+        let passes = |(judge, _): &Judge| judge.verdict(&[], &[]).passes();
+        self.terms().next().is_none() && !self.counts_plain_pods() && self.judges.iter().all(passes)
     }
 
     fn terms(&self) -> impl Iterator<Item = (&DomainTerm, bool)> {
