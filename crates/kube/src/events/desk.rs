@@ -1,0 +1,212 @@
+//! The task that gives events out to be written.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kube::Client;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
+
+use super::send::{Sender, Written, pause};
+use super::series::{FINISHED_AFTER, Series};
+use super::wire::{Dialect, Event};
+use super::{Occurrence, Options, Tally};
+
+/// How often an event is tried. As in event_broadcaster.go.
+const TRIES_MAX: u32 = 12;
+/// How often the counts of series are written, so that the API server does not forget them.
+const REFRESHED_AFTER: Duration = Duration::from_mins(30);
+/// How often it is told that events were lost.
+const TOLD_AFTER: Duration = Duration::from_mins(1);
+
+/// What the desk is told.
+#[derive(Debug)]
+pub(super) enum Order {
+    /// Say when all is written.
+    Finish(oneshot::Sender<()>),
+    /// End.
+    Stop,
+}
+
+/// An event on its way.
+#[derive(Debug)]
+struct Letter {
+    event: Event,
+    tries: u32,
+}
+
+/// Gives events out to be written.
+pub(super) struct Desk {
+    sender: Sender,
+    options: Options,
+    tally: Arc<Tally>,
+    series: Series,
+    ready: VecDeque<Letter>,
+    /// Those that will be tried again, by when; the number tells equal times apart.
+    resting: BTreeMap<(Instant, u64), Letter>,
+    n_rested: u64,
+    tasks: JoinSet<(Letter, Written)>,
+    finishing: Vec<oneshot::Sender<()>>,
+    /// How many lost events were told of.
+    n_told: u64,
+}
+
+impl Desk {
+    pub(super) fn new(client: Client, options: Options, tally: Arc<Tally>) -> Self {
+        let (hostname, timeout) = (options.hostname.clone(), options.request_timeout);
+        Desk {
+            sender: Sender { client, hostname, timeout },
+            options,
+            tally,
+            series: Series::default(),
+            ready: VecDeque::new(),
+            resting: BTreeMap::new(),
+            n_rested: 0,
+            tasks: JoinSet::new(),
+            finishing: Vec::new(),
+            n_told: 0,
+        }
+    }
+
+    /// Works until it is told to stop, or all broadcasters are gone.
+    pub(super) async fn run(
+        mut self,
+        mut occurrences: mpsc::Receiver<Occurrence>,
+        mut orders: mpsc::UnboundedReceiver<Order>,
+    ) {
+        // Nobody can write events before it is known where; they wait in the channel.
+        let dialect = self.dialect().await;
+        let [mut finish, mut refresh, mut tell] =
+            [FINISHED_AFTER, REFRESHED_AFTER, TOLD_AFTER].map(every);
+        loop {
+            self.send(dialect);
+            self.say_if_finished(occurrences.is_empty());
+            let next = self.resting.first_key_value().map(|((at, _), _)| *at);
+            let has_room = self.ready.len() + self.resting.len() < self.options.queue;
+            tokio::select! {
+                order = orders.recv() => match order {
+                    Some(Order::Finish(done)) => self.finishing.push(done),
+                    Some(Order::Stop) | None => return,
+                },
+                Some(occurrence) = occurrences.recv(), if has_room => {
+                    self.ready.extend(
+                        self.series.take_in(occurrence, dialect, Timestamp::now()).map(Letter::new),
+                    );
+                }
+                Some(done) = self.tasks.join_next(), if !self.tasks.is_empty() => {
+                    if let Ok((letter, written)) = done {
+                        self.note(letter, written);
+                    }
+                }
+                () = until(next) => self.wake(),
+                _ = finish.tick() => {
+                    let over = self.series.finish();
+                    self.ready.extend(over.into_iter().map(Letter::new));
+                }
+                _ = refresh.tick() => {
+                    self.ready.extend(self.series.refresh().into_iter().map(Letter::new));
+                }
+                _ = tell.tick() => self.tell_losses(),
+            }
+        }
+    }
+
+    /// Asks the API server for its dialect until it knows.
+    async fn dialect(&self) -> Dialect {
+        if let Some(dialect) = self.options.dialect {
+            return dialect;
+        }
+        loop {
+            match self.sender.dialect().await {
+                Ok(dialect) => return dialect,
+                Err(error) => {
+                    tracing::warn!(%error, "could not learn which API for events there is");
+                    tokio::time::sleep(pause()).await;
+                }
+            }
+        }
+    }
+
+    /// Begins to write as many as may be under way.
+    fn send(&mut self, dialect: Dialect) {
+        while self.tasks.len() < self.options.in_flight.max(1)
+            && let Some(letter) = self.ready.pop_front()
+        {
+            let sender = self.sender.clone();
+            self.tasks.spawn(async move {
+                let written = sender.write(&letter.event, dialect).await;
+                (letter, written)
+            });
+        }
+    }
+
+    fn note(&mut self, mut letter: Letter, written: Written) {
+        let error = match written {
+            Written::Done => return,
+            Written::Later(span, _) if letter.tries + 1 < TRIES_MAX => {
+                letter.tries += 1;
+                self.n_rested += 1;
+                self.resting.insert((Instant::now() + span, self.n_rested), letter);
+                return;
+            }
+            Written::Later(_, error) | Written::Rejected(error) => error,
+        };
+        self.tally.rejected.fetch_add(1, Ordering::Relaxed);
+        let event = &*letter.event.occurrence;
+        tracing::debug!(name = %letter.event.name, reason = event.reason, %error, "event not written");
+    }
+
+    /// Those that have rested long enough are tried again.
+    fn wake(&mut self) {
+        let now = Instant::now();
+        while let Some(entry) = self.resting.first_entry()
+            && entry.key().0 <= now
+        {
+            self.ready.push_back(entry.remove());
+        }
+    }
+
+    fn say_if_finished(&mut self, nothing_waits: bool) {
+        let is_idle = nothing_waits && self.ready.is_empty() && self.tasks.is_empty();
+        if is_idle && self.resting.is_empty() {
+            for done in self.finishing.drain(..) {
+                // Who does not wait any more need not be told.
+                let _ = done.send(());
+            }
+        }
+    }
+
+    fn tell_losses(&mut self) {
+        let dropped = self.tally.dropped.load(Ordering::Relaxed);
+        let rejected = self.tally.rejected.load(Ordering::Relaxed);
+        if self.n_told < dropped + rejected {
+            self.n_told = dropped + rejected;
+            tracing::warn!(dropped, rejected, "events were lost, so many since the start");
+        }
+    }
+}
+
+impl Letter {
+    fn new(event: Event) -> Self {
+        Letter { event, tries: 0 }
+    }
+}
+
+/// Ticks after each `period`, and late rather than twice.
+fn every(period: Duration) -> Interval {
+    let mut interval = interval_at(Instant::now() + period, period);
+    interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    interval
+}
+
+/// Waits until `at`; for ever, where there is nothing to wait for.
+async fn until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}

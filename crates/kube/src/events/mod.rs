@@ -1,0 +1,155 @@
+//! Events: what happened to pods, for people who ask `kubectl describe`.
+//!
+//! [`Broadcaster`] writes them to `events.k8s.io/v1` in its own time and is never in the way of anybody: a
+//! queue that is full drops them, and says so. The same event again within six minutes becomes a series
+//! of the first, as with client-go's tools/events.
+
+mod desk;
+mod send;
+mod series;
+#[cfg(test)]
+mod tests;
+mod wire;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use kube::Client;
+use plimsoll_api::{Pod, Str};
+use tokio::sync::{mpsc, oneshot};
+
+use desk::{Desk, Order};
+pub use wire::Dialect;
+
+/// Takes events to be recorded.
+pub trait Record: Send + Sync {
+    /// Records an event, some time. Never waits.
+    fn record(&self, occurrence: Occurrence);
+}
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Occurrence {
+    /// Who reports it: the scheduler name of a profile.
+    pub controller: Str,
+    /// What it is about.
+    pub regarding: Subject,
+    /// What else has to do with it.
+    pub related: Option<Subject>,
+    /// `Normal` or `Warning`.
+    pub kind: &'static str,
+    /// Such as `FailedScheduling`.
+    pub reason: &'static str,
+    /// Such as `Scheduling`.
+    pub action: &'static str,
+    /// The text, at most 1,024 bytes.
+    pub note: String,
+}
+
+/// An object that an event is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// A pod, in the edition of which something was said.
+    Pod(Arc<Pod>),
+    /// A Lease. Events about it go to the core API, as those of client-go's leader election.
+    Lease {
+        /// Its namespace.
+        namespace: Str,
+        /// Its name.
+        name: Str,
+        /// Its unique identity.
+        uid: Str,
+        /// Its resource version.
+        resource_version: Str,
+    },
+}
+
+/// How events are written.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The name of this machine, for `reportingInstance`.
+    pub hostname: String,
+    /// How many requests are under way at once.
+    pub in_flight: usize,
+    /// How many events wait, at most; what comes then is dropped. client-go hands 1,000 on to as many
+    /// goroutines as it takes, which wait for the client's rate; here both are one queue.
+    pub queue: usize,
+    /// How long the API server may take for one request.
+    pub request_timeout: Duration,
+    /// Where events are written; `None` asks the API server what it has.
+    pub dialect: Option<Dialect>,
+}
+
+impl Options {
+    /// Events from the machine of this name.
+    pub fn new(hostname: String) -> Self {
+        Options {
+            hostname,
+            in_flight: 16,
+            queue: 10_000,
+            request_timeout: Duration::from_secs(30),
+            dialect: None,
+        }
+    }
+}
+
+/// How many events were lost, and why.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lost {
+    /// There were too many of them.
+    pub dropped: u64,
+    /// The API server would not have them, or could not be reached for too long.
+    pub rejected: u64,
+}
+
+/// Writes events.
+#[derive(Clone, Debug)]
+pub struct Broadcaster {
+    inbox: mpsc::Sender<Occurrence>,
+    orders: mpsc::UnboundedSender<Order>,
+    tally: Arc<Tally>,
+}
+
+#[derive(Debug, Default)]
+struct Tally {
+    dropped: AtomicU64,
+    rejected: AtomicU64,
+}
+
+impl Broadcaster {
+    /// A broadcaster that begins to work at once, on the runtime that it is called on.
+    pub fn new(client: Client, options: Options) -> Self {
+        let (inbox, occurrences) = mpsc::channel(options.queue.max(1));
+        let (orders, ordered) = mpsc::unbounded_channel();
+        let tally = Arc::new(Tally::default());
+        let desk = Desk::new(client, options, tally.clone());
+        tokio::spawn(desk.run(occurrences, ordered));
+        Broadcaster { inbox, orders, tally }
+    }
+
+    /// Waits until what was recorded is written, for so long; then gives up what is left.
+    pub async fn finish(&self, within: Duration) {
+        let (done, is_done) = oneshot::channel();
+        // If the desk is gone there is nothing to wait for.
+        let _ = self.orders.send(Order::Finish(done));
+        let _ = tokio::time::timeout(within, is_done).await;
+        let _ = self.orders.send(Order::Stop);
+    }
+
+    /// How many events were lost so far.
+    pub fn lost(&self) -> Lost {
+        Lost {
+            dropped: self.tally.dropped.load(Ordering::Relaxed),
+            rejected: self.tally.rejected.load(Ordering::Relaxed),
+        }
+    }
+}
+
+impl Record for Broadcaster {
+    fn record(&self, occurrence: Occurrence) {
+        if self.inbox.try_send(occurrence).is_err() {
+            self.tally.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Writing one event.
+
+use std::time::Duration;
+
+use http::StatusCode;
+use kube::Client;
+
+use super::wire::{Dialect, Event};
+use crate::call::{self, Ask, Failed};
+
+/// The pause before an event is tried again. As in event_broadcaster.go.
+const PAUSE: Duration = Duration::from_secs(10);
+/// By how much it may be longer, so that many clients do not come back at once.
+const PAUSE_JITTER: f64 = 0.25;
+/// The longest that the API server can make us wait.
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(30);
+
+/// What came of writing an event.
+#[derive(Debug)]
+pub(super) enum Written {
+    /// It is there.
+    Done,
+    /// It will be tried again after so long.
+    Later(Duration, Failed),
+    /// It is of no use to try again.
+    Rejected(Failed),
+}
+
+/// Who writes events.
+#[derive(Clone)]
+pub(super) struct Sender {
+    pub(super) client: Client,
+    pub(super) hostname: String,
+    pub(super) timeout: Duration,
+}
+
+impl Sender {
+    /// Writes an event once. As in event_broadcaster.go, recordEvent.
+    pub(super) async fn write(&self, event: &Event, dialect: Dialect) -> Written {
+        let dialect = event.occurrence.regarding.dialect(dialect);
+        if let Some(repeats) = event.series {
+            match self.tell(&event.repeat(dialect, repeats)).await {
+                Ok(()) => return Written::Done,
+                // The API server has forgotten it: it is made again.
+                Err(failed) if failed.is_not_found() => {}
+                Err(failed) => return judge(failed, false),
+            }
+        }
+        match self.tell(&event.create(dialect, &self.hostname)).await {
+            Ok(()) => Written::Done,
+            Err(failed) => judge(failed, event.series.is_some()),
+        }
+    }
+
+    /// Which API for events the API server has.
+    pub(super) async fn dialect(&self) -> Result<Dialect, Failed> {
+        let group = Ask::get("/apis/events.k8s.io/v1".to_owned());
+        match self.tell(&group).await {
+            Ok(()) => Ok(Dialect::Events),
+            Err(failed) if failed.is_not_found() => Ok(Dialect::Core),
+            Err(failed) => Err(failed),
+        }
+    }
+
+    async fn tell(&self, ask: &Ask) -> Result<(), Failed> {
+        call::tell(&self.client, ask, self.timeout).await
+    }
+}
+
+/// Whether to try again, and when.
+fn judge(failed: Failed, is_series: bool) -> Written {
+    let Failed::Refused(refusal) = &failed else { return Written::Later(pause(), failed) };
+    let exists = refusal.code == StatusCode::CONFLICT && refusal.reason == "AlreadyExists";
+    match refusal.retry_after {
+        // Of a series that could not be changed and cannot be made: it was made a moment ago.
+        _ if exists && is_series => Written::Later(pause(), failed),
+        // It was made by a request that was thought to be lost.
+        _ if exists => Written::Done,
+        Some(span)
+            if refusal.code == StatusCode::TOO_MANY_REQUESTS || refusal.code.is_server_error() =>
+        {
+            Written::Later(span.min(RETRY_AFTER_MAX), failed)
+        }
+        _ => Written::Rejected(failed),
+    }
+}
+
+pub(super) fn pause() -> Duration {
+    PAUSE.mul_f64(1.0 + rand::random_range(0.0..PAUSE_JITTER))
+}

@@ -1,0 +1,253 @@
+//! Events as they are written.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use plimsoll_api::Str;
+use serde::{Serialize, Serializer};
+use serde_json::json;
+
+use super::{Occurrence, Subject};
+use crate::call::{Ask, STRATEGIC_MERGE_PATCH, segment};
+use crate::wire_time::{micros, seconds};
+
+/// The longest name of an object.
+const NAME_MAX: usize = 253;
+
+/// In which API events are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    /// `events.k8s.io/v1`.
+    Events,
+    /// The core API, where there is no `events.k8s.io/v1` (before 1.19).
+    Core,
+}
+
+/// An event.
+#[derive(Clone, Debug)]
+pub(super) struct Event {
+    pub(super) name: Box<str>,
+    /// When it happened first.
+    pub(super) at: Timestamp,
+    pub(super) series: Option<Repeats>,
+    pub(super) occurrence: Arc<Occurrence>,
+}
+
+/// How often it happened, and when last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Repeats {
+    pub(super) count: u32,
+    pub(super) last: Timestamp,
+}
+
+/// A reference to an object. As in client-go's tools/reference, GetReference.
+#[derive(Clone, Copy, Debug, Hash, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Reference<'a> {
+    kind: &'static str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    namespace: &'a str,
+    name: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    uid: &'a str,
+    api_version: &'static str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    resource_version: &'a str,
+}
+
+impl Subject {
+    pub(super) fn reference(&self) -> Reference<'_> {
+        match self {
+            Subject::Pod(pod) => Reference {
+                kind: "Pod",
+                namespace: &pod.key.namespace,
+                name: &pod.key.name,
+                uid: &pod.uid,
+                api_version: "v1",
+                resource_version: &pod.edition.resource_version,
+            },
+            Subject::Lease { namespace, name, uid, resource_version } => Reference {
+                kind: "Lease",
+                namespace,
+                name,
+                uid,
+                api_version: "coordination.k8s.io/v1",
+                resource_version,
+            },
+        }
+    }
+
+    /// In which API events about it are written where `dialect` is what the API server has.
+    pub(super) fn dialect(&self, dialect: Dialect) -> Dialect {
+        match self {
+            Subject::Pod(_) => dialect,
+            Subject::Lease { .. } => Dialect::Core,
+        }
+    }
+
+    fn namespace(&self) -> &Str {
+        match self {
+            Subject::Pod(pod) => &pod.key.namespace,
+            Subject::Lease { namespace, .. } => namespace,
+        }
+    }
+}
+
+/// The name of an event about `regarding`. As in client-go's tools/record/util, GenerateEventName.
+pub(super) fn name_of(regarding: &Subject, at: Timestamp) -> Box<str> {
+    let about = regarding.reference().name;
+    let mut name = String::with_capacity(about.len() + 17);
+    // Nanoseconds since 1970 stay positive for two centuries.
+    write!(name, "{about}.{:x}", at.as_nanosecond()).expect("text can grow");
+    if NAME_MAX < name.len() { crate::identity::uuid().into() } else { name.into() }
+}
+
+/// A time that is written with microseconds.
+struct Micros(Timestamp);
+
+impl Serialize for Micros {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&micros(self.0))
+    }
+}
+
+#[derive(Serialize)]
+struct Metadata<'a> {
+    name: &'a str,
+    namespace: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Series {
+    count: u32,
+    last_observed_time: Micros,
+}
+
+/// events.k8s.io/v1 Event.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct EventsV1<'a> {
+    api_version: &'static str,
+    kind: &'static str,
+    metadata: Metadata<'a>,
+    event_time: Micros,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    series: Option<Series>,
+    reporting_controller: &'a str,
+    reporting_instance: String,
+    action: &'static str,
+    reason: &'static str,
+    regarding: Reference<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    related: Option<Reference<'a>>,
+    note: &'a str,
+    r#type: &'static str,
+}
+
+/// v1 Event.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct CoreV1<'a> {
+    api_version: &'static str,
+    kind: &'static str,
+    metadata: Metadata<'a>,
+    involved_object: Reference<'a>,
+    reason: &'static str,
+    message: &'a str,
+    source: Source<'a>,
+    first_timestamp: String,
+    last_timestamp: String,
+    count: u32,
+    r#type: &'static str,
+    reporting_component: &'a str,
+    reporting_instance: &'static str,
+}
+
+#[derive(Serialize)]
+struct Source<'a> {
+    component: &'a str,
+}
+
+impl Event {
+    /// The request that makes this event.
+    pub(super) fn create(&self, dialect: Dialect, hostname: &str) -> Ask {
+        let body = match dialect {
+            Dialect::Events => crate::write::json(&self.events_v1(hostname)),
+            Dialect::Core => crate::write::json(&self.core_v1()),
+        };
+        Ask::post(self.collection(dialect), body)
+    }
+
+    /// The request that tells how often it happened by now.
+    pub(super) fn repeat(&self, dialect: Dialect, repeats: Repeats) -> Ask {
+        let body = match dialect {
+            Dialect::Events => json!({ "series": {
+                "count": repeats.count,
+                "lastObservedTime": micros(repeats.last),
+            } }),
+            Dialect::Core => json!({
+                "count": repeats.count,
+                "lastTimestamp": seconds(repeats.last),
+            }),
+        };
+        let path = format!("{}/{}", self.collection(dialect), segment(&self.name));
+        Ask::patch(path, STRATEGIC_MERGE_PATCH, crate::write::json(&body))
+    }
+
+    fn events_v1(&self, hostname: &str) -> EventsV1<'_> {
+        let Occurrence { controller, regarding, related, kind, reason, action, note } =
+            &*self.occurrence;
+        EventsV1 {
+            api_version: "events.k8s.io/v1",
+            kind: "Event",
+            metadata: self.metadata(),
+            event_time: Micros(self.at),
+            series: self.series.map(|repeats| Series {
+                count: repeats.count,
+                last_observed_time: Micros(repeats.last),
+            }),
+            reporting_controller: controller,
+            reporting_instance: format!("{controller}-{hostname}"),
+            action,
+            reason,
+            regarding: regarding.reference(),
+            related: related.as_ref().map(Subject::reference),
+            note,
+            r#type: kind,
+        }
+    }
+
+    fn core_v1(&self) -> CoreV1<'_> {
+        let Occurrence { controller, regarding, kind, reason, note, .. } = &*self.occurrence;
+        CoreV1 {
+            api_version: "v1",
+            kind: "Event",
+            metadata: self.metadata(),
+            involved_object: regarding.reference(),
+            reason,
+            message: note,
+            source: Source { component: controller },
+            first_timestamp: seconds(self.at),
+            last_timestamp: seconds(self.series.map_or(self.at, |repeats| repeats.last)),
+            count: self.series.map_or(1, |repeats| repeats.count),
+            r#type: kind,
+            reporting_component: controller,
+            reporting_instance: "",
+        }
+    }
+
+    fn metadata(&self) -> Metadata<'_> {
+        Metadata { name: &self.name, namespace: self.occurrence.regarding.namespace() }
+    }
+
+    fn collection(&self, dialect: Dialect) -> String {
+        let api = match dialect {
+            Dialect::Events => "/apis/events.k8s.io/v1",
+            Dialect::Core => "/api/v1",
+        };
+        let namespace = segment(self.occurrence.regarding.namespace());
+        format!("{api}/namespaces/{namespace}/events")
+    }
+}

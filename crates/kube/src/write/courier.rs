@@ -1,0 +1,181 @@
+//! Carries single writes to the API server.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use http::StatusCode;
+use kube::Client;
+use plimsoll_api::PodKey;
+use serde::Serialize;
+use tokio::time::Instant;
+
+use super::Options;
+use super::backoff::Backoff;
+use super::job::{Job, Task};
+use crate::call::{self, Ask, Failed, segment};
+
+/// Why nothing is sent where another instance may lead.
+const NOT_LEADING: &str = "this scheduler does not hold the lease";
+const TOO_LATE: &str = "timed out before it was sent";
+
+/// How often something is sent again, at most.
+const RETRIES: u32 = 8;
+
+/// Carries writes to the API server.
+pub(super) struct Courier {
+    client: Client,
+    options: Options,
+    is_closed: AtomicBool,
+}
+
+/// When something is sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Again {
+    /// Only where the API server surely did not take it.
+    IfNotTaken,
+    /// Wherever it may help: doing it twice is as good as doing it once.
+    IfItMayHelp,
+}
+
+impl std::fmt::Debug for Courier {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Courier").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+impl Courier {
+    pub(super) fn new(client: Client, options: Options) -> Self {
+        Courier { client, options, is_closed: AtomicBool::new(false) }
+    }
+
+    /// From now on nothing is sent any more.
+    pub(super) fn close(&self) {
+        self.is_closed.store(true, Ordering::Release);
+    }
+
+    fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Acquire)
+    }
+
+    pub(super) fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Does what is to be done. The error is what the engine is told.
+    pub(super) async fn perform(&self, job: Job) -> Result<(), String> {
+        let Job { pod, task, deadline } = job;
+        let done = match &task {
+            Task::Bind(_, node) => self.bind(&pod, node, deadline).await,
+            Task::Patch(_, patch) => self.patch(patch, deadline).await,
+            Task::Evict(_, eviction) => self.evict(&pod, eviction, deadline).await,
+            Task::Status(status) => self.set_status(&pod, status).await,
+        };
+        done.inspect_err(|error| {
+            let (what, pod) = (task.name(), &pod.key);
+            tracing::warn!(%pod, what, %error, "could not write");
+        })
+    }
+
+    /// Sends a request, and again as `again` says, as long as it can be answered before `deadline`.
+    pub(super) async fn deliver(
+        &self,
+        ask: &Ask,
+        again: Again,
+        deadline: Instant,
+    ) -> Result<(), Failed> {
+        let timeout = self.options.request_timeout;
+        let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(5), RETRIES);
+        if deadline < Instant::now() + timeout {
+            return Err(Failed::NotSent(TOO_LATE.to_owned()));
+        }
+        loop {
+            let span = (self.options.may_write)().filter(|_| !self.is_closed());
+            let Some(span) = span else { return Err(Failed::NotSent(NOT_LEADING.to_owned())) };
+            let answer = call::tell(&self.client, ask, timeout.min(span)).await;
+            let Err(failed) = answer else { return Ok(()) };
+            if !again.allows(&failed) {
+                return Err(failed);
+            }
+            match backoff.next(failed.retry_after()) {
+                Some(wait) if Instant::now() + wait + timeout <= deadline => {
+                    tracing::debug!(error = %failed, "will be sent again");
+                    tokio::time::sleep(wait).await;
+                }
+                _ => return Err(failed),
+            }
+        }
+    }
+
+    /// Reads an object, to learn what became of a write.
+    pub(super) async fn read(
+        &self,
+        path: String,
+        timeout: Duration,
+    ) -> Result<bytes::Bytes, Failed> {
+        call::ask(&self.client, &Ask::get(path), timeout).await
+    }
+}
+
+impl Again {
+    fn allows(self, failed: &Failed) -> bool {
+        match (self, failed) {
+            (_, Failed::NotSent(_)) => true,
+            (Again::IfNotTaken, Failed::Unanswered(_)) => false,
+            (Again::IfItMayHelp, Failed::Unanswered(_)) => true,
+            (_, Failed::Refused(refusal)) if refusal.code == StatusCode::TOO_MANY_REQUESTS => {
+                refusal.retry_after.is_some() || self == Again::IfItMayHelp
+            }
+            (Again::IfNotTaken, Failed::Refused(_)) => false,
+            (Again::IfItMayHelp, Failed::Refused(refusal)) => {
+                refusal.code.is_server_error()
+                    || refusal.code == StatusCode::REQUEST_TIMEOUT
+                    || (refusal.code == StatusCode::CONFLICT && !is_about_another(failed))
+            }
+        }
+    }
+}
+
+/// Whether what failed may have been done all the same.
+pub(super) fn may_be_done(failed: &Failed) -> bool {
+    match failed {
+        Failed::NotSent(_) => false,
+        Failed::Unanswered(_) => true,
+        Failed::Refused(refusal) => {
+            refusal.code.is_server_error() || refusal.code == StatusCode::REQUEST_TIMEOUT
+        }
+    }
+}
+
+/// Whether the object is there no more, or another one has its name now: the uid in the request was wrong.
+pub(super) fn is_about_another(failed: &Failed) -> bool {
+    match failed {
+        Failed::NotSent(_) | Failed::Unanswered(_) => false,
+        Failed::Refused(refusal) => match refusal.code {
+            StatusCode::NOT_FOUND => true,
+            StatusCode::UNPROCESSABLE_ENTITY => {
+                refusal.fields.iter().any(|field| field == "metadata.uid")
+            }
+            // As in rest's delete.go and storage's errors.go.
+            StatusCode::CONFLICT => ["UID in precondition", "UID in the precondition"]
+                .iter()
+                .any(|words| refusal.message.contains(words)),
+            _ => false,
+        },
+    }
+}
+
+/// When something must be over, so that there is `span` left to look what became of it.
+pub(super) fn earlier(deadline: Instant, span: Duration) -> Instant {
+    deadline.checked_sub(span).unwrap_or(deadline)
+}
+
+/// The path of a pod.
+pub(super) fn pod_path(pod: &PodKey) -> String {
+    let (namespace, name) = (segment(&pod.namespace), segment(&pod.name));
+    format!("/api/v1/namespaces/{namespace}/pods/{name}")
+}
+
+/// An object as JSON.
+pub(crate) fn json<T: Serialize>(value: &T) -> Vec<u8> {
+    serde_json::to_vec(value).expect("texts and numbers can be written as JSON")
+}

@@ -1,0 +1,56 @@
+//! Evicting: a pod goes for one of higher priority.
+
+use std::sync::Arc;
+
+use plimsoll_api::Pod;
+use plimsoll_engine::Eviction;
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::courier::{self, Again, Courier, is_about_another, pod_path};
+use super::status;
+use crate::call::{Ask, STRATEGIC_MERGE_PATCH};
+use crate::events::{Occurrence, Subject};
+
+impl Courier {
+    /// Tells the victim why it must go, deletes it, and records that. As in executor.go, PreemptPod: a
+    /// victim that is gone has gone for good, and one that is about to go is let go.
+    pub(super) async fn evict(
+        &self,
+        preemptor: &Arc<Pod>,
+        eviction: &Eviction,
+        deadline: Instant,
+    ) -> Result<(), String> {
+        let victim = &eviction.victim;
+        if victim.is_terminating() {
+            return Ok(());
+        }
+        let path = pod_path(&victim.key);
+        let why = status::disruption_target(victim, &eviction.message);
+        let tell = Ask::patch(format!("{path}/status"), STRATEGIC_MERGE_PATCH, why);
+        // Unlike there, a victim that was made again under the same name is left alone.
+        let options = json!({
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "preconditions": { "uid": victim.uid },
+        });
+        let delete = Ask::delete(path, courier::json(&options));
+        for ask in [tell, delete] {
+            match self.deliver(&ask, Again::IfItMayHelp, deadline).await {
+                Ok(()) => {}
+                Err(failed) if is_about_another(&failed) => return Ok(()),
+                Err(failed) => return Err(failed.to_string()),
+            }
+        }
+        self.options().events.record(Occurrence {
+            controller: preemptor.scheduler_name.clone(),
+            regarding: Subject::Pod(victim.clone()),
+            related: Some(Subject::Pod(preemptor.clone())),
+            kind: "Normal",
+            reason: "Preempted",
+            action: "Preempting",
+            note: eviction.note.clone(),
+        });
+        Ok(())
+    }
+}

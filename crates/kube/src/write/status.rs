@@ -1,0 +1,180 @@
+//! What is written into the status of a pod: conditions, and the node that was cleared for it.
+
+use jiff::Timestamp;
+use plimsoll_api::{Pod, Unscheduled};
+use plimsoll_engine::Condition;
+use serde_json::{Map, Value, json};
+use tokio::time::Instant;
+
+use super::courier::{self, Again, Courier, is_about_another, pod_path};
+use super::job::{Nominated, Status};
+use crate::call::{Ask, STRATEGIC_MERGE_PATCH};
+use crate::wire_time;
+
+impl Courier {
+    /// Writes a condition and a nomination; nothing, where the pod says so already.
+    pub(super) async fn set_status(&self, pod: &Pod, status: &Status) -> Result<(), String> {
+        let Some(change) = patch(pod, status, Timestamp::now()) else { return Ok(()) };
+        let path = format!("{}/status", pod_path(&pod.key));
+        let ask = Ask::patch(path, STRATEGIC_MERGE_PATCH, change);
+        let deadline = Instant::now() + self.options().patience;
+        match self.deliver(&ask, Again::IfItMayHelp, deadline).await {
+            Err(failed) if !is_about_another(&failed) => Err(failed.to_string()),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The patch that brings a pod there. As in schedule_one.go, updatePod.
+fn patch(pod: &Pod, status: &Status, now: Timestamp) -> Option<Vec<u8>> {
+    let mut fields = Map::new();
+    if let Some(condition) = &status.condition
+        && let Some(condition) = pod_scheduled(pod, condition, now)
+    {
+        fields.insert("conditions".to_owned(), json!([condition]));
+    }
+    let node = match &status.nominated {
+        Nominated::AsItWas => None,
+        // Takes it away.
+        Nominated::No => Some(Value::Null),
+        Nominated::On(node) => Some(json!(node)),
+    };
+    fields.extend(node.map(|node| ("nominatedNodeName".to_owned(), node)));
+    (!fields.is_empty()).then(|| of_status(pod, &fields))
+}
+
+/// The condition `PodScheduled=False`, unless the pod has it in these words. As in podutil,
+/// UpdatePodCondition: the time of transition is that of the status, which may have been `False` before.
+fn pod_scheduled(pod: &Pod, condition: &Condition, now: Timestamp) -> Option<Value> {
+    let generation = pod.edition.generation;
+    let told = pod.edition.unscheduled.as_deref();
+    let to_tell = Unscheduled::new(generation, condition.reason, &condition.message);
+    if told == Some(&to_tell) {
+        return None;
+    }
+    let transition = told.is_none().then_some(now);
+    Some(condition_of(
+        "PodScheduled",
+        "False",
+        condition.reason,
+        &condition.message,
+        generation,
+        transition,
+    ))
+}
+
+/// The patch that says why a pod is evicted.
+pub(super) fn disruption_target(victim: &Pod, message: &str) -> Vec<u8> {
+    let transition = (!victim.preempted).then(Timestamp::now);
+    let condition = condition_of(
+        "DisruptionTarget",
+        "True",
+        "PreemptionByScheduler",
+        message,
+        victim.edition.generation,
+        transition,
+    );
+    of_status(victim, &Map::from_iter([("conditions".to_owned(), json!([condition]))]))
+}
+
+fn condition_of(
+    kind: &str,
+    status: &str,
+    reason: &str,
+    message: &str,
+    generation: i64,
+    transition: Option<Timestamp>,
+) -> Value {
+    let mut condition = json!({
+        "type": kind,
+        "status": status,
+        "reason": reason,
+        "message": message,
+        "lastProbeTime": null,
+    });
+    if generation != 0 {
+        condition["observedGeneration"] = json!(generation);
+    }
+    // A condition that is there already keeps the fields that a patch does not name.
+    if let Some(time) = transition {
+        condition["lastTransitionTime"] = json!(wire_time::seconds(time));
+    }
+    condition
+}
+
+/// A patch of this very pod's status.
+fn of_status(pod: &Pod, fields: &Map<String, Value>) -> Vec<u8> {
+    courier::json(&json!({ "metadata": { "uid": pod.uid }, "status": fields }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_api::{Edition, PodKey};
+
+    const NOW: Timestamp = Timestamp::UNIX_EPOCH;
+
+    fn condition(message: &str) -> Condition {
+        Condition { reason: "Unschedulable", message: message.to_owned() }
+    }
+
+    fn pod(generation: i64, told: Option<Unscheduled>) -> Pod {
+        let unscheduled = told.map(Box::new);
+        let edition = Edition { generation, unscheduled, ..Edition::default() };
+        Pod { key: PodKey::new("ns", "p"), uid: "u".into(), edition, ..Pod::default() }
+    }
+
+    #[track_caller]
+    fn check(pod: &Pod, status: &Status, expected: Option<&Value>) {
+        let patch = patch(pod, status, NOW);
+        let patch = patch.map(|patch| serde_json::from_slice::<Value>(&patch).expect("it is JSON"));
+        assert_eq!(patch.as_ref(), expected);
+    }
+
+    #[test]
+    fn a_condition_that_is_new_says_since_when() {
+        let status = Status { condition: Some(condition("no room")), ..Status::default() };
+        let expected = json!({
+            "metadata": { "uid": "u" },
+            "status": { "conditions": [{
+                "type": "PodScheduled", "status": "False", "reason": "Unschedulable",
+                "message": "no room", "lastProbeTime": null, "observedGeneration": 4,
+                "lastTransitionTime": "1970-01-01T00:00:00Z",
+            }] },
+        });
+        check(&pod(4, None), &status, Some(&expected));
+    }
+
+    #[test]
+    fn a_condition_in_other_words_keeps_its_time() {
+        let told = Some(Unscheduled::new(0, "Unschedulable", "no node"));
+        let status = Status { condition: Some(condition("no room")), ..Status::default() };
+        let expected = json!({
+            "metadata": { "uid": "u" },
+            "status": { "conditions": [{
+                "type": "PodScheduled", "status": "False", "reason": "Unschedulable",
+                "message": "no room", "lastProbeTime": null,
+            }] },
+        });
+        check(&pod(0, told), &status, Some(&expected));
+    }
+
+    #[test]
+    fn a_condition_that_says_the_same_is_not_written_again() {
+        let told = Unscheduled::new(2, "Unschedulable", "no room");
+        let mut status = Status { condition: Some(condition("no room")), ..Status::default() };
+        check(&pod(2, Some(told)), &status, None);
+        status.nominated = Nominated::On("n".into());
+        let expected =
+            json!({ "metadata": { "uid": "u" }, "status": { "nominatedNodeName": "n" } });
+        check(&pod(2, Some(told)), &status, Some(&expected));
+    }
+
+    #[test]
+    fn a_nomination_is_taken_away_by_null() {
+        let status = Status { condition: None, nominated: Nominated::No };
+        let expected =
+            json!({ "metadata": { "uid": "u" }, "status": { "nominatedNodeName": null } });
+        check(&pod(0, None), &status, Some(&expected));
+    }
+}

@@ -1,0 +1,84 @@
+//! An API server that loses requests and answers: no pod is bound twice, and every answer is true.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::lab::{Lab, bind};
+use crate::fake::{Fake, Reply, Seen};
+
+/// The nodes of pods, and how often each was bound.
+type Bound = Arc<Mutex<BTreeMap<String, Vec<String>>>>;
+
+fn pod_of(seen: &Seen) -> String {
+    let name = seen.line.split('/').nth(6).expect("every line names a pod");
+    name.to_owned()
+}
+
+/// Does what an API server does, whatever becomes of the answer.
+fn done(bound: &Bound, seen: &Seen) -> Reply {
+    let pod = pod_of(seen);
+    let mut bound = bound.lock().expect("no test panics in it");
+    let nodes = bound.entry(pod.clone()).or_default();
+    if seen.line.starts_with("GET") {
+        return Reply::Answer(
+            200,
+            json!({
+                "metadata": { "uid": format!("uid-{pod}") }, "spec": { "nodeName": nodes.first() },
+            }),
+        );
+    }
+    let node = seen.body["target"]["name"].as_str().expect("a binding names a node").to_owned();
+    nodes.push(node);
+    match nodes.len() {
+        1 => Reply::Answer(201, json!({})),
+        _ => Reply::error(409, "Conflict", "is already assigned"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_pod_is_bound_twice_and_answers_are_true_whatever_is_lost() {
+    let bound = Bound::default();
+    let (server, mut n) = (bound.clone(), 0);
+    let fake = Fake::new(move |seen, _| {
+        n += 1;
+        match n % 10 {
+            0 if n % 50 == 0 => Reply::Silence,
+            0 => Reply::Broken,
+            1 => {
+                done(&server, seen);
+                if n % 50 == 1 { Reply::Silence } else { Reply::Broken }
+            }
+            4 => Reply::RetryAfter(429, 1),
+            5 => {
+                done(&server, seen);
+                Reply::error(500, "InternalError", "etcdserver: request timed out")
+            }
+            6 => Reply::Unreachable,
+            _ => match done(&server, seen) {
+                Reply::Answer(code, body) => Reply::Slow(Duration::from_millis(20), code, body),
+                other => other,
+            },
+        }
+    });
+    let mut lab = Lab::with(fake, |options| options.in_flight = 16);
+    lab.writer.perform((0..300).map(|i| bind(i, &format!("p{i}"), &format!("n{i}"))).collect());
+    let mut answers = BTreeMap::new();
+    for _ in 0..300 {
+        let (id, answer) = lab.answer().await;
+        assert!(answers.insert(id, answer).is_none(), "{id} was answered twice");
+    }
+    lab.rest().await;
+    let bound = bound.lock().expect("no test panics in it");
+    for (id, answer) in answers {
+        let nodes = bound.get(&format!("p{id}")).map_or(&[][..], Vec::as_slice);
+        assert!(nodes.len() <= 1, "p{id} was bound to {nodes:?}");
+        if answer.is_ok() {
+            assert_eq!(nodes, [format!("n{id}")]);
+        }
+    }
+    let n_bound = bound.values().filter(|nodes| !nodes.is_empty()).count();
+    assert!(150 < n_bound, "only {n_bound} of 300 were bound");
+}

@@ -1,0 +1,93 @@
+//! A writer at a scripted API server.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use plimsoll_api::{Pod, PodKey};
+use plimsoll_engine::{Condition, Effect, EffectId, Write, WriteError};
+use plimsoll_framework::Binding;
+use tokio::sync::mpsc;
+
+use super::super::{Options, Writer};
+use crate::events::{Occurrence, Record};
+use crate::fake::Fake;
+
+/// Events that were recorded.
+#[derive(Debug, Default)]
+pub(super) struct Recorded(pub(super) Mutex<Vec<Occurrence>>);
+
+impl Record for Recorded {
+    fn record(&self, occurrence: Occurrence) {
+        self.0.lock().expect("no test panics in it").push(occurrence);
+    }
+}
+
+/// A writer and what came of its work.
+pub(super) struct Lab {
+    pub(super) writer: Writer,
+    pub(super) fake: Fake,
+    pub(super) events: Arc<Recorded>,
+    answers: mpsc::UnboundedReceiver<(EffectId, Result<(), WriteError>)>,
+}
+
+impl Lab {
+    pub(super) fn new(fake: Fake) -> Self {
+        Lab::with(fake, |_| {})
+    }
+
+    pub(super) fn with(fake: Fake, change: impl FnOnce(&mut Options)) -> Self {
+        let events = Arc::new(Recorded::default());
+        let mut options = Options::new(events.clone());
+        change(&mut options);
+        let (sender, answers) = mpsc::unbounded_channel();
+        let writer = Writer::new(fake.client(), options, sender);
+        Lab { writer, fake, events, answers }
+    }
+
+    /// The next answer: the number of the effect, and the error if it is one.
+    pub(super) async fn answer(&mut self) -> (u64, Result<(), String>) {
+        let (id, answer) = self.answers.recv().await.expect("the writer is there");
+        (id.0, answer.map_err(|error| error.0))
+    }
+
+    /// Performs one effect, and waits for its answer.
+    pub(super) async fn answer_to(&mut self, effect: Effect) -> Result<(), String> {
+        let id = effect.id.0;
+        self.writer.perform(vec![effect]);
+        let (answered, answer) = self.answer().await;
+        assert_eq!(answered, id);
+        answer
+    }
+
+    /// Waits until all is done; there must be no answer that was not looked at.
+    pub(super) async fn rest(&mut self) {
+        self.writer.finish(Duration::from_mins(10)).await;
+        assert!(self.answers.try_recv().is_err(), "nobody awaits a further answer");
+    }
+}
+
+pub(super) fn pod(name: &str) -> Arc<Pod> {
+    Arc::new(Pod {
+        key: PodKey::new("ns", name),
+        uid: format!("uid-{name}").into(),
+        scheduler_name: "lab".into(),
+        ..Pod::default()
+    })
+}
+
+pub(super) fn effect(id: u64, pod: &Arc<Pod>, write: Write) -> Effect {
+    Effect { id: EffectId(id), pod: pod.clone(), write }
+}
+
+pub(super) fn bind(id: u64, name: &str, node: &str) -> Effect {
+    effect(id, &pod(name), Write::Bind(Binding { node: node.into() }))
+}
+
+pub(super) fn condition(id: u64, name: &str, message: &str) -> Effect {
+    let condition = Condition { reason: "Unschedulable", message: message.to_owned() };
+    effect(id, &pod(name), Write::Condition(condition))
+}
+
+pub(super) fn nominate(id: u64, name: &str, node: Option<&str>) -> Effect {
+    effect(id, &pod(name), Write::Nominate(node.map(Into::into)))
+}

@@ -1,0 +1,71 @@
+//! Volumes and claims are changed once, for the plugins that bind them.
+
+use plimsoll_api::ObjectKey;
+use plimsoll_engine::{Effect, Write};
+use plimsoll_framework::Patch;
+use serde_json::{Value, json};
+
+use super::lab::{Lab, effect, pod};
+use crate::fake::{Fake, Reply};
+
+const PATCH: &str = "PATCH /api/v1/namespaces/ns/persistentvolumeclaims/c";
+const CLAIM: &str = "GET /api/v1/namespaces/ns/persistentvolumeclaims/c";
+
+fn merge() -> Value {
+    json!({ "metadata": { "uid": "u", "resourceVersion": "4", "annotations": { "node": "n1" } } })
+}
+
+fn change() -> Effect {
+    let patch = Patch {
+        api_version: "v1".into(),
+        kind: "PersistentVolumeClaim".into(),
+        key: ObjectKey::new("ns", "c"),
+        subresource: None,
+        merge: merge(),
+    };
+    effect(3, &pod("p"), Write::Patch(patch))
+}
+
+async fn check(script: &[(&str, &[Reply])], expected: Result<(), &str>, lines: &[&str]) {
+    let mut lab = Lab::new(Fake::scripted(script));
+    let answer = lab.answer_to(change()).await;
+    assert_eq!(answer, expected.map_err(str::to_owned));
+    assert_eq!(lab.fake.lines(), lines);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_is_a_merge_patch_of_the_object() {
+    let mut lab = Lab::new(Fake::scripted(&[]));
+    assert_eq!(lab.answer_to(change()).await, Ok(()));
+    let seen = lab.fake.seen();
+    assert_eq!(lab.fake.lines(), [PATCH]);
+    assert_eq!(seen[0].content_type, "application/merge-patch+json");
+    assert_eq!(seen[0].body, merge());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_whose_answer_is_lost_is_looked_after() {
+    let done = json!({ "metadata": {
+        "uid": "u", "resourceVersion": "5", "annotations": { "node": "n1", "more": "x" } } });
+    check(
+        &[(PATCH, &[Reply::Broken]), (CLAIM, &[Reply::Answer(200, done)])],
+        Ok(()),
+        &[PATCH, CLAIM],
+    )
+    .await;
+    let undone = json!({ "metadata": { "uid": "u", "resourceVersion": "4" } });
+    let late =
+        "Patch \"/api/v1/namespaces/ns/persistentvolumeclaims/c\": context deadline exceeded";
+    check(
+        &[(PATCH, &[Reply::Silence]), (CLAIM, &[Reply::Answer(200, undone)])],
+        Err(late),
+        &[PATCH, CLAIM],
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_of_what_has_changed_meanwhile_is_an_error() {
+    let text = "the object has been modified";
+    check(&[(PATCH, &[Reply::error(409, "Conflict", text)])], Err(text), &[PATCH]).await;
+}
