@@ -52,6 +52,11 @@ impl Ask {
         Ask { method: Method::POST, path, content_type: JSON, body: body.into() }
     }
 
+    /// Replaces an object.
+    pub(crate) fn put(path: String, body: Vec<u8>) -> Self {
+        Ask { method: Method::PUT, path, content_type: JSON, body: body.into() }
+    }
+
     /// Changes an object.
     pub(crate) fn patch(path: String, content_type: &'static str, body: Vec<u8>) -> Self {
         Ask { method: Method::PATCH, path, content_type, body: body.into() }

@@ -6,5 +6,6 @@ pub mod events;
 #[cfg(test)]
 mod fake;
 pub mod identity;
+pub mod lease;
 mod wire_time;
 pub mod write;

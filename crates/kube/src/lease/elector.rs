@@ -1,0 +1,240 @@
+//! One candidate. As in client-go's leaderelection.go.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::Client;
+use tokio::time::{Instant, sleep, sleep_until, timeout_at};
+use tokio_util::sync::CancellationToken;
+
+use super::lock::Lock;
+use super::record::LeaseRecord;
+use super::settings::JITTER_FACTOR;
+use super::{Ended, Leadership, Settings, State};
+use crate::events::{Occurrence, Record};
+
+/// The shortest time for a request. As in resourcelock's interface.go, NewFromKubeconfig.
+const TIMEOUT_MIN: Duration = Duration::from_secs(1);
+
+/// One candidate.
+pub(super) struct Elector {
+    lock: Lock,
+    leadership: Leadership,
+    events: Arc<dyn Record>,
+    /// The Lease as it was last seen, and when it was seen to change.
+    observed: LeaseRecord,
+    observed_at: Duration,
+}
+
+/// What came of a try.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Try {
+    /// This instance leads.
+    Held,
+    /// Another one does.
+    Taken,
+    /// Nothing is known: it failed.
+    Failed,
+}
+
+impl Elector {
+    pub(super) fn new(client: Client, leadership: Leadership, events: Arc<dyn Record>) -> Self {
+        let Settings { namespace, name, renew_deadline, .. } = leadership.settings();
+        let timeout = (*renew_deadline / 2).max(TIMEOUT_MIN);
+        Elector {
+            lock: Lock::new(client, namespace, name, timeout),
+            leadership,
+            events,
+            observed: LeaseRecord::default(),
+            observed_at: Duration::ZERO,
+        }
+    }
+
+    pub(super) async fn run(mut self, stop: CancellationToken) -> Ended {
+        tracing::info!(lease = %self.lock, "attempting to acquire leader lease...");
+        // A request that is broken off may have been carried out: then the lease ends by itself.
+        if stop.run_until_cancelled(self.acquire()).await.is_none() {
+            self.leadership.resign();
+            self.give_back().await;
+            return Ended::Stopped;
+        }
+        self.record("became leader");
+        tracing::info!(lease = %self.lock, "successfully acquired lease");
+        self.leadership.enter(State::Leading);
+        let ended = match stop.run_until_cancelled(self.renew()).await {
+            Some(()) => Ended::Lost,
+            None => Ended::Stopped,
+        };
+        self.leadership.resign();
+        match ended {
+            // Unlike client-go: what was begun may still be under way, and has until the lease is over.
+            Ended::Lost => self.leadership.enter(State::Lost),
+            Ended::Stopped => {
+                self.leadership.enter(State::Standby);
+                self.give_back().await;
+            }
+        }
+        self.record("stopped leading");
+        ended
+    }
+
+    /// Tries until this instance leads.
+    async fn acquire(&mut self) {
+        let period = self.settings().retry_period;
+        while self.try_to_lead().await != Try::Held {
+            sleep(period.mul_f64(1.0 + rand::random_range(0.0..JITTER_FACTOR))).await;
+        }
+    }
+
+    /// Renews the lease until that fails for too long, or another instance has it.
+    async fn renew(&mut self) {
+        let Settings { retry_period, renew_deadline, .. } = *self.settings();
+        loop {
+            sleep(retry_period).await;
+            let deadline = Instant::now() + renew_deadline;
+            loop {
+                let next = Instant::now() + retry_period;
+                match timeout_at(deadline, self.try_to_lead()).await {
+                    Ok(Try::Held) => break,
+                    // Unlike client-go, which goes on until the deadline while both write.
+                    Ok(Try::Taken) => {
+                        let leader = self.observed.holder();
+                        tracing::error!(lease = %self.lock, leader, "another instance has the lease");
+                        return;
+                    }
+                    Ok(Try::Failed) if next < deadline => sleep_until(next).await,
+                    Ok(Try::Failed) | Err(_) => {
+                        tracing::error!(lease = %self.lock, "failed to renew lease");
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Tries to get or to renew the lease. As in leaderelection.go, tryAcquireOrRenew.
+    async fn try_to_lead(&mut self) -> Try {
+        let begun = self.uptime();
+        let (identity, duration, now) = {
+            let settings = self.settings();
+            (settings.identity.clone(), settings.lease_duration, settings.clock.wall())
+        };
+        let mut record = LeaseRecord::new(&identity, duration, now);
+        let is_ours = |observed: &LeaseRecord| observed.holder() == identity;
+
+        // What was seen last is probably still so.
+        if is_ours(&self.observed) && self.is_valid(begun) {
+            continue_term(&mut record, &self.observed);
+            match self.lock.update(&record).await {
+                Ok(()) => return self.leads(record, begun),
+                Err(error) => {
+                    tracing::warn!(lease = %self.lock, %error, "failed to update lock optimistically, falling back to slow path");
+                }
+            }
+        }
+        let begun = self.uptime();
+        let found = match self.lock.get().await {
+            Ok(found) => found,
+            Err(error) if error.is_not_found() => {
+                let record = LeaseRecord::new(&identity, duration, now);
+                return match self.lock.create(&record).await {
+                    Ok(()) => self.leads(record, begun),
+                    Err(error) => {
+                        tracing::warn!(lease = %self.lock, %error, "error initially creating lease lock");
+                        Try::Failed
+                    }
+                };
+            }
+            Err(error) => {
+                tracing::warn!(lease = %self.lock, %error, "error retrieving lease lock");
+                return Try::Failed;
+            }
+        };
+        if found != self.observed {
+            self.observe(found.clone());
+        }
+        if !found.holder().is_empty() && !is_ours(&found) && self.is_valid(begun) {
+            tracing::debug!(lease = %self.lock, leader = found.holder(), "lock is held and has not yet expired");
+            return Try::Taken;
+        }
+        if is_ours(&found) {
+            continue_term(&mut record, &found);
+            self.leadership.count_slow_path();
+        } else {
+            record.lease_transitions = Some(found.transitions().saturating_add(1));
+        }
+        match self.lock.update(&record).await {
+            Ok(()) => self.leads(record, begun),
+            Err(error) => {
+                tracing::warn!(lease = %self.lock, %error, "failed to update lock");
+                Try::Failed
+            }
+        }
+    }
+
+    /// This instance leads, by a request that was begun at `begun`.
+    fn leads(&mut self, record: LeaseRecord, begun: Duration) -> Try {
+        self.observe(record);
+        self.leadership.confirm(begun);
+        Try::Held
+    }
+
+    fn observe(&mut self, record: LeaseRecord) {
+        let (leader, before) = (record.holder(), self.observed.holder());
+        if leader != before {
+            tracing::info!(lease = %self.lock, leader, "new leader elected");
+        }
+        self.observed_at = self.uptime();
+        self.leadership.observe(leader, self.observed_at);
+        self.observed = record;
+    }
+
+    /// Gives the lease back if this instance has it, so that the next one need not wait.
+    async fn give_back(&mut self) {
+        if self.observed.holder() != self.settings().identity {
+            return;
+        }
+        let now = self.settings().clock.wall();
+        let mut record = LeaseRecord::new("", Duration::from_secs(1), now);
+        record.lease_transitions = Some(self.observed.transitions());
+        let deadline = Instant::now() + self.settings().renew_deadline;
+        match timeout_at(deadline, self.lock.update(&record)).await {
+            Ok(Ok(())) => self.observe(record),
+            Ok(Err(error)) => tracing::warn!(lease = %self.lock, %error, "failed to release lock"),
+            Err(_) => tracing::warn!(lease = %self.lock, "failed to release lock in time"),
+        }
+    }
+
+    fn record(&self, what: &str) {
+        let Some(regarding) = self.lock.subject() else { return };
+        let settings = self.settings();
+        self.events.record(Occurrence {
+            controller: settings.controller.as_str().into(),
+            regarding,
+            related: None,
+            kind: "Normal",
+            reason: "LeaderElection",
+            action: "",
+            note: format!("{} {what}", settings.identity),
+        });
+    }
+
+    /// Whether the lease as it was seen is not over.
+    fn is_valid(&self, now: Duration) -> bool {
+        now < self.observed_at + self.observed.duration()
+    }
+
+    fn uptime(&self) -> Duration {
+        self.settings().clock.uptime()
+    }
+
+    fn settings(&self) -> &Settings {
+        self.leadership.settings()
+    }
+}
+
+/// The leader stays the same.
+fn continue_term(record: &mut LeaseRecord, before: &LeaseRecord) {
+    record.acquire_time.clone_from(&before.acquire_time);
+    record.lease_transitions.clone_from(&before.lease_transitions);
+}

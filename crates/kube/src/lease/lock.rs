@@ -1,0 +1,96 @@
+//! The Lease at the API server. As in resourcelock's leaselock.go.
+
+use std::time::Duration;
+
+use kube::Client;
+use plimsoll_api::Str;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::record::LeaseRecord;
+use crate::call::{self, Ask, Failed, segment};
+use crate::events::Subject;
+use crate::write;
+
+/// The Lease.
+pub(super) struct Lock {
+    client: Client,
+    namespace: String,
+    name: String,
+    timeout: Duration,
+    /// The whole object as the API server gave it last. What others put there is kept.
+    lease: Option<Value>,
+}
+
+impl Lock {
+    pub(super) fn new(client: Client, namespace: &str, name: &str, timeout: Duration) -> Self {
+        let (namespace, name) = (namespace.to_owned(), name.to_owned());
+        Lock { client, namespace, name, timeout, lease: None }
+    }
+
+    /// Reads the Lease.
+    pub(super) async fn get(&mut self) -> Result<LeaseRecord, Failed> {
+        let path = format!("{}/{}", self.collection(), segment(&self.name));
+        self.ask(&Ask::get(path)).await
+    }
+
+    /// Makes the Lease.
+    pub(super) async fn create(&mut self, record: &LeaseRecord) -> Result<(), Failed> {
+        let lease = json!({
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": { "namespace": self.namespace, "name": self.name },
+            "spec": record,
+        });
+        let ask = Ask::post(self.collection(), write::json(&lease));
+        self.ask(&ask).await.map(|_| ())
+    }
+
+    /// Changes the Lease, if it is still as it was read.
+    pub(super) async fn update(&mut self, record: &LeaseRecord) -> Result<(), Failed> {
+        let Some(lease) = &self.lease else {
+            let text = "lease not initialized, call get or create first";
+            return Err(Failed::NotSent(text.to_owned()));
+        };
+        let mut lease = lease.clone();
+        lease["spec"] = json!(record);
+        let path = format!("{}/{}", self.collection(), segment(&self.name));
+        let ask = Ask::put(path, write::json(&lease));
+        self.ask(&ask).await.map(|_| ())
+    }
+
+    /// The Lease for events.
+    pub(super) fn subject(&self) -> Option<Subject> {
+        let metadata = self.lease.as_ref()?.get("metadata")?;
+        let text = |field: &str| Str::from(metadata[field].as_str().unwrap_or_default());
+        Some(Subject::Lease {
+            namespace: Str::from(self.namespace.as_str()),
+            name: Str::from(self.name.as_str()),
+            uid: text("uid"),
+            resource_version: text("resourceVersion"),
+        })
+    }
+
+    async fn ask(&mut self, ask: &Ask) -> Result<LeaseRecord, Failed> {
+        let body = call::ask(&self.client, ask, self.timeout).await?;
+        let unreadable = |why: serde_json::Error| Failed::Unanswered(format!("{self}: {why}"));
+        let lease: Value = serde_json::from_slice(&body).map_err(unreadable)?;
+        let record = match lease.get("spec") {
+            None | Some(Value::Null) => LeaseRecord::default(),
+            Some(spec) => LeaseRecord::deserialize(spec).map_err(unreadable)?,
+        };
+        self.lease = Some(lease);
+        Ok(record)
+    }
+
+    fn collection(&self) -> String {
+        let namespace = segment(&self.namespace);
+        format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases")
+    }
+}
+
+impl std::fmt::Display for Lock {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}

@@ -1,0 +1,5 @@
+//! Who leads, and when it is over.
+
+mod candidates;
+mod lab;
+mod terms;
