@@ -1,7 +1,7 @@
 //! One attempt at a pod: the scheduling cycle, and from there into the binding cycle.
 
 use plimsoll_api::{PodKey, Str};
-use plimsoll_framework::{PodInfo, Row, Time, View, WaitingPod};
+use plimsoll_framework::{PodInfo, Point, Row, Time, View, WaitingPod};
 
 use crate::binding::{BindingCycle, Desk, Moved, Unbound, Verdicts};
 use crate::cycle::{self, Cycle, CycleResult, Failure, FailureReason};
@@ -9,7 +9,8 @@ use crate::decision::{Decision, NodeDecision, NodeVerdict, Outcome};
 use crate::effect::{Condition, Effect, EffectId, Record, Write};
 use crate::event::WriteError;
 use crate::memo::{Answer, Want};
-use crate::pick::{self, TieBreak};
+use crate::metrics::{self, Meter, MeteredPoint, Status};
+use crate::pick::{self, Chance, TieBreak};
 use crate::profile::Profile;
 use crate::queue::{Audience, Place, QueuedPodInfo, Surroundings, Verdict};
 use crate::sample::Sample;
@@ -25,7 +26,9 @@ impl Scheduler {
             self.queue.done(&pod.key);
             return;
         }
+        let lap = self.counts.start();
         let cycle = self.cycle(pod);
+        self.counts.searched(lap);
         match cycle.result {
             CycleResult::Found { row, .. } => self.place(now, info, row, cycle, effects),
             CycleResult::Unschedulable(_) | CycleResult::Error(_) => {
@@ -35,6 +38,7 @@ impl Scheduler {
                     CycleResult::Error(message) => Failure::error(message),
                     CycleResult::Found { .. } => return,
                 };
+                self.count_preemption(pod, &failure);
                 self.nominate(now, pod, &failure, effects);
                 self.fail(now, pod, failure, effects);
             }
@@ -45,16 +49,19 @@ impl Scheduler {
     fn cycle(&mut self, pod: &PodInfo) -> Cycle {
         let (before, start) = (self.rng.clone(), self.next_start);
         let Some(cycle) = self.remembered(pod) else {
-            let cycle = self.decide_from_scratch(pod);
+            let mut cycle = self.decide_from_scratch(pod, self.counts.meter());
+            let profile = self.profile_of(pod).index;
+            self.counts.decided(profile, &mut cycle.meter);
             self.note_failure(pod, &cycle);
             return cycle;
         };
+        self.counts.remembered();
         if !self.audit.is_due() {
             return cycle;
         }
         let after = std::mem::replace(&mut self.rng, before);
         self.next_start = start;
-        let expected = self.decide_from_scratch(pod);
+        let expected = self.decide_from_scratch(pod, Meter::default());
         if self.audit.compare(pod, &cycle, &expected, &self.cache.view()) {
             self.rng = after;
             cycle
@@ -73,7 +80,7 @@ impl Scheduler {
         let (pod, rng, start) = (info.pod.clone(), self.rng.clone(), self.next_start);
         let mut remembered = self.remembered(&pod);
         (self.rng, self.next_start) = (rng.clone(), start);
-        let expected = self.decide_from_scratch(&pod);
+        let expected = self.decide_from_scratch(&pod, Meter::default());
         if remembered.is_none() {
             // A failure from scratch is remembered for the next equal pod: this one again.
             self.note_failure(&pod, &expected);
@@ -146,12 +153,12 @@ impl Scheduler {
     }
 
     /// Runs the scheduling cycle for a pod.
-    fn decide_from_scratch(&mut self, pod: &PodInfo) -> Cycle {
+    fn decide_from_scratch(&mut self, pod: &PodInfo, meter: Meter) -> Cycle {
         let sample = self.sample(self.profile_of(pod));
         let profile = self.profiles.get(&pod.scheduler_name).expect("it was just found");
         let (view, nominated) = (self.cache.view(), &self.nominated);
-        let (tie_break, rng) = (self.options.tie_break, &mut self.rng);
-        let cycle = cycle::schedule(profile, view, nominated, &sample, pod, tie_break, rng);
+        let chance = &mut Chance { tie_break: self.options.tie_break, rng: &mut self.rng };
+        let cycle = cycle::schedule(profile, view, nominated, &sample, pod, chance, meter);
         let n_nodes = view.nodes.len().max(1);
         self.next_start = (self.next_start + cycle.n_judged) % n_nodes;
         cycle
@@ -182,12 +189,23 @@ impl Scheduler {
         self.nominated.remove(&info.pod.key);
         let shared = std::mem::take(&mut cycle.shared);
         let profile = self.profiles.get(&info.pod.scheduler_name).expect("it was just used");
+        let lap = self.counts.start();
         let reserved =
             BindingCycle::reserve(assumed, info.attempts, shared, profile, &mut self.cache);
+        let status = reserved.as_ref().err().map_or(Status::Success, Unbound::status);
+        self.counts.stage(profile.index, MeteredPoint::Reserve, status, lap);
         let permitted = reserved.and_then(|mut binding| {
             let waiting = self.waiting.pods();
             let decisions = &mut self.waiting_decisions;
-            match binding.permit(now, profile, &self.cache, waiting, decisions) {
+            let lap = self.counts.start();
+            let permitted = binding.permit(now, profile, &self.cache, waiting, decisions);
+            let status = match &permitted {
+                Ok(pending) if pending.is_empty() => Status::Success,
+                Ok(_) => Status::Wait,
+                Err(why) => why.status(),
+            };
+            self.counts.stage(profile.index, MeteredPoint::Permit, status, lap);
+            match permitted {
                 Ok(pending) => Ok((binding, pending)),
                 Err(why) => {
                     binding.unreserve(&mut self.cache);
@@ -201,11 +219,12 @@ impl Scheduler {
             Err(why) => {
                 self.unbound(now, &info.pod, info.attempts, why, effects);
             }
-            Ok((binding, pending)) => {
+            Ok((mut binding, pending)) => {
                 self.log(info, &cycle);
                 if pending.is_empty() {
                     self.proceed(now, binding, effects);
                 } else {
+                    binding.permit_began = now;
                     let (pod, node) = (binding.pod.clone(), binding.node().clone());
                     self.waiting.add(WaitingPod { pod, node, since: now, pending });
                     self.bindings.put(binding);
@@ -238,6 +257,8 @@ impl Scheduler {
     fn permit_over(&mut self, now: Time, verdicts: Verdicts, effects: &mut Vec<Effect>) {
         for (key, verdict) in verdicts {
             let Some(cycle) = self.bindings.take(&key) else { continue };
+            let status = verdict.as_ref().err().map_or(Status::Success, Unbound::status);
+            self.counts.permit_over(status, now.since(cycle.permit_began));
             match verdict {
                 Ok(()) => self.proceed(now, cycle, effects),
                 Err(why) => self.give_up(now, cycle, why, effects),
@@ -279,15 +300,23 @@ impl Scheduler {
             effects,
             next_effect: &mut self.next_effect,
             write_timeout: self.options.write_timeout,
+            counts: &mut self.counts,
         };
         match act(&mut cycle, &mut desk) {
             Moved::Waits => self.bindings.put(cycle),
             Moved::Bound => {
                 let key = &cycle.pod.key;
                 desk.write(&cycle.pod, Write::Record(Record::scheduled(key, cycle.node())));
-                self.queue.done(key);
+                if let Some(bound) = self.queue.done(key) {
+                    self.counts.bound(now, profile.index, &bound);
+                }
             }
-            Moved::Failed(why) => self.give_up(now, cycle, why, effects),
+            Moved::Failed(why) => {
+                if let Some((point, lap)) = cycle.stands_at() {
+                    self.counts.stage(profile.index, point, why.status(), lap);
+                }
+                self.give_up(now, cycle, why, effects);
+            }
         }
     }
 
@@ -299,7 +328,12 @@ impl Scheduler {
         why: Unbound,
         effects: &mut Vec<Effect>,
     ) {
+        let lap = self.counts.start();
         cycle.unreserve(&mut self.cache);
+        if let Some(profile) = self.profiles.get(&cycle.pod.scheduler_name) {
+            let (index, point) = (profile.index, MeteredPoint::Unreserve);
+            self.counts.stage(index, point, Status::Success, lap);
+        }
         let left = self.unbound(now, &cycle.pod, cycle.attempt, why, effects);
         if let Some(pod) = left {
             self.freed(now, &pod, Audience::AllBut(&cycle.pod.key));
@@ -350,6 +384,7 @@ impl Scheduler {
     fn fail(&mut self, now: Time, pod: &PodInfo, failure: Failure, effects: &mut Vec<Effect>) {
         let key = &pod.key;
         self.write(pod, Write::Record(Record::failed(&failure.message)), effects);
+        self.count_failure(key, failure.reason);
         // As in schedule_one.go, handleSchedulingFailure: the binding may have been done although its
         // answer says otherwise, and a pod that was seen on a node is not tried again.
         if self.cache.knows(key) {
@@ -361,6 +396,27 @@ impl Scheduler {
         let verdict = Verdict { rejectors: failure.rejectors, pending: failure.pending };
         let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
         self.queue.failed(now, key, verdict, with);
+    }
+
+    fn count_failure(&mut self, key: &PodKey, reason: FailureReason) {
+        let Some(info) = self.queue.get(key) else { return };
+        let outcome = match reason {
+            FailureReason::Unschedulable => metrics::Outcome::Unschedulable,
+            FailureReason::SchedulerError => metrics::Outcome::Error,
+        };
+        let profile = self.profile_of(&info.pod).index;
+        self.counts.ended(profile, outcome, info.began());
+    }
+
+    /// As in default_preemption.go, PostFilter: it counts whenever it is asked, which is not without any
+    /// node, and not after an error.
+    fn count_preemption(&mut self, pod: &PodInfo, failure: &Failure) {
+        let is_asked = failure.reason == FailureReason::Unschedulable
+            && !self.cache.view().nodes.is_empty()
+            && self.profile_of(pod).at(Point::PostFilter).next().is_some();
+        if is_asked {
+            self.counts.preemption();
+        }
     }
 
     pub(crate) fn write(
@@ -408,11 +464,11 @@ impl Scheduler {
         }
         let profile = profile_of(self, &info.pod);
         let (view, mut rng) = (self.cache.view(), self.rng.clone());
-        let tie_break: TieBreak = self.options.tie_break;
+        let chance = &mut Chance { tie_break: self.options.tie_break, rng: &mut rng };
         let sample = self.sample(profile);
         let (nominated, pod_info) = (&self.nominated, &info.pod);
-        let cycle =
-            cycle::schedule(profile, view, nominated, &sample, pod_info, tie_break, &mut rng);
+        let meter = Meter::default();
+        let cycle = cycle::schedule(profile, view, nominated, &sample, pod_info, chance, meter);
         Some(decision(pod, info.attempts + 1, &cycle, view, Detail::Nodes))
     }
 }

@@ -15,6 +15,7 @@ use plimsoll_framework::{
 use crate::cache::Cache;
 use crate::effect::{Effect, EffectId, Write};
 use crate::event::WriteError;
+use crate::metrics::{Counts, Lap, MeteredPoint, Status};
 use crate::profile::Profile;
 use crate::profiles::Profiles;
 use crate::table::Keyed;
@@ -28,6 +29,16 @@ pub(crate) enum Unbound {
     TooLate(Rejection),
     /// Something went wrong.
     Error(String),
+}
+
+impl Unbound {
+    /// How an extension point ended that did this, for metrics.
+    pub(crate) fn status(&self) -> Status {
+        match self {
+            Unbound::Rejected { why, .. } | Unbound::TooLate(why) => why.code.into(),
+            Unbound::Error(_) => Status::Error,
+        }
+    }
 }
 
 /// Where a binding cycle stands.
@@ -49,6 +60,10 @@ pub(crate) struct BindingCycle {
     /// The pod, on its node.
     pub(crate) pod: PodInfo,
     pub(crate) attempt: u32,
+    /// When it began to wait at Permit, if it did.
+    pub(crate) permit_began: Time,
+    /// When the present extension point began.
+    lap: Lap,
     held: Vec<(&'static str, Held)>,
     shared: CycleState,
     stage: Stage,
@@ -74,9 +89,16 @@ pub(crate) struct Desk<'a> {
     pub(crate) next_effect: &'a mut u64,
     /// How long to wait for the answer to a write.
     pub(crate) write_timeout: Duration,
+    pub(crate) counts: &'a mut Counts,
 }
 
 impl Desk<'_> {
+    /// An extension point is over, and the next one begins.
+    fn stage_over(&mut self, stage: MeteredPoint, status: Status, lap: Lap) -> Lap {
+        self.counts.stage(self.profile.index, stage, status, lap);
+        self.counts.start()
+    }
+
     pub(crate) fn write(&mut self, pod: &PodInfo, write: Write) -> EffectId {
         let id = EffectId(*self.next_effect);
         *self.next_effect += 1;
@@ -103,6 +125,8 @@ impl BindingCycle {
         let mut cycle = BindingCycle {
             pod,
             attempt,
+            permit_began: Time::ZERO,
+            lap: Lap::default(),
             held: Vec::new(),
             shared,
             stage: Stage::Permit,
@@ -161,6 +185,7 @@ impl BindingCycle {
 
     /// Permit is over: begins with what must be done before binding.
     pub(crate) fn proceed(&mut self, desk: &mut Desk<'_>) -> Moved {
+        self.lap = desk.counts.start();
         self.pre_bind(0, desk)
     }
 
@@ -235,6 +260,17 @@ impl BindingCycle {
         matches!(self.stage, Stage::Settling { .. })
     }
 
+    /// The extension point at which it stands, and when that began; none at Permit.
+    pub(crate) fn stands_at(&self) -> Option<(MeteredPoint, Lap)> {
+        match self.stage {
+            Stage::Permit => None,
+            Stage::Writing { .. } | Stage::Settling { .. } => {
+                Some((MeteredPoint::PreBind, self.lap))
+            }
+            Stage::Binding { .. } => Some((MeteredPoint::Bind, self.lap)),
+        }
+    }
+
     /// Whether the binding was written and is not yet answered.
     pub(crate) fn is_binding(&self) -> bool {
         matches!(self.stage, Stage::Binding { .. })
@@ -297,6 +333,7 @@ impl BindingCycle {
     }
 
     fn bind(&mut self, desk: &mut Desk<'_>) -> Moved {
+        self.lap = desk.stage_over(MeteredPoint::PreBind, Status::Success, self.lap);
         let at = self.placement(desk.cache);
         let binding = desk.profile.at(Point::Bind).find_map(|(plugin, _)| {
             let binding = plugin.points.bind.as_ref()?.bind(&at)?;
@@ -312,6 +349,7 @@ impl BindingCycle {
     }
 
     fn bound(&mut self, desk: &mut Desk<'_>) -> Moved {
+        let lap = desk.stage_over(MeteredPoint::Bind, Status::Success, self.lap);
         let mut shared = std::mem::take(&mut self.shared);
         let mut patches = Vec::new();
         for (plugin, _) in desk.profile.at(Point::PostBind) {
@@ -322,6 +360,7 @@ impl BindingCycle {
         for patch in patches {
             desk.write(&self.pod, Write::Patch(patch));
         }
+        desk.stage_over(MeteredPoint::PostBind, Status::Success, lap);
         Moved::Bound
     }
 

@@ -49,6 +49,11 @@ impl Bindings {
         self.cycles.get(key)
     }
 
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.cycles.len()
+    }
+
     /// Whether there is none.
     pub(crate) fn is_empty(&self) -> bool {
         self.cycles.is_empty()

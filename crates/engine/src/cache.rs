@@ -302,6 +302,12 @@ impl Cache {
         (view, &mut self.changes)
     }
 
+    /// How many nodes there are, how many pods, and how many of these are only assumed.
+    pub(crate) fn sizes(&self) -> [usize; 3] {
+        let assumed = self.pods.iter().filter(|pod| pod.assumed).count();
+        [self.columns.len(), self.pods.len(), assumed]
+    }
+
     /// Does what a plugin wants to be assumed of volumes and claims.
     pub(crate) fn assume_volumes(&mut self, said: Vec<Assumption>) {
         for assumption in said {

@@ -12,7 +12,8 @@ use rand::Rng;
 
 use crate::diagnosis::{self, Cause};
 use crate::filters::{Filters, Stopped};
-use crate::pick::{self, Scores, TieBreak};
+use crate::metrics::{Meter, MeteredPoint, Status};
+use crate::pick::{self, Chance, Scores};
 use crate::profile::Profile;
 use crate::sample::Sample;
 
@@ -29,6 +30,8 @@ pub(crate) struct Cycle {
     pub(crate) n_judged: usize,
     /// What plugins shared.
     pub(crate) shared: CycleState,
+    /// What was measured of it.
+    pub(crate) meter: Meter,
 }
 
 /// The result of a cycle.
@@ -84,15 +87,19 @@ pub(crate) fn schedule(
     nominated: &NominatedPods,
     sample: &Sample,
     pod: &PodInfo,
-    tie_break: TieBreak,
-    rng: &mut impl Rng,
+    chance: &mut Chance<'_, impl Rng>,
+    meter: Meter,
 ) -> Cycle {
-    let mut cycle = Cycle::new();
+    let mut cycle = Cycle { meter, ..Cycle::new() };
     if view.nodes.is_empty() {
         cycle.result = CycleResult::Unschedulable(Box::new(no_nodes()));
         return cycle;
     }
-    let filters = match Filters::prepare(profile, pod, &mut cycle.shared, &view) {
+    let lap = cycle.meter.start();
+    let prepared = Filters::prepare(profile, pod, &mut cycle.shared, &view, &mut cycle.meter);
+    let status = prepared.as_ref().err().map_or(Status::Success, Stopped::status);
+    cycle.meter.stage(MeteredPoint::PreFilter, status, lap);
+    let filters = match prepared {
         Ok(filters) => filters,
         Err(stopped) => {
             cycle.result = match stopped {
@@ -107,7 +114,12 @@ pub(crate) fn schedule(
             return cycle;
         }
     };
+    let lap = cycle.meter.start();
     filters.judge(pod, view.nodes, nominated, sample, &mut cycle);
+    if cycle.meter.measures() {
+        let status = filtered(&cycle);
+        cycle.meter.stage(MeteredPoint::Filter, status, lap);
+    }
     if let Some(error) = error_of(&cycle.rejected) {
         cycle.result = CycleResult::Error(error);
         return cycle;
@@ -120,12 +132,13 @@ pub(crate) fn schedule(
             post_filter(profile, failure, &mut cycle, what_if)
         }
         1 => CycleResult::Found { row: cycle.feasible[0], best: cycle.feasible.clone() },
-        _ => match score(profile, pod, &mut cycle, &view) {
+        _ => match scored(profile, pod, &mut cycle, &view) {
             Err(error) => CycleResult::Error(error),
             Ok(scores) => {
                 let best = pick::best(view.nodes, &cycle.feasible, &scores.totals);
                 cycle.scores = Some(scores);
-                CycleResult::Found { row: pick::pick(&best, tie_break, rng), best }
+                let row = pick::pick(&best, chance.tie_break, chance.rng);
+                CycleResult::Found { row, best }
             }
         },
     };
@@ -153,6 +166,7 @@ impl Cycle {
             rejected: Vec::new(),
             n_judged: 0,
             shared: CycleState::new(),
+            meter: Meter::default(),
         }
     }
 }
@@ -267,15 +281,54 @@ fn post_filter(
         cycle.rejected = all.map(reject).collect();
     }
     let mut said = Vec::new();
+    let all = cycle.meter.start();
     for (plugin, _) in profile.at(Point::PostFilter) {
         let Some(point) = &plugin.points.post_filter else { continue };
+        let lap = cycle.meter.start_plugin();
         let answer = point.post_filter(what_if.pod(), &cycle.rejected, &what_if);
+        cycle.meter.plugin(plugin.name, MeteredPoint::PostFilter, answered(&answer), lap, 1);
         if failure.take_in(plugin.name, answer, &mut said).is_break() {
             break;
         }
     }
+    let status = match failure.nomination {
+        Some(_) => Status::Success,
+        None => Status::Unschedulable,
+    };
+    cycle.meter.stage(MeteredPoint::PostFilter, status, all);
     failure.conclude(said);
     CycleResult::Unschedulable(Box::new(failure))
+}
+
+/// How Filter ended, for metrics. As in schedule_one.go, findNodesThatPassFilters: a search without a
+/// find is none that failed.
+fn filtered(cycle: &Cycle) -> Status {
+    match error_of(&cycle.rejected) {
+        Some(_) => Status::Error,
+        None => Status::Success,
+    }
+}
+
+fn answered(answer: &PostFilterAnswer) -> Status {
+    match answer {
+        PostFilterAnswer::Nominated(_) => Status::Success,
+        PostFilterAnswer::Unschedulable(_) => Status::Unschedulable,
+        PostFilterAnswer::Hopeless(_) | PostFilterAnswer::Stop(_) => Status::Unresolvable,
+        PostFilterAnswer::Error(_) => Status::Error,
+    }
+}
+
+fn scored(
+    profile: &Profile,
+    pod: &PodInfo,
+    cycle: &mut Cycle,
+    view: &View<'_>,
+) -> Result<Scores, String> {
+    let lap = cycle.meter.start();
+    let scores = score(profile, pod, cycle, view);
+    let status = if scores.is_ok() { Status::Success } else { Status::Error };
+    cycle.meter.stage(MeteredPoint::Score, status, lap);
+    scores
 }
 
 fn score(
@@ -290,7 +343,14 @@ fn score(
     let mut scores = Scores::new(cycle.feasible.len());
     for (plugin, weight) in profile.at(Point::Score) {
         let Some(point) = &plugin.points.score else { continue };
+        let lap = cycle.meter.start_plugin();
         if let Some(scored) = point.score(pod, &mut cycle.shared, view, &cycle.feasible) {
+            let n_nodes = cycle.feasible.len();
+            cycle.meter.plugin(plugin.name, MeteredPoint::Score, Status::Success, lap, n_nodes);
+            cycle.meter.evaluated(plugin.name, MeteredPoint::Score, n_nodes);
+            if profile.at(Point::PreScore).any(|(other, _)| other.name == plugin.name) {
+                cycle.meter.evaluated(plugin.name, MeteredPoint::PreScore, 1);
+            }
             scores.add(plugin.name, weight, &scored)?;
         }
     }

@@ -1,6 +1,6 @@
 //! The filters of a profile on one pod: which nodes are feasible, and why the others are not.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_framework::{
     Candidates, Code, Columns, CycleState, NodeRejection, NominatedPods, PodChange, PodInfo, Point,
@@ -9,6 +9,7 @@ use plimsoll_framework::{
 
 use crate::cycle::{Cycle, Failure};
 use crate::diagnosis::{self, Cause};
+use crate::metrics::{Meter, MeteredPoint, Status};
 use crate::profile::{PluginIndex, Profile};
 use crate::sample::{Sample, Turn};
 
@@ -33,6 +34,19 @@ pub(crate) enum Stopped {
     Error(String),
 }
 
+impl Stopped {
+    /// How PreFilter ended, for metrics.
+    pub(crate) fn status(&self) -> Status {
+        match self {
+            Stopped::Error(_) => Status::Error,
+            Stopped::Rejected(stopped) => match &stopped.0.pre_filter {
+                Some((_, why)) => why.code.into(),
+                None => Status::Unresolvable,
+            },
+        }
+    }
+}
+
 impl Filters {
     /// Lets every filter look at the pod. As in runtime/framework.go, RunPreFilterPlugins: a rejection
     /// that preemption cannot resolve ends it; after another one the rest still look.
@@ -41,6 +55,7 @@ impl Filters {
         pod: &PodInfo,
         shared: &mut CycleState,
         view: &View<'_>,
+        meter: &mut Meter,
     ) -> Result<Self, Stopped> {
         let mut filters = Filters {
             prepared: Vec::new(),
@@ -53,8 +68,14 @@ impl Filters {
         for (index, _) in profile.indices(Point::PreFilter) {
             let plugin = profile.get(index);
             let Some(filter) = &plugin.points.filter else { continue };
+            let lap = meter.start_plugin();
             let prepared = filter.prepare(pod, shared, view);
             let why = prepared.rejection().cloned();
+            if !prepared.skips() {
+                let status = why.as_ref().map_or(Status::Success, |why| why.code.into());
+                meter.plugin(plugin.name, MeteredPoint::PreFilter, status, lap, 1);
+                meter.evaluated(plugin.name, MeteredPoint::PreFilter, 1);
+            }
             filters.narrow(plugin.name, prepared.candidates());
             filters.prepared.push((index, prepared));
             if let Some(why) = why {
@@ -126,8 +147,30 @@ impl Filters {
         }
         cycle.feasible.sort_unstable();
         cycle.n_judged = cycle.feasible.len() + cycle.rejected.len();
+        self.count_evaluations(cycle);
         self.reject_others(nodes, cycle);
         cycle.rejected.sort_by_key(|node| node.row);
+    }
+
+    /// Counts how many nodes each filter was asked about: those that it or one behind it rejects, and
+    /// those that are feasible. A second look because of nominated pods is not counted.
+    fn count_evaluations(&self, cycle: &mut Cycle) {
+        if !cycle.meter.measures() {
+            return;
+        }
+        let mut left = cycle.n_judged;
+        let mut rejections = BTreeMap::<&str, usize>::new();
+        for node in &cycle.rejected {
+            *rejections.entry(node.plugin).or_default() += 1;
+        }
+        for &(plugin, at) in &self.order {
+            if !self.prepared[at].1.skips() {
+                cycle.meter.evaluated(plugin, MeteredPoint::Filter, left);
+            }
+            if !self.run_all {
+                left = left.saturating_sub(rejections.get(plugin).copied().unwrap_or(0));
+            }
+        }
     }
 
     /// The pod is rejected for all nodes. As in schedule_one.go, findNodesThatFitPod, plugins that have
@@ -245,12 +288,19 @@ impl Filters {
                 continue;
             }
             let mut passed = Vec::with_capacity(left.len());
+            let (lap, n_before) = (cycle.meter.start_plugin(), cycle.rejected.len());
             filter.judge(pod, nodes, &left, &mut |row, verdict| match verdict {
                 Verdict::Pass => passed.push(row),
                 Verdict::Fail(rejection) => {
                     cycle.rejected.push(NodeRejection { row, plugin, rejection });
                 }
             });
+            // kube-scheduler measures node by node; here many are judged in one go.
+            let status = match cycle.rejected.get(n_before) {
+                Some(node) if passed.is_empty() => node.rejection.code.into(),
+                _ => Status::Success,
+            };
+            cycle.meter.plugin(plugin, MeteredPoint::Filter, status, lap, left.len());
             left = passed;
         }
         cycle.feasible = left;

@@ -18,6 +18,7 @@ pub mod effect;
 pub mod event;
 mod filters;
 mod memo;
+pub mod metrics;
 mod observe;
 mod pick;
 mod preemption;

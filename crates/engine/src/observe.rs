@@ -9,6 +9,7 @@ use plimsoll_framework::{Action, Change, ClusterEvent, PodInfo, Resource, Time};
 
 use crate::binding::BindingCycle;
 use crate::event::{Event, Seen};
+use crate::metrics::EventLabel;
 use crate::queue::{Audience, Surroundings};
 use crate::scheduler::Scheduler;
 
@@ -18,6 +19,12 @@ const REMOVED: &str = "removed";
 impl Scheduler {
     /// Takes in one change. Cheap; decides nothing.
     pub fn observe(&mut self, now: Time, event: Event) {
+        let lap = self.counts.event_begins();
+        self.take_in(now, event);
+        self.counts.event_over(lap);
+    }
+
+    fn take_in(&mut self, now: Time, event: Event) {
         match event {
             Event::Pod(seen) => match seen {
                 Seen::Is(pod) if pod.phase == plimsoll_api::PodPhase::Ended => {
@@ -80,12 +87,14 @@ impl Scheduler {
         } else if self.profiles.get(&pod.scheduler_name).is_none() {
             self.queue.remove(&pod.key);
         } else if known != Some(true) {
+            self.counts.hears(EventLabel::PENDING_POD_ADD);
             if pod.nominated_node.is_some() || !self.nominated.is_empty() {
                 self.renominate(&pod);
             }
             let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
             self.queue.add(now, pod, with);
         } else if self.queue.get(&pod.key).is_some() || !self.cache.knows(&pod.key) {
+            self.counts.hears(EventLabel::PENDING_POD_UPDATE);
             if pod.is_terminating() && self.waiting.has(&pod.key) {
                 self.reject_waiting_pod(&pod.key, "", REMOVED);
             }
@@ -175,8 +184,9 @@ impl Scheduler {
         self.nominated.remove(key);
         self.evictions.remove(key);
         self.queue.remove(key);
-        if let Some(before) = self.cache.remove_pod(key) {
-            self.freed(now, &before, Audience::All);
+        match self.cache.remove_pod(key) {
+            Some(before) => self.freed(now, &before, Audience::All),
+            None => self.counts.hears(EventLabel::PENDING_POD_DELETE),
         }
         self.leaves_nomination(now, left);
     }
@@ -244,6 +254,7 @@ impl Scheduler {
     ) {
         let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
         let change = Change { event, object, view: self.cache.view() };
+        self.counts.hears(EventLabel::of(&change));
         self.queue.on_change(now, &change, audience, with);
     }
 }

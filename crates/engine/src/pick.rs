@@ -16,6 +16,12 @@ pub enum TieBreak {
     Random,
 }
 
+/// What settles the choice among equals.
+pub(crate) struct Chance<'a, R> {
+    pub(crate) tie_break: TieBreak,
+    pub(crate) rng: &'a mut R,
+}
+
 /// The scores of the feasible nodes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scores {

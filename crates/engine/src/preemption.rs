@@ -18,7 +18,8 @@ use crate::scheduler::Scheduler;
 #[derive(Debug)]
 pub(crate) struct Awaited {
     writes: BTreeSet<EffectId>,
-    /// When they count as failed.
+    /// When they were begun, and when they count as failed.
+    began: Time,
     deadline: Time,
 }
 
@@ -74,6 +75,7 @@ impl Scheduler {
         for other in &lower {
             self.withdraw(other, effects);
         }
+        self.counts.victims(nomination.victims.len());
         let mut writes = BTreeSet::new();
         for victim in &nomination.victims {
             if self.waiting.pods().iter().any(|waiting| waiting.pod.key == *victim) {
@@ -89,7 +91,7 @@ impl Scheduler {
         }
         if !writes.is_empty() {
             let deadline = now + self.options.write_timeout;
-            self.evictions.insert(pod.key.clone(), Awaited { writes, deadline });
+            self.evictions.insert(pod.key.clone(), Awaited { writes, began: now, deadline });
             self.queue.hold(pod.key.clone(), plugin);
         }
     }
@@ -106,6 +108,7 @@ impl Scheduler {
         let awaited = self.evictions.get_mut(&pod).expect("it was just found");
         awaited.writes.remove(&id);
         if answer.is_err() || awaited.writes.is_empty() {
+            self.counts.evictions_over(answer.is_err(), now.since(awaited.began));
             self.evictions.remove(&pod);
             let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
             self.queue.release(now, &pod, answer.is_err(), with);
@@ -118,7 +121,9 @@ impl Scheduler {
         let due = self.evictions.iter().filter(|(_, awaited)| awaited.deadline <= now);
         let due: Vec<PodKey> = due.map(|(pod, _)| pod.clone()).collect();
         for pod in due {
-            self.evictions.remove(&pod);
+            if let Some(awaited) = self.evictions.remove(&pod) {
+                self.counts.evictions_over(true, now.since(awaited.began));
+            }
             let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
             self.queue.release(now, &pod, true, with);
         }

@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use crate::class;
 use crate::cycle::NO_NODE_REJECTOR;
+use crate::metrics::{EventLabel, Hints};
 
 /// What a profile is to contain.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -102,6 +103,8 @@ pub(crate) type PluginIndex = usize;
 
 /// The plugins of one scheduler name.
 pub struct Profile {
+    /// Its place among all profiles.
+    pub(crate) index: usize,
     pub(crate) scheduler_name: String,
     pub(crate) percentage_of_nodes_to_score: Option<u8>,
     pub(crate) run_all_filters: bool,
@@ -126,6 +129,7 @@ impl Profile {
         gates: &FeatureGates,
     ) -> Result<Self, ProfileError> {
         let mut profile = Profile {
+            index: 0,
             scheduler_name: spec.scheduler_name.clone(),
             percentage_of_nodes_to_score: spec.percentage_of_nodes_to_score,
             run_all_filters: spec.run_all_filters,
@@ -234,9 +238,10 @@ impl Profile {
         rejectors: &'r BTreeSet<&'static str>,
         pod: &PodInfo,
         change: &Change<'_>,
+        hints: &mut Hints,
     ) -> Vec<&'r &'static str> {
         let worth = |name: &&&'static str| match self.named(name) {
-            Some(plugin) => plugin.hint(pod, change) == Hint::Queue,
+            Some(plugin) => plugin.is_worth(pod, change, hints),
             // Where there was no node, another pod or a namespace does not make one.
             None if **name == NO_NODE_REJECTOR => NEW_NODE.covers(change.event),
             // As in scheduling_queue.go: a rejector without registered events, such as an extender,
@@ -277,6 +282,17 @@ impl ProfilePlugin {
     pub(crate) fn has_one_answer_for_a_class(&self) -> bool {
         let own = class::OWN_PARTS.union(PodReads::SHARED);
         !self.reads.intersects(own) && (self.points.requeue.is_none() || !self.reads.is_empty())
+    }
+
+    /// Whether its hint makes a pod worth another attempt; measured where it hears of the change.
+    fn is_worth(&self, pod: &PodInfo, change: &Change<'_>, hints: &mut Hints) -> bool {
+        if !self.hears(change.event) {
+            return false;
+        }
+        let lap = hints.start();
+        let worth = self.hint(pod, change) == Hint::Queue;
+        hints.said(self.name, EventLabel::of(change), worth, lap);
+        worth
     }
 
     fn covers(&self, event: ClusterEvent) -> bool {

@@ -26,7 +26,7 @@ impl Profiles {
             return Err(ProfileError::Incomplete { profile: String::new(), message });
         };
         let (first, order) = (first.scheduler_name.clone(), sort(first));
-        let mut by_name = BTreeMap::new();
+        let mut by_name = BTreeMap::<String, Profile>::new();
         for profile in profiles {
             let name = profile.scheduler_name.clone();
             if sort(&profile) != order {
@@ -36,6 +36,9 @@ impl Profiles {
             if by_name.insert(name.clone(), profile).is_some() {
                 return Err(ProfileError::Duplicate(name));
             }
+        }
+        for (index, profile) in by_name.values_mut().enumerate() {
+            profile.index = index;
         }
         Ok(Profiles { by_name, first })
     }

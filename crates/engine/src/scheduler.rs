@@ -14,6 +14,7 @@ use crate::cache::Cache;
 use crate::decision::Decision;
 use crate::effect::Effect;
 use crate::memo::Memo;
+use crate::metrics::{Counts, Stopwatch};
 use crate::pick::TieBreak;
 use crate::preemption::Evictions;
 use crate::profile::{Profile, ProfileError};
@@ -75,6 +76,9 @@ pub struct Options {
     pub max_in_unschedulable: Duration,
     /// How long to wait for the answer to a write.
     pub write_timeout: Duration,
+    /// Measures for [`Scheduler::metrics`], and decides nothing. Without one nothing is measured that
+    /// takes time.
+    pub stopwatch: Option<Stopwatch>,
 }
 
 impl Default for Options {
@@ -90,6 +94,7 @@ impl Default for Options {
             backoff: Backoff::default(),
             max_in_unschedulable: Duration::from_mins(5),
             write_timeout: Duration::from_mins(1),
+            stopwatch: None,
         }
     }
 }
@@ -127,6 +132,7 @@ pub struct Scheduler {
     /// What the next decisions are made from; none for [`Engine::Reference`].
     pub(crate) memo: Option<Memo>,
     pub(crate) audit: Audit,
+    pub(crate) counts: Counts,
 }
 
 impl std::fmt::Debug for Scheduler {
@@ -142,6 +148,7 @@ impl Scheduler {
     /// A scheduler with these profiles. `seed` is where all chance comes from.
     pub fn new(profiles: Vec<Profile>, options: Options, seed: u64) -> Result<Self, ProfileError> {
         let profiles = Profiles::new(profiles)?;
+        let counts = Counts::new(profiles.iter().count(), options.stopwatch);
         let (mut cache, mut nominated) = (Cache::default(), NominatedPods::default());
         let memo = (options.engine == Engine::Fast).then(|| {
             cache.keep_changes();
@@ -152,10 +159,11 @@ impl Scheduler {
             profiles,
             memo,
             audit: Audit::new(options.audit_every),
+            counts,
             options,
             rng: Pcg64::seed_from_u64(seed),
             cache,
-            queue: Queue::new(options.backoff, options.max_in_unschedulable),
+            queue: Queue::new(options.backoff, options.max_in_unschedulable, options.stopwatch),
             bindings: Bindings::default(),
             waiting: Waiting::default(),
             nominated,

@@ -85,9 +85,19 @@ impl<T: Keyed> Table<T> {
         self.index.is_empty()
     }
 
+    /// How many values there are.
+    pub(crate) fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    /// All values, in no particular order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.slots.iter().flatten().map(|(_, value)| value)
+    }
+
     /// All values, in the order of the names of their pods.
     pub(crate) fn iter_by_name(&self) -> impl Iterator<Item = &T> {
-        let mut all: Vec<&T> = self.slots.iter().flatten().map(|(_, value)| value).collect();
+        let mut all: Vec<&T> = self.iter().collect();
         all.sort_unstable_by(|a, b| a.key().cmp(b.key()));
         all.into_iter()
     }

@@ -11,6 +11,7 @@ use plimsoll_framework::events::Object;
 use plimsoll_framework::{Change, ClusterEvent, PodInfo, VolumeChange};
 
 use crate::cache::Cache;
+use crate::metrics::EventLabel;
 use crate::table::Slot;
 
 /// A change, kept with its objects.
@@ -45,6 +46,14 @@ impl Kept {
             Object::Other => KeptObject::Other,
         };
         Kept { event: change.event, object }
+    }
+
+    /// What happened, for metrics.
+    fn label(&self) -> EventLabel {
+        match self.object {
+            KeptObject::Itself { .. } => EventLabel::pending_pod(self.event.action),
+            _ => EventLabel::of_event(self.event),
+        }
     }
 
     /// The change as it looks now.
@@ -119,6 +128,12 @@ impl InFlight {
         self.begun[at].1 -= 1;
         while self.begun.pop_front_if(|(_, count)| *count == 0).is_some() {}
         self.prune();
+    }
+
+    /// How many pods are in flight, and what is kept for them.
+    pub(crate) fn kept(&self) -> (usize, impl Iterator<Item = EventLabel>) {
+        let n_pods = self.begun.iter().map(|(_, count)| count).sum();
+        (n_pods, self.log.iter().map(|(_, kept)| kept.label()))
     }
 
     /// Drops what every pod in flight has heard.

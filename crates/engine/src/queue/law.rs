@@ -15,6 +15,7 @@ use super::pod::{Place, QueuedPodInfo, Verdict};
 use super::worth::{Strategy, Surroundings};
 use super::{Audience, Backoff, FLUSH_INTERVAL, Queue};
 use crate::cache::Cache;
+use crate::metrics::{Hints, Lap, QueueCounts};
 use crate::profiles::Profiles;
 use crate::tests::lab;
 
@@ -36,7 +37,7 @@ impl Slow {
         let Some(info) = self.pods.get_mut(&key) else {
             self.arrivals += 1;
             let mut info = QueuedPodInfo::new(pod, now, self.arrivals);
-            info.place = with.gate(&info.pod).unwrap_or(Place::Active);
+            info.place = with.gate(&info.pod, &mut QueueCounts::new(None)).unwrap_or(Place::Active);
             self.pods.insert(key, info);
             return;
         };
@@ -56,7 +57,7 @@ impl Slow {
             }
             Place::Gated { .. } => self.requeue(now, &key, Strategy::AfterBackoff, with),
             Place::Unschedulable => {
-                let strategy = with.worth(info, &change);
+                let strategy = with.worth(info, &change, &mut Hints::default());
                 self.requeue(now, &key, strategy, with);
             }
             _ => {}
@@ -94,7 +95,7 @@ impl Slow {
             first.map(|info| info.pod.key.clone())
         })?;
         let info = self.pods.get_mut(&first).expect("it was just found");
-        info.begin();
+        info.begin(Lap::default());
         info.place = Place::InFlight;
         self.in_flight.insert(first.clone(), Vec::new());
         Some(first)
@@ -104,7 +105,10 @@ impl Slow {
         let heard = self.in_flight.remove(key).unwrap_or_default();
         let info = self.pods.get_mut(key).expect("it is in flight");
         info.fail(now, verdict);
-        let worth = heard.iter().map(|kept| with.worth(info, &kept.replay(with.cache))).max();
+        let worth = heard
+            .iter()
+            .map(|kept| with.worth(info, &kept.replay(with.cache), &mut Hints::default()))
+            .max();
         let strategy = match info.verdict {
             None => Strategy::AfterBackoff,
             Some(_) => worth.unwrap_or(Strategy::Skip),
@@ -124,7 +128,7 @@ impl Slow {
             let info = &self.pods[&key];
             let waits = matches!(info.place, Place::Unschedulable | Place::Gated { .. });
             if waits && audience.has(info) {
-                match with.worth(info, change) {
+                match with.worth(info, change, &mut Hints::default()) {
                     Strategy::Skip => {}
                     strategy => self.requeue(now, &key, strategy, with),
                 }
@@ -135,7 +139,7 @@ impl Slow {
     fn requeue(&mut self, now: Time, key: &PodKey, strategy: Strategy, with: Surroundings<'_>) {
         let info = self.pods.get_mut(key).expect("it is in the queue");
         let until = Backoff::default().end(info.queued, info.failures());
-        let gate = with.gate(&info.pod);
+        let gate = with.gate(&info.pod, &mut QueueCounts::new(None));
         info.place = match (strategy, until.filter(|until| now < *until)) {
             (Strategy::Skip, _) => Place::Unschedulable,
             _ if gate.is_some() => gate.expect("it is there"),
@@ -167,7 +171,7 @@ impl Both {
     fn new() -> Self {
         let profile = lab::profile("lab", None, |_| true);
         Both {
-            fast: Queue::new(Backoff::default(), MAX_WAIT),
+            fast: Queue::new(Backoff::default(), MAX_WAIT, None),
             slow: Slow::default(),
             cache: Cache::default(),
             profiles: Profiles::new(vec![profile]).expect("there is one profile"),

@@ -21,13 +21,14 @@ use plimsoll_framework::{Change, ClusterEvent, PodInfo, Resource, SortKey, Time}
 
 pub use self::backoff::Backoff;
 use self::groups::{Common, GroupId, Groups, Wait};
-use self::in_flight::{InFlight, Since};
+use self::in_flight::{InFlight, Kept, Since};
 pub(crate) use self::pod::Verdict;
 pub use self::pod::{Place, QueuedPodInfo};
 use self::shelves::{ActiveKey, Shelves};
 use self::worth::Strategy;
 pub(crate) use self::worth::Surroundings;
 use crate::class::Classes;
+use crate::metrics::{Bound, EventLabel, QueueCounts, QueueName, Stopwatch};
 use crate::table::{Keyed, Slot, Table};
 
 /// How often pods that wait for a change are looked at for those that wait too long.
@@ -72,6 +73,7 @@ pub(crate) struct Queue {
     held: BTreeMap<PodKey, &'static str>,
     arrivals: u64,
     next_flush: Option<Time>,
+    pub(crate) counts: QueueCounts,
 }
 
 /// A pod of the queue, with where to find it there.
@@ -99,7 +101,7 @@ impl Entry {
 }
 
 impl Queue {
-    pub(crate) fn new(backoff: Backoff, max_wait: Duration) -> Self {
+    pub(crate) fn new(backoff: Backoff, max_wait: Duration, stopwatch: Option<Stopwatch>) -> Self {
         Queue {
             backoff,
             max_wait,
@@ -111,6 +113,7 @@ impl Queue {
             held: BTreeMap::new(),
             arrivals: 0,
             next_flush: None,
+            counts: QueueCounts::new(stopwatch),
         }
     }
 
@@ -128,7 +131,9 @@ impl Queue {
         let info = QueuedPodInfo::new(pod, now, self.arrivals);
         let sort = with.key(&info);
         let slot = self.pods.insert(Entry { info, sort, hears_since: None, group: None });
-        self.enter(slot, with);
+        self.pods[slot].info.place = self.gate(slot, with).unwrap_or(Place::Active);
+        self.came(now, slot, EventLabel::PENDING_POD_ADD);
+        self.put(slot, with);
     }
 
     /// As in scheduling_queue.go, Update: a pod that is ready or in backoff stays where it is, and one
@@ -153,11 +158,12 @@ impl Queue {
             Place::Active | Place::Backoff { .. } | Place::ErrorBackoff { .. } => Strategy::Skip,
             // A gate reads the pod: it is asked again rather than for a hint.
             Place::Gated { .. } => Strategy::AfterBackoff,
-            Place::Unschedulable => with.worth(&entry.info, &change),
+            Place::Unschedulable => with.worth(&entry.info, &change, &mut self.counts.hints),
         };
+        let label = EventLabel::of(&change);
         match strategy {
             Strategy::Skip => self.put(slot, with),
-            strategy => self.requeue(now, slot, strategy, with),
+            strategy => self.requeue(now, slot, strategy, label, with),
         }
     }
 
@@ -176,17 +182,21 @@ impl Queue {
         self.take(slot);
         let entry = &mut self.pods[slot];
         entry.hears_since = Some(self.in_flight.begin());
-        entry.info.begin();
+        if entry.info.place != Place::Active {
+            self.counts.came(QueueName::Active, EventLabel::POP_FROM_BACKOFF);
+        }
+        entry.info.begin(self.counts.start());
         entry.info.place = Place::InFlight;
         Some(entry.info.clone())
     }
 
-    /// The attempt of a pod succeeded.
-    pub(crate) fn done(&mut self, key: &PodKey) {
-        if let Some(slot) = self.pods.find(key) {
-            self.take(slot);
-            self.leave(slot);
-        }
+    /// The pod needs no further attempt. What metrics say of it.
+    pub(crate) fn done(&mut self, key: &PodKey) -> Option<Bound> {
+        let slot = self.pods.find(key)?;
+        let bound = self.pods[slot].info.bound();
+        self.take(slot);
+        self.leave(slot);
+        Some(bound)
     }
 
     /// No plugin can reject the pod any more. As in schedule_one.go, bindingCycle: what happens from
@@ -210,17 +220,19 @@ impl Queue {
         let Some(slot) = self.pods.find(key) else { return };
         self.take(slot);
         let entry = &mut self.pods[slot];
+        let hints = &mut self.counts.hints;
         let since = entry.hears_since.take();
         let heard = since.map_or_else(Vec::new, |since| self.in_flight.end(slot, since));
         let info = &mut entry.info;
         info.fail(now, verdict);
         entry.sort = with.key(info);
-        let worth = heard.iter().map(|kept| with.worth(info, &kept.replay(with.cache))).max();
+        let worth = |kept: &Kept| with.worth(info, &kept.replay(with.cache), hints);
+        let worth = heard.iter().map(worth).max();
         let strategy = match worth {
             _ if info.verdict.is_none() => Strategy::AfterBackoff,
             worth => worth.unwrap_or(Strategy::Skip),
         };
-        self.requeue(now, slot, strategy, with);
+        self.requeue(now, slot, strategy, EventLabel::ATTEMPT_FAILURE, with);
     }
 
     /// Something happened: pods of the audience for which it may help are tried again. Pods that wait for
@@ -233,13 +245,15 @@ impl Queue {
         with: Surroundings<'_>,
     ) {
         self.in_flight.record(None, change);
+        let label = EventLabel::of(change);
         let hears = |plugin| with.profiles.hears(plugin, change.event);
         for id in self.groups.waiting_for(hears) {
             let group = self.groups.get(id);
             if group.common.class.is_some() {
-                let strategy = with.worth(&self.pods[group.pods[0]].info, change);
+                let first = &self.pods[group.pods[0]].info;
+                let strategy = with.worth(first, change, &mut self.counts.hints);
                 if strategy != Strategy::Skip {
-                    self.wake(now, id, strategy, audience, with);
+                    self.wake(now, id, (strategy, label), audience, with);
                 }
                 continue;
             }
@@ -248,10 +262,10 @@ impl Queue {
                 if !audience.has(info) {
                     continue;
                 }
-                let strategy = with.worth(info, change);
+                let strategy = with.worth(info, change, &mut self.counts.hints);
                 if strategy != Strategy::Skip {
                     self.take(slot);
-                    self.requeue(now, slot, strategy, with);
+                    self.requeue(now, slot, strategy, label, with);
                 }
             }
         }
@@ -262,7 +276,7 @@ impl Queue {
         &mut self,
         now: Time,
         id: GroupId,
-        strategy: Strategy,
+        (strategy, label): (Strategy, EventLabel),
         audience: Audience<'_>,
         with: Surroundings<'_>,
     ) {
@@ -273,7 +287,7 @@ impl Queue {
             Audience::UpTo(_) if audience.has(first) => None,
             Audience::UpTo(_) => return,
         };
-        let gate = with.gate(&first.pod);
+        let gate = with.gate(&first.pod, &mut self.counts);
         for slot in self.groups.take(id).pods {
             self.pods[slot].group = None;
             if Some(slot) == except {
@@ -281,7 +295,7 @@ impl Queue {
             } else {
                 let held = || self.hold_of(&self.pods[slot].info.pod.key);
                 let gate = held().or_else(|| gate.clone());
-                self.requeue_behind(now, slot, strategy, gate, with);
+                self.requeue_behind(now, slot, (strategy, label), gate, with);
             }
         }
     }
@@ -292,6 +306,7 @@ impl Queue {
             self.take(slot);
             // Its gates were asked when its backoff began.
             self.pods[slot].info.place = Place::Active;
+            self.came(now, slot, EventLabel::BACKOFF_COMPLETE);
             self.put(slot, with);
         }
         self.flush(now, with);
@@ -307,7 +322,16 @@ impl Queue {
         let stale: Vec<Slot> = self.groups.for_change().filter(stale).collect();
         for slot in stale {
             self.take(slot);
-            self.requeue(now, slot, Strategy::AfterBackoff, with);
+            self.requeue(
+                now,
+                slot,
+                Strategy::AfterBackoff,
+                EventLabel::UNSCHEDULABLE_TIMEOUT,
+                with,
+            );
+            // As in scheduling_queue.go: a pod that a gate keeps out was not flushed.
+            let info = &mut self.pods[slot].info;
+            info.flushed = !matches!(info.place, Place::Gated { .. });
         }
     }
 
@@ -329,6 +353,16 @@ impl Queue {
     /// The pods of the queue, by name.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &QueuedPodInfo> {
         self.pods.iter_by_name().map(|entry| &entry.info)
+    }
+
+    /// The pods of the queue, in no particular order.
+    pub(crate) fn iter_in_any_order(&self) -> impl Iterator<Item = &QueuedPodInfo> {
+        self.pods.iter().map(|entry| &entry.info)
+    }
+
+    /// How many pods are in flight, and which changes are kept for them.
+    pub(crate) fn in_flight(&self) -> (usize, impl Iterator<Item = EventLabel>) {
+        self.in_flight.kept()
     }
 
     /// The pod named `key`.
@@ -362,15 +396,22 @@ impl Queue {
             _ => return,
         };
         self.take(slot);
-        self.requeue(now, slot, strategy, with);
+        self.requeue(now, slot, strategy, EventLabel::FORCE_ACTIVATE, with);
     }
 
-    fn requeue(&mut self, now: Time, slot: Slot, strategy: Strategy, with: Surroundings<'_>) {
+    fn requeue(
+        &mut self,
+        now: Time,
+        slot: Slot,
+        strategy: Strategy,
+        label: EventLabel,
+        with: Surroundings<'_>,
+    ) {
         let gate = match strategy {
             Strategy::Skip => None,
             _ => self.gate(slot, with),
         };
-        self.requeue_behind(now, slot, strategy, gate, with);
+        self.requeue_behind(now, slot, (strategy, label), gate, with);
     }
 
     /// Puts a pod where a change that is worth `strategy` leads it, or behind its gate.
@@ -378,12 +419,13 @@ impl Queue {
         &mut self,
         now: Time,
         slot: Slot,
-        strategy: Strategy,
+        (strategy, label): (Strategy, EventLabel),
         gate: Option<Place>,
         with: Surroundings<'_>,
     ) {
         let info = &mut self.pods[slot].info;
         let until = self.backoff.end(info.queued, info.failures()).filter(|until| now < *until);
+        let waited = matches!(info.place, Place::Unschedulable | Place::Gated { .. });
         info.place = match (strategy, until, gate) {
             (Strategy::Skip, ..) => Place::Unschedulable,
             (_, _, Some(gate)) => gate,
@@ -395,18 +437,31 @@ impl Queue {
                 Place::Active
             }
         };
+        if !(waited && matches!(info.place, Place::Unschedulable | Place::Gated { .. })) {
+            self.came(now, slot, label);
+        }
         self.put(slot, with);
     }
 
-    /// A pod becomes ready unless a gate keeps it out.
-    fn enter(&mut self, slot: Slot, with: Surroundings<'_>) {
-        self.pods[slot].info.place = self.gate(slot, with).unwrap_or(Place::Active);
-        self.put(slot, with);
+    /// A pod comes to the place that it says. As in unschedulable_pods.go, for metrics pods that wait
+    /// for a change and gated ones are in one queue.
+    fn came(&mut self, now: Time, slot: Slot, label: EventLabel) {
+        let info = &mut self.pods[slot].info;
+        let queue = match info.place {
+            Place::Active => QueueName::Active,
+            Place::Backoff { .. } | Place::ErrorBackoff { .. } => QueueName::Backoff,
+            Place::Unschedulable | Place::Gated { .. } => QueueName::Unschedulable,
+            Place::InFlight => return,
+        };
+        if queue == QueueName::Active {
+            info.first_ready.get_or_insert(now);
+        }
+        self.counts.came(queue, label);
     }
 
-    fn gate(&self, slot: Slot, with: Surroundings<'_>) -> Option<Place> {
+    fn gate(&mut self, slot: Slot, with: Surroundings<'_>) -> Option<Place> {
         let pod = &self.pods[slot].info.pod;
-        self.hold_of(&pod.key).or_else(|| with.gate(pod))
+        self.hold_of(&pod.key).or_else(|| with.gate(pod, &mut self.counts))
     }
 
     /// Where a pod is kept whose victims are being evicted.

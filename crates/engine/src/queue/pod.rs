@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use plimsoll_framework::{PodInfo, Rejection, Time};
 
+use crate::metrics::{Bound, Lap};
+
 /// Where a pod of the queue is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
@@ -44,6 +46,12 @@ pub struct QueuedPodInfo {
     pub attempts: u32,
     /// When it came, or came back after its last attempt.
     pub queued: Time,
+    /// When it was first ready to be tried.
+    pub first_ready: Option<Time>,
+    /// When the last attempt began, for metrics.
+    pub(super) began: Lap,
+    /// Whether it is only tried since it has waited too long.
+    pub(super) flushed: bool,
     /// How often plugins rejected it.
     unschedulable_count: u32,
     /// How many errors it has met in a row.
@@ -71,6 +79,9 @@ impl QueuedPodInfo {
             place: Place::Active,
             attempts: 0,
             queued: now,
+            first_ready: None,
+            began: Lap::default(),
+            flushed: false,
             unschedulable_count: 0,
             consecutive_errors: 0,
             verdict: None,
@@ -79,8 +90,9 @@ impl QueuedPodInfo {
     }
 
     /// An attempt begins.
-    pub(super) fn begin(&mut self) {
+    pub(super) fn begin(&mut self, began: Lap) {
         self.attempts += 1;
+        self.began = began;
         self.verdict = None;
     }
 
@@ -95,6 +107,29 @@ impl QueuedPodInfo {
         }
         self.verdict = (!verdict.rejectors.is_empty()).then(|| Arc::new(verdict));
         self.queued = now;
+        self.flushed = false;
+    }
+
+    /// Which plugins keep it out, or rejected it last time.
+    pub(crate) fn rejectors(&self) -> impl Iterator<Item = &'static str> {
+        let gate = match self.place {
+            Place::Gated { plugin, .. } => Some(plugin),
+            _ => None,
+        };
+        let verdict = self.verdict.as_ref().filter(|_| gate.is_none());
+        let rejectors = verdict.into_iter().flat_map(|verdict| &verdict.rejectors).copied();
+        gate.into_iter().chain(rejectors)
+    }
+
+    /// When the last attempt began.
+    pub(crate) fn began(&self) -> Lap {
+        self.began
+    }
+
+    /// What metrics say of it once it is bound.
+    pub(super) fn bound(&self) -> Bound {
+        let &QueuedPodInfo { attempts, first_ready, began, flushed, .. } = self;
+        Bound { attempts, first_ready, flushed, began }
     }
 
     /// The failures that its backoff counts.

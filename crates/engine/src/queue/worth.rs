@@ -7,6 +7,7 @@ use plimsoll_framework::{Change, Gate, PodInfo, Point, QueuedPod, SortKey};
 use super::groups::Wait;
 use super::pod::{Place, QueuedPodInfo};
 use crate::cache::Cache;
+use crate::metrics::{Hints, QueueCounts, Status};
 use crate::profile::{Profile, ProfilePlugin};
 use crate::profiles::Profiles;
 
@@ -35,21 +36,34 @@ impl Surroundings<'_> {
     }
 
     /// The first gate that keeps a pod out.
-    pub(super) fn gate(&self, pod: &PodInfo) -> Option<Place> {
-        self.profile(pod).at(Point::PreEnqueue).find_map(|(plugin, _)| {
+    pub(super) fn gate(&self, pod: &PodInfo, counts: &mut QueueCounts) -> Option<Place> {
+        let profile = self.profile(pod);
+        let lap = counts.start();
+        let gate = profile.at(Point::PreEnqueue).find_map(|(plugin, _)| {
             let point = plugin.points.pre_enqueue.as_ref()?;
             match point.pre_enqueue(pod, &self.cache.view()) {
                 Gate::Open => None,
                 Gate::Closed(why) => Some(Place::Gated { plugin: plugin.name, why }),
             }
-        })
+        });
+        let status = match &gate {
+            Some(Place::Gated { why, .. }) => Status::from(why.code),
+            _ => Status::Success,
+        };
+        counts.gated(profile.index, status, lap);
+        gate
     }
 
     /// What a change is worth to a pod that waits. As in scheduling_queue.go, isPodWorthRequeuing.
-    pub(super) fn worth(&self, info: &QueuedPodInfo, change: &Change<'_>) -> Strategy {
+    pub(super) fn worth(
+        &self,
+        info: &QueuedPodInfo,
+        change: &Change<'_>,
+        hints: &mut Hints,
+    ) -> Strategy {
         match info.place {
-            Place::Gated { plugin, .. } => self.may_open(info, plugin, change),
-            _ => self.may_help(info, change),
+            Place::Gated { plugin, .. } => self.may_open(info, plugin, change, hints),
+            _ => self.may_help(info, change, hints),
         }
     }
 
@@ -59,17 +73,19 @@ impl Surroundings<'_> {
         info: &QueuedPodInfo,
         plugin: &'static str,
         change: &Change<'_>,
+        hints: &mut Hints,
     ) -> Strategy {
         let gate = BTreeSet::from([plugin]);
-        match self.profile(&info.pod).hint(&gate, &info.pod, change).is_empty() {
+        match self.profile(&info.pod).hint(&gate, &info.pod, change, hints).is_empty() {
             true => Strategy::Skip,
             false => Strategy::AfterBackoff,
         }
     }
 
-    fn may_help(&self, info: &QueuedPodInfo, change: &Change<'_>) -> Strategy {
+    fn may_help(&self, info: &QueuedPodInfo, change: &Change<'_>, hints: &mut Hints) -> Strategy {
         let Some(verdict) = &info.verdict else { return Strategy::AfterBackoff };
-        let helps = self.profile(&info.pod).hint(&verdict.rejectors, &info.pod, change);
+        let profile = self.profile(&info.pod);
+        let helps = profile.hint(&verdict.rejectors, &info.pod, change, hints);
         if helps.iter().any(|plugin| verdict.pending.contains(*plugin)) {
             Strategy::Immediately
         } else if helps.is_empty() {

@@ -10,6 +10,7 @@ use plimsoll_api::{
 use plimsoll_framework::{FeatureGates, Point, Time};
 
 use super::plugins::registry;
+use crate::metrics::Family;
 use crate::{
     Detail, Effect, EffectId, Event, Next, Options, Outcome, Profile, ProfileSpec, Scheduler, Seen,
     Write, WriteError,
@@ -42,9 +43,15 @@ pub(super) struct Lab {
 }
 
 impl Default for Lab {
+    fn default() -> Self {
+        Lab::new(Options::default())
+    }
+}
+
+impl Lab {
     /// Four profiles: `lab` with every plugin, `other-lab` with all but the filters, `thorough-lab`, which
     /// runs all filters, and `plain-lab` without the filter that reads what pods are called.
-    fn default() -> Self {
+    pub(super) fn new(options: Options) -> Self {
         let all = profile("lab", None, |_| true);
         let unfiltered = profile("other-lab", None, |point| point != Point::Filter);
         let thorough =
@@ -52,7 +59,7 @@ impl Default for Lab {
         let mut plain = spec("plain-lab", None, |_| true);
         plain.points.values_mut().for_each(|all| all.retain(|(name, _)| name != "Invited"));
         let profiles = vec![all, unfiltered, made(&thorough), made(&plain)];
-        let options = Options { detail: Detail::Outcome, audit_every: 1, ..Options::default() };
+        let options = Options { detail: Detail::Outcome, audit_every: 1, ..options };
         let scheduler = Scheduler::new(profiles, options, 0);
         Lab {
             scheduler: scheduler.expect("all profiles order the queue alike"),
@@ -149,6 +156,11 @@ impl Lab {
             other => panic!("{other:?} is no verb"),
         }
         self.settle();
+    }
+
+    /// All that was counted.
+    pub(super) fn metrics(&self) -> Vec<Family> {
+        self.scheduler.metrics()
     }
 
     /// How many decisions were made from memory.

@@ -8,6 +8,7 @@ mod choice;
 mod effects;
 pub(crate) mod lab;
 mod memory;
+mod metrics;
 mod plugins;
 mod preemption;
 mod queue;

@@ -1,0 +1,267 @@
+//! What is counted of attempts, bindings and events as they happen.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use plimsoll_framework::Time;
+
+use super::Stopwatch;
+use super::event_label::EventLabel;
+use super::histogram::Histogram;
+use super::inventory;
+use super::meter::{Lap, Meter, MeteredPoint, Status, Watch};
+
+/// Of so many scheduling cycles from scratch one is measured plugin by plugin. As in scheduler.go,
+/// pluginMetricsSamplePercent; every tenth one rather than one in ten, so that no chance is asked.
+const SAMPLED: u64 = 10;
+
+/// The label `attempts` goes up to this, and then says `15+`. As in schedule_one.go, getAttemptsLabel.
+pub(super) const MOST_ATTEMPTS: usize = 15;
+
+/// What an attempt came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Scheduled,
+    Unschedulable,
+    Error,
+}
+
+impl Outcome {
+    /// All of them, in their order.
+    pub(super) const ALL: [Outcome; 3] =
+        [Outcome::Scheduled, Outcome::Unschedulable, Outcome::Error];
+
+    /// The value of the label `result`. As in metrics/profile_metrics.go.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Outcome::Scheduled => "scheduled",
+            Outcome::Unschedulable => "unschedulable",
+            Outcome::Error => "error",
+        }
+    }
+}
+
+/// What a decision was made from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    Memory,
+    Scratch,
+}
+
+impl Source {
+    /// All of them, in their order.
+    pub(super) const ALL: [Source; 2] = [Source::Memory, Source::Scratch];
+
+    /// The value of the label `source`.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Source::Memory => "memory",
+            Source::Scratch => "scratch",
+        }
+    }
+}
+
+/// What is counted of one profile.
+#[derive(Clone, Debug)]
+pub(super) struct OfProfile {
+    pub(super) attempts: [u64; 3],
+    pub(super) took: [Histogram; 3],
+    /// How long extension points took; a histogram for each status that was seen.
+    pub(super) stages: [[Option<Box<Histogram>>; Status::COUNT]; MeteredPoint::COUNT],
+    pub(super) evaluations: BTreeMap<(&'static str, MeteredPoint), u64>,
+}
+
+impl OfProfile {
+    fn new() -> Self {
+        OfProfile {
+            attempts: [0; 3],
+            took: [(); 3].map(|()| Histogram::new(inventory::ATTEMPT_BUCKETS)),
+            stages: Default::default(),
+            evaluations: BTreeMap::new(),
+        }
+    }
+}
+
+/// What is counted as it happens.
+#[derive(Clone, Debug)]
+pub(crate) struct Counts {
+    watch: Watch,
+    pub(super) profiles: Vec<OfProfile>,
+    pub(super) decisions: [u64; 2],
+    pub(super) algorithm: Histogram,
+    pub(super) plugins: BTreeMap<(&'static str, MeteredPoint, Status), Histogram>,
+    pub(super) attempts: Histogram,
+    /// By the number of attempts; those that were not seen are missing.
+    pub(super) sli: [Option<Box<Histogram>>; MOST_ATTEMPTS],
+    pub(super) after_flush: u64,
+    pub(super) permit_waits: [Option<Box<Histogram>>; Status::COUNT],
+    pub(super) preemptions: u64,
+    pub(super) victims: Histogram,
+    /// How long evictions took: those that were done, and those that failed.
+    pub(super) evictions: [Option<Box<Histogram>>; 2],
+    /// What happened in the cluster since the last look, and what was measured of such events.
+    heard: Option<EventLabel>,
+    pub(super) events: BTreeMap<EventLabel, Histogram>,
+}
+
+/// A pod that leaves the queue since it is bound.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bound {
+    pub(crate) attempts: u32,
+    /// When it was first ready to be tried.
+    pub(crate) first_ready: Option<Time>,
+    /// Whether it was only tried since it had waited too long.
+    pub(crate) flushed: bool,
+    /// When the last attempt began.
+    pub(crate) began: Lap,
+}
+
+impl Counts {
+    pub(crate) fn new(n_profiles: usize, stopwatch: Option<Stopwatch>) -> Self {
+        Counts {
+            watch: Watch::new(stopwatch),
+            profiles: vec![OfProfile::new(); n_profiles],
+            decisions: [0; 2],
+            algorithm: Histogram::new(inventory::ATTEMPT_BUCKETS),
+            plugins: BTreeMap::new(),
+            attempts: Histogram::new(inventory::ATTEMPTS_BUCKETS),
+            sli: Default::default(),
+            after_flush: 0,
+            permit_waits: Default::default(),
+            preemptions: 0,
+            victims: Histogram::new(inventory::VICTIMS_BUCKETS),
+            evictions: Default::default(),
+            heard: None,
+            events: BTreeMap::new(),
+        }
+    }
+
+    /// Something begins.
+    pub(crate) fn start(&self) -> Lap {
+        self.watch.start()
+    }
+
+    /// What measures the next cycle from scratch.
+    pub(crate) fn meter(&self) -> Meter {
+        Meter::new(self.watch, self.decisions[Source::Scratch as usize].is_multiple_of(SAMPLED))
+    }
+
+    /// A decision was made from memory.
+    pub(crate) fn remembered(&mut self) {
+        self.decisions[Source::Memory as usize] += 1;
+    }
+
+    /// A decision was made from scratch.
+    pub(crate) fn decided(&mut self, profile: usize, meter: &mut Meter) {
+        self.decisions[Source::Scratch as usize] += 1;
+        let Some(readings) = meter.readings() else { return };
+        for (stage, status, span) in readings.stages {
+            self.took(profile, stage, status, span);
+        }
+        for (plugin, stage, status, span, times) in readings.plugins {
+            self.plugin_histogram(plugin, stage, status).observe_times(span.as_secs_f64(), times);
+        }
+        let evaluations = &mut self.profiles[profile].evaluations;
+        for (plugin, stage, times) in readings.evaluations {
+            *evaluations.entry((plugin, stage)).or_default() += u64::from(times);
+        }
+    }
+
+    /// The search for a node that began at `lap` is over.
+    pub(crate) fn searched(&mut self, lap: Lap) {
+        if let Some(span) = self.watch.since(lap) {
+            self.algorithm.observe_span(span);
+        }
+    }
+
+    /// An extension point that began at `lap` is over.
+    pub(crate) fn stage(&mut self, profile: usize, stage: MeteredPoint, status: Status, lap: Lap) {
+        if let Some(span) = self.watch.since(lap) {
+            self.took(profile, stage, status, span);
+        }
+    }
+
+    /// An attempt that began at `lap` is over.
+    pub(crate) fn ended(&mut self, profile: usize, outcome: Outcome, lap: Lap) {
+        let took = self.watch.since(lap);
+        let counts = &mut self.profiles[profile];
+        counts.attempts[outcome as usize] += 1;
+        if let Some(span) = took {
+            counts.took[outcome as usize].observe_span(span);
+        }
+    }
+
+    /// A pod is bound.
+    pub(crate) fn bound(&mut self, now: Time, profile: usize, pod: &Bound) {
+        self.ended(profile, Outcome::Scheduled, pod.began);
+        self.attempts.observe(f64::from(pod.attempts));
+        self.after_flush += u64::from(pod.flushed);
+        if let Some(first_ready) = pod.first_ready {
+            let at = usize::try_from(pod.attempts).unwrap_or(MOST_ATTEMPTS);
+            let sli = &mut self.sli[at.clamp(1, MOST_ATTEMPTS) - 1];
+            lazily(sli, inventory::SLI_BUCKETS).observe_span(now.since(first_ready));
+        }
+    }
+
+    /// A pod no longer waits at Permit.
+    pub(crate) fn permit_over(&mut self, status: Status, waited: Duration) {
+        let waits = &mut self.permit_waits[status as usize];
+        lazily(waits, inventory::ATTEMPT_BUCKETS).observe_span(waited);
+    }
+
+    /// It was asked whether room can be made for a pod.
+    pub(crate) fn preemption(&mut self) {
+        self.preemptions += 1;
+    }
+
+    /// So many pods have to go for another one.
+    pub(crate) fn victims(&mut self, n_victims: usize) {
+        self.victims.observe(f64::from(u32::try_from(n_victims).unwrap_or(u32::MAX)));
+    }
+
+    /// The evictions that a pod waited for are over.
+    pub(crate) fn evictions_over(&mut self, failed: bool, took: Duration) {
+        let evictions = &mut self.evictions[usize::from(failed)];
+        lazily(evictions, inventory::SLI_BUCKETS).observe_span(took);
+    }
+
+    /// Something is told of the cluster.
+    pub(crate) fn event_begins(&mut self) -> Lap {
+        self.heard = None;
+        self.watch.start()
+    }
+
+    /// What is told is this. Of several things the first is the cause of the others.
+    pub(crate) fn hears(&mut self, event: EventLabel) {
+        self.heard.get_or_insert(event);
+    }
+
+    /// What was told is taken in.
+    pub(crate) fn event_over(&mut self, lap: Lap) {
+        let Some(event) = self.heard.take() else { return };
+        if let Some(span) = self.watch.since(lap) {
+            let events = self.events.entry(event);
+            let buckets = inventory::EXTENSION_POINT_BUCKETS;
+            events.or_insert_with(|| Histogram::new(buckets)).observe_span(span);
+        }
+    }
+
+    fn took(&mut self, profile: usize, stage: MeteredPoint, status: Status, span: Duration) {
+        let took = &mut self.profiles[profile].stages[stage as usize][status as usize];
+        lazily(took, inventory::EXTENSION_POINT_BUCKETS).observe_span(span);
+    }
+
+    fn plugin_histogram(
+        &mut self,
+        plugin: &'static str,
+        stage: MeteredPoint,
+        status: Status,
+    ) -> &mut Histogram {
+        let took = self.plugins.entry((plugin, stage, status));
+        took.or_insert_with(|| Histogram::new(inventory::PLUGIN_BUCKETS))
+    }
+}
+
+fn lazily(histogram: &mut Option<Box<Histogram>>, buckets: super::Buckets) -> &mut Histogram {
+    histogram.get_or_insert_with(|| Box::new(Histogram::new(buckets)))
+}

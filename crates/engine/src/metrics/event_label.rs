@@ -1,0 +1,173 @@
+//! What moves pods through the queue, in kube-scheduler's words.
+
+use plimsoll_framework::events::Object;
+use plimsoll_framework::{Action, Change, ClusterEvent, Resource};
+
+/// Something that moves pods or happens in the cluster: a small number, so that it is counted in a fixed
+/// place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct EventLabel(usize);
+
+/// What happens to pods and not in the cluster. As in framework/events.go.
+const SPECIAL: [&str; 6] = [
+    "ScheduleAttemptFailure",
+    "BackoffComplete",
+    "PopFromBackoffQ",
+    "ForceActivate",
+    "UnschedulableTimeout",
+    "PodPopped",
+];
+
+/// The kinds of objects. As in the EventResource constants of kube-scheduler/framework/types.go; it knows
+/// no events of namespaces and workloads.
+const OBJECTS: [&str; 12] = [
+    "AssignedPod",
+    "UnschedulablePod",
+    "Node",
+    "Namespace",
+    "Workload",
+    "PersistentVolume",
+    "PersistentVolumeClaim",
+    "storage.k8s.io/StorageClass",
+    "storage.k8s.io/CSINode",
+    "storage.k8s.io/CSIDriver",
+    "storage.k8s.io/CSIStorageCapacity",
+    "storage.k8s.io/VolumeAttachment",
+];
+
+/// What happens to objects, in the order of the bits of [`Action`]. As in ActionType.String.
+const ACTIONS: [&str; 12] = [
+    "Add",
+    "Delete",
+    "UpdateNodeAllocatable",
+    "UpdateNodeLabel",
+    "UpdateNodeTaint",
+    "UpdateNodeAnnotation",
+    "UpdateNodeDeclaredFeature",
+    "UpdatePodLabel",
+    "UpdatePodScaleDown",
+    "UpdatePodToleration",
+    "UpdatePodSchedulingGatesEliminated",
+    "Update",
+];
+
+const PENDING_POD: usize = 1;
+
+impl EventLabel {
+    /// How many there are.
+    pub(crate) const COUNT: usize = SPECIAL.len() + OBJECTS.len() * ACTIONS.len();
+
+    pub(crate) const ATTEMPT_FAILURE: Self = EventLabel(0);
+    pub(crate) const BACKOFF_COMPLETE: Self = EventLabel(1);
+    pub(crate) const POP_FROM_BACKOFF: Self = EventLabel(2);
+    pub(crate) const FORCE_ACTIVATE: Self = EventLabel(3);
+    pub(crate) const UNSCHEDULABLE_TIMEOUT: Self = EventLabel(4);
+    pub(crate) const POD_POPPED: Self = EventLabel(5);
+    pub(crate) const PENDING_POD_ADD: Self = Self::pending_pod(Action::ADD);
+    pub(crate) const PENDING_POD_UPDATE: Self = Self::pending_pod(Action::UPDATE_OTHER);
+    pub(crate) const PENDING_POD_DELETE: Self = Self::pending_pod(Action::DELETE);
+
+    /// Something that happened to an object of the cluster.
+    pub(crate) fn of(change: &Change<'_>) -> Self {
+        match change.object {
+            Object::Itself { .. } => Self::pending_pod(change.event.action),
+            _ => Self::of_event(change.event),
+        }
+    }
+
+    /// Something that happened to an object that is no pending pod.
+    pub(crate) const fn of_event(event: ClusterEvent) -> Self {
+        let object = match event.resource {
+            Resource::Pod => 0,
+            Resource::Node => 2,
+            Resource::Namespace => 3,
+            Resource::Workload => 4,
+            Resource::PersistentVolume => 5,
+            Resource::PersistentVolumeClaim => 6,
+            Resource::StorageClass => 7,
+            Resource::CsiNode => 8,
+            Resource::CsiDriver => 9,
+            Resource::CsiStorageCapacity => 10,
+            Resource::VolumeAttachment => 11,
+        };
+        Self::new(object, event.action)
+    }
+
+    /// Something that happened to a pending pod.
+    pub(crate) const fn pending_pod(action: Action) -> Self {
+        Self::new(PENDING_POD, action)
+    }
+
+    /// kube-scheduler hears of several changes of one object one after the other, and the first that
+    /// helps moves a pod: of several actions the first counts.
+    const fn new(object: usize, action: Action) -> Self {
+        let first = action.bits().trailing_zeros() as usize;
+        // Without any action nothing is known but that it changed.
+        let action = if first < ACTIONS.len() { first } else { ACTIONS.len() - 1 };
+        EventLabel(SPECIAL.len() + object * ACTIONS.len() + action)
+    }
+
+    /// Its place among [`EventLabel::COUNT`].
+    pub(crate) fn index(self) -> usize {
+        self.0
+    }
+
+    /// All of them, in the order of their places.
+    pub(crate) fn all() -> impl Iterator<Item = Self> {
+        (0..Self::COUNT).map(EventLabel)
+    }
+
+    /// The value of the label, such as `NodeAdd`.
+    pub(crate) fn name(self) -> String {
+        match self.index().checked_sub(SPECIAL.len()) {
+            None => SPECIAL[self.index()].to_owned(),
+            Some(at) => [OBJECTS[at / ACTIONS.len()], ACTIONS[at % ACTIONS.len()]].concat(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn events_are_called_as_kube_scheduler_calls_them() {
+        for (resource, action, name) in [
+            (Resource::Pod, Action::ADD, "AssignedPodAdd"),
+            (Resource::Pod, Action::UPDATE_POD_SCALE_DOWN, "AssignedPodUpdatePodScaleDown"),
+            (Resource::Node, Action::ADD, "NodeAdd"),
+            (Resource::Node, Action::UPDATE_NODE_TAINT, "NodeUpdateNodeTaint"),
+            (Resource::PersistentVolumeClaim, Action::UPDATE_OTHER, "PersistentVolumeClaimUpdate"),
+            (Resource::CsiNode, Action::DELETE, "storage.k8s.io/CSINodeDelete"),
+        ] {
+            assert_eq!(EventLabel::of_event(ClusterEvent::new(resource, action)).name(), name);
+        }
+        assert_eq!(EventLabel::PENDING_POD_ADD.name(), "UnschedulablePodAdd");
+        assert_eq!(EventLabel::UNSCHEDULABLE_TIMEOUT.name(), "UnschedulableTimeout");
+    }
+
+    #[test]
+    fn every_event_has_a_place_and_a_name_of_its_own() {
+        let mut names = BTreeSet::new();
+        for resource in Resource::ALL {
+            for action in Action::all().iter() {
+                names.insert(EventLabel::of_event(ClusterEvent::new(resource, action)).name());
+            }
+        }
+        assert_eq!(names.len(), Resource::ALL.len() * ACTIONS.len());
+        let all: BTreeSet<_> = EventLabel::all().map(EventLabel::name).collect();
+        assert_eq!(all.len(), EventLabel::COUNT);
+        assert!(names.is_subset(&all));
+    }
+
+    #[test]
+    fn of_several_changes_at_once_the_first_is_named() {
+        let action = Action::UPDATE_NODE_TAINT | Action::UPDATE_NODE_ALLOCATABLE;
+        let event = ClusterEvent::new(Resource::Node, action);
+        assert_eq!(EventLabel::of_event(event).name(), "NodeUpdateNodeAllocatable");
+        let nothing = ClusterEvent::new(Resource::Node, Action::empty());
+        assert_eq!(EventLabel::of_event(nothing).name(), "NodeUpdate");
+    }
+}

@@ -1,0 +1,103 @@
+//! Histograms as values.
+
+use std::time::Duration;
+
+/// The upper bounds of a histogram: `start`, and then each `factor` times the one before.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Buckets {
+    /// The first bound.
+    pub start: f64,
+    /// How much greater the next one is.
+    pub factor: f64,
+    /// How many there are; what is greater than the last one is counted, too.
+    pub count: usize,
+}
+
+impl Buckets {
+    /// The bounds, ascending. They are multiplied one after the other, as client_golang does, so that
+    /// they are its bounds to the last digit.
+    pub fn bounds(self) -> impl Iterator<Item = f64> {
+        std::iter::successors(Some(self.start), move |bound| Some(bound * self.factor))
+            .take(self.count)
+    }
+}
+
+/// How often something was how large.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Histogram {
+    bounds: Box<[f64]>,
+    /// One more than bounds: the last counts what is greater than all of them.
+    counts: Box<[u64]>,
+    sum: f64,
+}
+
+impl Histogram {
+    /// A histogram of nothing.
+    pub fn new(buckets: Buckets) -> Self {
+        let bounds: Box<[f64]> = buckets.bounds().collect();
+        Histogram { counts: vec![0; bounds.len() + 1].into(), bounds, sum: 0.0 }
+    }
+
+    /// Takes a value in.
+    pub fn observe(&mut self, value: f64) {
+        self.observe_times(value, 1);
+    }
+
+    /// Takes a span in, in seconds.
+    pub fn observe_span(&mut self, span: Duration) {
+        self.observe(span.as_secs_f64());
+    }
+
+    /// Takes a value in that was seen several times.
+    pub fn observe_times(&mut self, value: f64, times: u32) {
+        let bucket = self.bounds.partition_point(|bound| *bound < value);
+        self.counts[bucket] += u64::from(times);
+        self.sum += value * f64::from(times);
+    }
+
+    /// The bounds, each with how many values are not greater; ascending.
+    pub fn cumulative(&self) -> impl Iterator<Item = (f64, u64)> {
+        let sums = self.counts.iter().scan(0, |sum, count| {
+            *sum += count;
+            Some(*sum)
+        });
+        self.bounds.iter().copied().zip(sums)
+    }
+
+    /// How many values were taken in.
+    pub fn count(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// Their sum.
+    pub fn sum(&self) -> f64 {
+        self.sum
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_counts_for_every_bound_that_it_does_not_exceed() {
+        let mut histogram = Histogram::new(Buckets { start: 1.0, factor: 2.0, count: 3 });
+        for value in [0.5, 1.0, 3.0, 4.0, 5.0] {
+            histogram.observe(value);
+        }
+        let cumulative: Vec<_> = histogram.cumulative().collect();
+        assert_eq!(cumulative, [(1.0, 2), (2.0, 2), (4.0, 4)]);
+        assert_eq!(histogram.count(), 5);
+        assert!((histogram.sum() - 13.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn bounds_are_those_of_client_golang_to_the_last_digit() {
+        let buckets = Buckets { start: 0.00001, factor: 1.5, count: 4 };
+        let bounds: Vec<_> = buckets.bounds().collect();
+        // What kube-scheduler prints as `le`.
+        let printed =
+            ["1e-5", "1.5000000000000002e-5", "2.2500000000000005e-5", "3.375000000000001e-5"];
+        assert_eq!(bounds.iter().map(|bound| format!("{bound:e}")).collect::<Vec<_>>(), printed);
+    }
+}

@@ -1,0 +1,215 @@
+//! Measuring how long things take, where there is a stopwatch.
+
+use std::time::Duration;
+
+use plimsoll_framework::Code;
+
+use super::Stopwatch;
+
+/// A stopwatch that may be missing.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Watch(Option<Stopwatch>);
+
+/// When something began; nothing without a stopwatch.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Lap(Option<Duration>);
+
+impl Watch {
+    pub(crate) fn new(stopwatch: Option<Stopwatch>) -> Self {
+        Watch(stopwatch)
+    }
+
+    /// Something begins.
+    pub(crate) fn start(self) -> Lap {
+        Lap(self.0.map(|read| read()))
+    }
+
+    /// How long it took.
+    pub(crate) fn since(self, lap: Lap) -> Option<Duration> {
+        let (began, read) = (lap.0?, self.0?);
+        Some(read().saturating_sub(began))
+    }
+}
+
+/// The extension points as metrics know them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum MeteredPoint {
+    PreEnqueue,
+    PreFilter,
+    Filter,
+    PostFilter,
+    PreScore,
+    Score,
+    Reserve,
+    Unreserve,
+    Permit,
+    PreBind,
+    Bind,
+    PostBind,
+}
+
+impl MeteredPoint {
+    /// How many there are.
+    pub(crate) const COUNT: usize = MeteredPoint::PostBind as usize + 1;
+
+    /// All of them, in their order.
+    pub(crate) const ALL: [MeteredPoint; MeteredPoint::COUNT] = [
+        MeteredPoint::PreEnqueue,
+        MeteredPoint::PreFilter,
+        MeteredPoint::Filter,
+        MeteredPoint::PostFilter,
+        MeteredPoint::PreScore,
+        MeteredPoint::Score,
+        MeteredPoint::Reserve,
+        MeteredPoint::Unreserve,
+        MeteredPoint::Permit,
+        MeteredPoint::PreBind,
+        MeteredPoint::Bind,
+        MeteredPoint::PostBind,
+    ];
+
+    /// The value of the label `extension_point`. As in scheduler/metrics/metrics.go.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            MeteredPoint::PreEnqueue => "PreEnqueue",
+            MeteredPoint::PreFilter => "PreFilter",
+            MeteredPoint::Filter => "Filter",
+            MeteredPoint::PostFilter => "PostFilter",
+            MeteredPoint::PreScore => "PreScore",
+            MeteredPoint::Score => "Score",
+            MeteredPoint::Reserve => "Reserve",
+            MeteredPoint::Unreserve => "Unreserve",
+            MeteredPoint::Permit => "Permit",
+            MeteredPoint::PreBind => "PreBind",
+            MeteredPoint::Bind => "Bind",
+            MeteredPoint::PostBind => "PostBind",
+        }
+    }
+}
+
+/// How an extension point ended, as metrics know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Status {
+    Success,
+    Error,
+    Unschedulable,
+    Unresolvable,
+    Wait,
+    Pending,
+}
+
+impl Status {
+    /// How many there are.
+    pub(crate) const COUNT: usize = Status::Pending as usize + 1;
+
+    /// All of them, in their order.
+    pub(crate) const ALL: [Status; Status::COUNT] = [
+        Status::Success,
+        Status::Error,
+        Status::Unschedulable,
+        Status::Unresolvable,
+        Status::Wait,
+        Status::Pending,
+    ];
+
+    /// The value of the label `status`. As in Code.String of kube-scheduler/framework/interface.go.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Status::Success => "Success",
+            Status::Error => "Error",
+            Status::Unschedulable => "Unschedulable",
+            Status::Unresolvable => "UnschedulableAndUnresolvable",
+            Status::Wait => "Wait",
+            Status::Pending => "Pending",
+        }
+    }
+}
+
+impl From<Code> for Status {
+    fn from(code: Code) -> Self {
+        match code {
+            Code::Unschedulable => Status::Unschedulable,
+            Code::UnschedulableAndUnresolvable => Status::Unresolvable,
+            Code::Pending => Status::Pending,
+            Code::Error => Status::Error,
+        }
+    }
+}
+
+/// What is measured of one scheduling cycle from scratch. Without a stopwatch it takes no room and does
+/// nothing.
+#[derive(Debug, Default)]
+pub(crate) struct Meter(Option<Box<Readings>>);
+
+/// What was measured.
+#[derive(Debug, Default)]
+pub(super) struct Readings {
+    watch: Watch,
+    /// Whether plugins are measured one by one.
+    samples: bool,
+    pub(super) stages: Vec<(MeteredPoint, Status, Duration)>,
+    /// The time of each of several equal runs.
+    pub(super) plugins: Vec<(&'static str, MeteredPoint, Status, Duration, u32)>,
+    pub(super) evaluations: Vec<(&'static str, MeteredPoint, u32)>,
+}
+
+impl Meter {
+    /// Measures extension points, and `samples` plugins one by one.
+    pub(crate) fn new(watch: Watch, samples: bool) -> Self {
+        let readings = || Box::new(Readings { watch, samples, ..Readings::default() });
+        Meter(watch.0.map(|_| readings()))
+    }
+
+    /// Whether anything is measured.
+    pub(crate) fn measures(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// An extension point begins.
+    pub(crate) fn start(&self) -> Lap {
+        self.0.as_ref().map_or_else(Lap::default, |readings| readings.watch.start())
+    }
+
+    /// A plugin begins.
+    pub(crate) fn start_plugin(&self) -> Lap {
+        self.0.as_ref().filter(|all| all.samples).map_or_else(Lap::default, |all| all.watch.start())
+    }
+
+    /// An extension point is over.
+    pub(crate) fn stage(&mut self, stage: MeteredPoint, status: Status, lap: Lap) {
+        let Some(readings) = &mut self.0 else { return };
+        if let Some(span) = readings.watch.since(lap) {
+            readings.stages.push((stage, status, span));
+        }
+    }
+
+    /// A plugin is done, which ran so many `times` in one go: each counts as long as the others.
+    pub(crate) fn plugin(
+        &mut self,
+        plugin: &'static str,
+        stage: MeteredPoint,
+        status: Status,
+        lap: Lap,
+        times: usize,
+    ) {
+        let Some(readings) = &mut self.0 else { return };
+        let times = u32::try_from(times).unwrap_or(u32::MAX);
+        if let Some(span) = readings.watch.since(lap).filter(|_| 0 < times) {
+            readings.plugins.push((plugin, stage, status, span / times, times));
+        }
+    }
+
+    /// A plugin was asked so many `times`.
+    pub(crate) fn evaluated(&mut self, plugin: &'static str, stage: MeteredPoint, times: usize) {
+        let Some(readings) = &mut self.0 else { return };
+        let times = u32::try_from(times).unwrap_or(u32::MAX);
+        if 0 < times {
+            readings.evaluations.push((plugin, stage, times));
+        }
+    }
+
+    /// What was measured.
+    pub(super) fn readings(&mut self) -> Option<Box<Readings>> {
+        self.0.take()
+    }
+}

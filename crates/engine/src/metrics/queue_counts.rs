@@ -1,0 +1,138 @@
+//! What the scheduling queue counts.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::Stopwatch;
+use super::event_label::EventLabel;
+use super::histogram::Histogram;
+use super::inventory;
+use super::meter::{Lap, Status, Watch};
+
+/// The queues, as metrics know them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum QueueName {
+    Active,
+    Backoff,
+    Unschedulable,
+}
+
+impl QueueName {
+    /// All of them, in their order.
+    pub(super) const ALL: [QueueName; 3] =
+        [QueueName::Active, QueueName::Backoff, QueueName::Unschedulable];
+
+    /// The value of the label `queue`. As in backend/queue.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            QueueName::Active => "active",
+            QueueName::Backoff => "backoff",
+            QueueName::Unschedulable => "unschedulable",
+        }
+    }
+}
+
+/// What the scheduling queue counts.
+#[derive(Debug)]
+pub(crate) struct QueueCounts {
+    /// How many pods came into which queue for what.
+    incoming: Box<[[u64; EventLabel::COUNT]; 3]>,
+    pub(crate) hints: Hints,
+    /// How long gates took, by the number of the profile.
+    gates: BTreeMap<(usize, Status), Histogram>,
+}
+
+impl QueueCounts {
+    pub(crate) fn new(stopwatch: Option<Stopwatch>) -> Self {
+        QueueCounts {
+            incoming: Box::new([[0; EventLabel::COUNT]; 3]),
+            hints: Hints { watch: Watch::new(stopwatch), took: BTreeMap::new() },
+            gates: BTreeMap::new(),
+        }
+    }
+
+    /// A pod comes into a queue.
+    pub(crate) fn came(&mut self, queue: QueueName, event: EventLabel) {
+        self.incoming[queue as usize][event.index()] += 1;
+    }
+
+    /// Something begins.
+    pub(crate) fn start(&self) -> Lap {
+        self.hints.watch.start()
+    }
+
+    /// How long it took.
+    pub(crate) fn since(&self, lap: Lap) -> Option<Duration> {
+        self.hints.watch.since(lap)
+    }
+
+    /// The gates of a profile were asked about a pod.
+    pub(crate) fn gated(&mut self, profile: usize, status: Status, lap: Lap) {
+        if let Some(span) = self.since(lap) {
+            let buckets = inventory::EXTENSION_POINT_BUCKETS;
+            let took = self.gates.entry((profile, status));
+            took.or_insert_with(|| Histogram::new(buckets)).observe_span(span);
+        }
+    }
+
+    /// How many pods came into which queue for what; those that never happened are left out.
+    pub(super) fn incoming(&self) -> impl Iterator<Item = (QueueName, EventLabel, u64)> {
+        QueueName::ALL.into_iter().flat_map(|queue| {
+            let counts = &self.incoming[queue as usize];
+            let all = EventLabel::all().map(move |event| (queue, event, counts[event.index()]));
+            all.filter(|(.., count)| *count != 0)
+        })
+    }
+
+    /// How long gates took, by the number of the profile.
+    pub(super) fn gates(&self) -> impl Iterator<Item = (usize, Status, &Histogram)> {
+        self.gates.iter().map(|(&(profile, status), took)| (profile, status, took))
+    }
+}
+
+/// How long queueing hints took.
+#[derive(Debug, Default)]
+pub(crate) struct Hints {
+    watch: Watch,
+    took: BTreeMap<(&'static str, EventLabel, Worth), Histogram>,
+}
+
+/// What a hint says. As in metrics.go; hints cannot fail here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Worth {
+    Queue,
+    Skip,
+}
+
+impl Worth {
+    /// The value of the label `hint`.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Worth::Queue => "Queue",
+            Worth::Skip => "QueueSkip",
+        }
+    }
+}
+
+impl Hints {
+    /// A plugin is asked.
+    pub(crate) fn start(&self) -> Lap {
+        self.watch.start()
+    }
+
+    /// A plugin has said whether a pod is worth another attempt.
+    pub(crate) fn said(&mut self, plugin: &'static str, event: EventLabel, queue: bool, lap: Lap) {
+        if let Some(span) = self.watch.since(lap) {
+            let worth = if queue { Worth::Queue } else { Worth::Skip };
+            let took = self.took.entry((plugin, event, worth));
+            took.or_insert_with(|| Histogram::new(inventory::PLUGIN_BUCKETS)).observe_span(span);
+        }
+    }
+
+    /// All that was measured.
+    pub(super) fn iter(
+        &self,
+    ) -> impl Iterator<Item = (&'static str, EventLabel, Worth, &Histogram)> {
+        self.took.iter().map(|(&(plugin, event, worth), took)| (plugin, event, worth, took))
+    }
+}

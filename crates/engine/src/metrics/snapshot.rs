@@ -1,0 +1,197 @@
+//! All that was counted and is so now, told as metrics.
+
+use std::collections::BTreeMap;
+
+use plimsoll_api::Str;
+use plimsoll_framework::Point;
+
+use super::counts::{Counts, MOST_ATTEMPTS, Outcome, Source};
+use super::event_label::EventLabel;
+use super::family::{Descriptor, Family, Series, Value};
+use super::histogram::Histogram;
+use super::inventory as known;
+use super::meter::{MeteredPoint, Status};
+use super::queue_counts::QueueCounts;
+use crate::queue::Place;
+use crate::scheduler::Scheduler;
+
+impl Scheduler {
+    /// All metrics that say something, by name. It looks at every pending pod.
+    pub fn metrics(&self) -> Vec<Family> {
+        let mut book = Book::default();
+        self.attempts(&mut book);
+        self.stages(&mut book);
+        self.queued(&mut book);
+        let audit = self.audit();
+        book.number(&known::AUDITED, &[], audit.audited);
+        book.number(&known::DIFFERING, &[], audit.differing);
+        for (kind, count) in [("nodes", 0), ("pods", 1), ("assumed_pods", 2)] {
+            book.number(&known::CACHE_SIZE, &[kind], as_u64(self.cache.sizes()[count]));
+        }
+        // kube-scheduler has a goroutine for each pod that is being bound.
+        book.number(&known::GOROUTINES, &["binding"], as_u64(self.bindings.len()));
+        book.families.into_values().collect()
+    }
+
+    /// Begins to count anew.
+    pub fn reset_metrics(&mut self) {
+        let stopwatch = self.options.stopwatch;
+        self.counts = Counts::new(self.profiles.iter().count(), stopwatch);
+        self.queue.counts = QueueCounts::new(stopwatch);
+    }
+
+    fn attempts(&self, book: &mut Book) {
+        let counts = &self.counts;
+        for source in Source::ALL {
+            let count = counts.decisions[source as usize];
+            book.number(&known::DECISIONS, &[source.as_str()], count);
+        }
+        for (profile, counts) in self.profiles.iter().zip(&counts.profiles) {
+            for outcome in Outcome::ALL {
+                let labels = [outcome.as_str(), &profile.scheduler_name];
+                book.counted(&known::SCHEDULE_ATTEMPTS, &labels, counts.attempts[outcome as usize]);
+                book.measured(&known::ATTEMPT_TOOK, &labels, &counts.took[outcome as usize]);
+            }
+        }
+        book.histogram(&known::ALGORITHM, &[], &counts.algorithm);
+        book.histogram(&known::ATTEMPTS, &[], &counts.attempts);
+        book.number(&known::AFTER_FLUSH, &[], counts.after_flush);
+        for (i, sli) in counts.sli.iter().enumerate() {
+            let Some(sli) = sli else { continue };
+            let more = if i + 1 == MOST_ATTEMPTS { "+" } else { "" };
+            book.histogram(&known::SLI, &[&format!("{}{more}", i + 1)], sli);
+        }
+        book.number(&known::PREEMPTION_ATTEMPTS, &[], counts.preemptions);
+        book.histogram(&known::VICTIMS, &[], &counts.victims);
+        for (took, result) in counts.evictions.iter().zip(["success", "error"]) {
+            let Some(took) = took else { continue };
+            book.histogram(&known::EVICTIONS_TOOK, &[result], took);
+            book.number(&known::EVICTIONS, &[result], took.count());
+        }
+        for (status, waits) in Status::ALL.iter().zip(&counts.permit_waits) {
+            let Some(waits) = waits else { continue };
+            book.histogram(&known::PERMIT_WAIT, &[status.as_str()], waits);
+        }
+    }
+
+    fn stages(&self, book: &mut Book) {
+        let counts = &self.counts;
+        let names: Vec<&str> =
+            self.profiles.iter().map(|profile| profile.scheduler_name.as_str()).collect();
+        for (profile, counts) in names.iter().zip(&counts.profiles) {
+            for stage in MeteredPoint::ALL {
+                for (status, took) in Status::ALL.iter().zip(&counts.stages[stage as usize]) {
+                    let Some(took) = took else { continue };
+                    let labels = [stage.as_str(), status.as_str(), profile];
+                    book.histogram(&known::EXTENSION_POINT, &labels, took);
+                }
+            }
+        }
+        for (profile, status, took) in self.queue.counts.gates() {
+            let labels = [MeteredPoint::PreEnqueue.as_str(), status.as_str(), names[profile]];
+            book.histogram(&known::EXTENSION_POINT, &labels, took);
+        }
+        for (&(plugin, stage, status), took) in &counts.plugins {
+            let labels = [plugin, stage.as_str(), status.as_str()];
+            book.histogram(&known::PLUGIN_EXECUTION, &labels, took);
+        }
+        for (profile, counts) in self.profiles.iter().zip(&counts.profiles) {
+            for (point, stage) in [
+                (Point::PreFilter, MeteredPoint::PreFilter),
+                (Point::Filter, MeteredPoint::Filter),
+                (Point::PreScore, MeteredPoint::PreScore),
+                (Point::Score, MeteredPoint::Score),
+            ] {
+                for (plugin, _) in profile.at(point) {
+                    let labels = [plugin.name, stage.as_str(), &profile.scheduler_name];
+                    let count = counts.evaluations.get(&(plugin.name, stage)).copied();
+                    book.number(&known::PLUGIN_EVALUATION, &labels, count.unwrap_or(0));
+                }
+            }
+        }
+        for (event, took) in &counts.events {
+            book.histogram(&known::EVENT_HANDLING, &[&event.name()], took);
+        }
+    }
+
+    fn queued(&self, book: &mut Book) {
+        let queue = &self.queue;
+        for (queue, event, count) in queue.counts.incoming() {
+            book.number(&known::INCOMING_PODS, &[queue.as_str(), &event.name()], count);
+        }
+        for (plugin, event, worth, took) in queue.counts.hints.iter() {
+            book.histogram(&known::HINTS, &[plugin, &event.name(), worth.as_str()], took);
+        }
+        let (mut pending, mut unschedulable) = ([0; 4], BTreeMap::<(&str, &str), u64>::new());
+        for info in queue.iter_in_any_order() {
+            let place = match info.place {
+                Place::Active => 0,
+                Place::Backoff { .. } | Place::ErrorBackoff { .. } => 1,
+                Place::Unschedulable => 2,
+                Place::Gated { .. } => 3,
+                Place::InFlight => continue,
+            };
+            pending[place] += 1;
+            for plugin in info.rejectors().filter(|plugin| !plugin.is_empty()) {
+                let profile = info.pod.scheduler_name.as_str();
+                *unschedulable.entry((plugin, profile)).or_default() += 1;
+            }
+        }
+        for (name, count) in ["active", "backoff", "unschedulable", "gated"].iter().zip(pending) {
+            book.number(&known::PENDING_PODS, &[name], count);
+        }
+        for ((plugin, profile), count) in unschedulable {
+            book.number(&known::UNSCHEDULABLE_PODS, &[plugin, profile], count);
+        }
+        let (n_pods, events) = queue.in_flight();
+        book.number(&known::INFLIGHT_EVENTS, &[&EventLabel::POD_POPPED.name()], as_u64(n_pods));
+        let mut kept = BTreeMap::<EventLabel, u64>::new();
+        for event in events {
+            *kept.entry(event).or_default() += 1;
+        }
+        for (event, count) in kept {
+            book.number(&known::INFLIGHT_EVENTS, &[&event.name()], count);
+        }
+    }
+}
+
+/// Metrics as they are put together.
+#[derive(Default)]
+struct Book {
+    families: BTreeMap<&'static str, Family>,
+}
+
+impl Book {
+    fn number(&mut self, descriptor: &'static Descriptor, labels: &[&str], number: u64) {
+        self.add(descriptor, labels, Value::Number(number));
+    }
+
+    /// A number that stands for nothing as long as it is 0.
+    fn counted(&mut self, descriptor: &'static Descriptor, labels: &[&str], number: u64) {
+        if number != 0 {
+            self.number(descriptor, labels, number);
+        }
+    }
+
+    fn histogram(&mut self, descriptor: &'static Descriptor, labels: &[&str], all: &Histogram) {
+        self.add(descriptor, labels, Value::Histogram(all.clone()));
+    }
+
+    /// A histogram that stands for nothing as long as it is empty.
+    fn measured(&mut self, descriptor: &'static Descriptor, labels: &[&str], all: &Histogram) {
+        if all.count() != 0 {
+            self.histogram(descriptor, labels, all);
+        }
+    }
+
+    fn add(&mut self, descriptor: &'static Descriptor, labels: &[&str], value: Value) {
+        let family = self.families.entry(descriptor.name);
+        let family = family.or_insert_with(|| Family { descriptor, series: Vec::new() });
+        let labels = labels.iter().map(|&label| Str::from(label)).collect();
+        family.series.push(Series { labels, value });
+    }
+}
+
+fn as_u64(count: usize) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
+}
