@@ -3,12 +3,12 @@
 //! Every step can fail, and every step that waits has a deadline. No thread waits: a cycle moves on
 //! when an answer comes, when the cluster changes, or when its time is over.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use plimsoll_api::{PodKey, Str};
 use plimsoll_framework::{
-    Assume, Code, CycleState, Held, Permission, PodInfo, Point, Readiness, Reason, Rejection, Time,
+    Assume, Code, CycleState, Held, Permission, PodInfo, Point, Readiness, Rejection, Time,
     WaitingDecision, WaitingPod, binding::PERMIT_TIMEOUT_MAX,
 };
 
@@ -17,7 +17,6 @@ use crate::effect::{Effect, EffectId, Write};
 use crate::event::WriteError;
 use crate::metrics::{Counts, Lap, MeteredPoint, Status};
 use crate::profile::Profile;
-use crate::profiles::Profiles;
 use crate::table::Keyed;
 
 /// Why a pod that had a node is not bound after all.
@@ -405,110 +404,5 @@ fn rejected_at_pre_bind(plugin: &'static str, why: Rejection) -> Unbound {
     match rejected("PreBind", plugin, why) {
         Unbound::Rejected { why, .. } => Unbound::TooLate(why),
         other => other,
-    }
-}
-
-/// The pods that wait at Permit, and what was decided about them.
-#[derive(Debug, Default)]
-pub(crate) struct Waiting {
-    pods: Vec<WaitingPod>,
-    /// When the first of them has waited too long.
-    next_timeout: Option<Time>,
-}
-
-/// What became of a pod that waited at Permit.
-pub(crate) type Verdicts = Vec<(PodKey, Result<(), Unbound>)>;
-
-impl Waiting {
-    pub(crate) fn pods(&self) -> &[WaitingPod] {
-        &self.pods
-    }
-
-    pub(crate) fn add(&mut self, pod: WaitingPod) {
-        let timeouts = pod.pending.iter().map(|(_, until)| *until);
-        self.next_timeout = self.next_timeout.into_iter().chain(timeouts).min();
-        self.pods.push(pod);
-    }
-
-    pub(crate) fn has(&self, key: &PodKey) -> bool {
-        self.pods.iter().any(|waiting| waiting.pod.key == *key)
-    }
-
-    pub(crate) fn remove(&mut self, key: &PodKey) {
-        self.pods.retain(|waiting| waiting.pod.key != *key);
-        self.find_next_timeout();
-    }
-
-    /// Carries decisions out, in their order: the one that settles the fate of a pod stands. A pod that
-    /// no plugin has anything against any more goes on.
-    pub(crate) fn decide(
-        &mut self,
-        decisions: Vec<WaitingDecision>,
-        profiles: &Profiles,
-    ) -> Verdicts {
-        if decisions.is_empty() {
-            return Verdicts::new();
-        }
-        let mut verdicts = BTreeMap::new();
-        for decision in decisions {
-            match decision {
-                WaitingDecision::Allow { pod, plugin } => {
-                    let waiting = self.pods.iter_mut().find(|waiting| waiting.pod.key == pod);
-                    let Some(waiting) = waiting else { continue };
-                    waiting.pending.retain(|(name, _)| *name != plugin);
-                    if waiting.pending.is_empty() {
-                        verdicts.entry(pod).or_insert(Ok(()));
-                    }
-                }
-                WaitingDecision::Reject { pod, plugin, reason } => {
-                    let plugin = profiles.rejector(&plugin);
-                    let why = Rejection::unschedulable(reason);
-                    verdicts.entry(pod).or_insert(Err(Unbound::Rejected { plugin, why }));
-                }
-            }
-        }
-        self.finish(verdicts)
-    }
-
-    /// Rejects pods that have waited too long. As in waiting_pods_map.go, the text names the span and
-    /// the plugin.
-    pub(crate) fn expire(&mut self, now: Time) -> Verdicts {
-        if self.next_timeout.is_none_or(|next| now < next) {
-            return Verdicts::new();
-        }
-        let mut verdicts = BTreeMap::new();
-        for waiting in &self.pods {
-            let over = waiting.pending.iter().filter(|(_, until)| *until <= now);
-            let Some(&(plugin, until)) = over.min_by_key(|(_, until)| *until) else { continue };
-            let span = plimsoll_framework::time::go_duration(until.since(waiting.since));
-            let reason: Reason =
-                format!("rejected due to timeout after waiting {span} at plugin {plugin}").into();
-            let why = Rejection::unschedulable(reason);
-            verdicts.insert(waiting.pod.key.clone(), Err(Unbound::Rejected { plugin, why }));
-        }
-        self.finish(verdicts)
-    }
-
-    pub(crate) fn next_timeout(&self) -> Option<Time> {
-        self.next_timeout
-    }
-
-    fn find_next_timeout(&mut self) {
-        let pending = self.pods.iter().flat_map(|waiting| &waiting.pending);
-        self.next_timeout = pending.map(|(_, until)| *until).min();
-    }
-
-    /// Takes pods off the list in the order in which they came.
-    fn finish(&mut self, mut verdicts: BTreeMap<PodKey, Result<(), Unbound>>) -> Verdicts {
-        let mut finished = Vec::new();
-        self.pods.retain(|waiting| match verdicts.remove(&waiting.pod.key) {
-            Some(verdict) => {
-                finished.push((waiting.pod.key.clone(), verdict));
-                false
-            }
-            None => true,
-        });
-        self.find_next_timeout();
-        finished
     }
 }

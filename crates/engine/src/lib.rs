@@ -16,6 +16,7 @@ pub mod decision;
 mod diagnosis;
 pub mod effect;
 pub mod event;
+mod explain;
 mod filters;
 mod memo;
 pub mod metrics;
@@ -30,6 +31,7 @@ mod scheduler;
 mod table;
 #[cfg(test)]
 mod tests;
+mod waiting;
 
 pub use audit::{Audit, Difference};
 pub use decision::{Decision, NodeDecision, NodeVerdict, Outcome};

@@ -8,7 +8,6 @@ use rand::SeedableRng;
 use rand_pcg::Pcg64;
 
 use crate::audit::Audit;
-use crate::binding::Waiting;
 use crate::bindings::Bindings;
 use crate::cache::Cache;
 use crate::decision::Decision;
@@ -20,6 +19,7 @@ use crate::preemption::Evictions;
 use crate::profile::{Profile, ProfileError};
 use crate::profiles::Profiles;
 use crate::queue::{Backoff, Queue, QueuedPodInfo, Surroundings};
+use crate::waiting::Waiting;
 
 /// How much of a decision is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

@@ -26,7 +26,7 @@ pub(crate) use self::pod::Verdict;
 pub use self::pod::{Place, QueuedPodInfo};
 use self::shelves::{ActiveKey, Shelves};
 use self::worth::Strategy;
-pub(crate) use self::worth::Surroundings;
+pub(crate) use self::worth::{Audience, Surroundings};
 use crate::class::Classes;
 use crate::metrics::{Bound, EventLabel, QueueCounts, QueueName, Stopwatch};
 use crate::table::{Keyed, Slot, Table};
@@ -36,27 +36,6 @@ const FLUSH_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Why a pod is kept out whose victims are being evicted.
 const EVICTING: &str = "waiting for the preemption for this pod to be finished";
-
-/// Which pods a change can help at all.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Audience<'a> {
-    /// Any.
-    All,
-    /// Any but the one that caused it.
-    AllBut(&'a PodKey),
-    /// Those of this priority and lower ones.
-    UpTo(i32),
-}
-
-impl Audience<'_> {
-    fn has(self, info: &QueuedPodInfo) -> bool {
-        match self {
-            Audience::All => true,
-            Audience::AllBut(key) => info.pod.key != *key,
-            Audience::UpTo(priority) => info.pod.priority <= priority,
-        }
-    }
-}
 
 /// The scheduling queue.
 #[derive(Debug)]

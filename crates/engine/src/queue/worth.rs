@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use plimsoll_api::PodKey;
 use plimsoll_framework::{Change, Gate, PodInfo, Point, QueuedPod, SortKey};
 
 use super::groups::Wait;
@@ -20,6 +21,27 @@ pub(super) enum Strategy {
     AfterBackoff,
     /// It is tried again at once.
     Immediately,
+}
+
+/// Which pods a change can help at all.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Audience<'a> {
+    /// Any.
+    All,
+    /// Any but the one that caused it.
+    AllBut(&'a PodKey),
+    /// Those of this priority and lower ones.
+    UpTo(i32),
+}
+
+impl Audience<'_> {
+    pub(super) fn has(self, info: &QueuedPodInfo) -> bool {
+        match self {
+            Audience::All => true,
+            Audience::AllBut(key) => info.pod.key != *key,
+            Audience::UpTo(priority) => info.pod.priority <= priority,
+        }
+    }
 }
 
 /// What the queue must know of the rest to work.

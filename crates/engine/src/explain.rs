@@ -1,0 +1,102 @@
+//! What was decided about a pod, and why: of an attempt that was made, or of one that would be.
+
+use plimsoll_api::{PodKey, Str};
+use plimsoll_framework::{PodInfo, View};
+
+use crate::cycle::{self, Cycle, CycleResult};
+use crate::decision::{Decision, NodeDecision, NodeVerdict, Outcome};
+use crate::metrics::Meter;
+use crate::pick::Chance;
+use crate::profile::Profile;
+use crate::queue::Place;
+use crate::scheduler::{Detail, Scheduler};
+
+impl Scheduler {
+    /// Decides a pending pod with every node, and changes nothing. `None` for a pod that is not
+    /// pending: it is not known, or has a node already.
+    pub fn explain(&self, pod: &PodKey) -> Option<Decision> {
+        self.explain_by(pod, Self::profile_of)
+    }
+
+    /// The same as if the pod were one of `profile`'s, which need not be one of the scheduler's own.
+    pub fn explain_under(&self, profile: &Profile, pod: &PodKey) -> Option<Decision> {
+        self.explain_by(pod, |_, _| profile)
+    }
+
+    fn explain_by<'a>(
+        &'a self,
+        pod: &PodKey,
+        profile_of: impl FnOnce(&'a Self, &PodInfo) -> &'a Profile,
+    ) -> Option<Decision> {
+        let info = self.queue.get(pod).filter(|info| info.place != Place::InFlight)?;
+        if let Place::Gated { why, .. } = &info.place {
+            let (message, attempt) = (why.to_string(), info.attempts + 1);
+            let outcome = Outcome::Unschedulable { message, pre_filter: None, nomination: None };
+            return Some(Decision { pod: pod.clone(), attempt, outcome, nodes: Vec::new() });
+        }
+        let profile = profile_of(self, &info.pod);
+        let (view, mut rng) = (self.cache.view(), self.rng.clone());
+        let chance = &mut Chance { tie_break: self.options.tie_break, rng: &mut rng };
+        let sample = self.sample(profile);
+        let (nominated, pod_info) = (&self.nominated, &info.pod);
+        let meter = Meter::default();
+        let cycle = cycle::schedule(profile, view, nominated, &sample, pod_info, chance, meter);
+        Some(decision(pod, info.attempts + 1, &cycle, view, Detail::Nodes))
+    }
+}
+
+/// A cycle as what was decided.
+pub(crate) fn decision(
+    pod: &PodKey,
+    attempt: u32,
+    cycle: &Cycle,
+    view: View<'_>,
+    detail: Detail,
+) -> Decision {
+    let outcome = match &cycle.result {
+        CycleResult::Found { row, best } => Outcome::Scheduled {
+            node: view.nodes.name_of(*row).clone(),
+            best: cycle::names(view.nodes, best),
+        },
+        CycleResult::Unschedulable(failure) => Outcome::Unschedulable {
+            message: failure.record.as_ref().unwrap_or(&failure.message).clone(),
+            pre_filter: failure
+                .pre_filter
+                .as_ref()
+                .map(|(plugin, why)| (Str::from(*plugin), why.clone())),
+            nomination: failure.nomination.clone(),
+        },
+        CycleResult::Error(message) => Outcome::Error { message: message.clone() },
+    };
+    let nodes = match detail {
+        Detail::Nodes => nodes(cycle, view),
+        Detail::None | Detail::Outcome => Vec::new(),
+    };
+    Decision { pod: pod.clone(), attempt, outcome, nodes }
+}
+
+/// Every node, by name. A rejection of the pod for all nodes is told once, not here.
+fn nodes(cycle: &Cycle, view: View<'_>) -> Vec<NodeDecision> {
+    let for_all = matches!(&cycle.result, CycleResult::Unschedulable(f) if f.pre_filter.is_some());
+    let mut nodes: Vec<NodeDecision> = Vec::new();
+    for node in &cycle.rejected {
+        let verdict = match for_all {
+            true => NodeVerdict::NotJudged,
+            false => NodeVerdict::Rejected {
+                plugin: node.plugin.into(),
+                code: node.rejection.code,
+                reasons: node.rejection.reasons.to_vec(),
+            },
+        };
+        nodes.push(NodeDecision { name: view.nodes.name_of(node.row).clone(), verdict });
+    }
+    for (i, &row) in cycle.feasible.iter().enumerate() {
+        let verdict = cycle.scores.as_ref().map_or(NodeVerdict::Only, |scores| {
+            let of_plugin = scores.plugins.iter().map(|(name, all)| (name.clone(), all[i]));
+            NodeVerdict::Scored { scores: of_plugin.collect(), total: scores.totals[i] }
+        });
+        nodes.push(NodeDecision { name: view.nodes.name_of(row).clone(), verdict });
+    }
+    nodes.sort_by(|a, b| a.name.cmp(&b.name));
+    nodes
+}
