@@ -10,7 +10,7 @@ use crate::effect::{Condition, Effect, EffectId, Record, Write};
 use crate::event::WriteError;
 use crate::explain::decision;
 use crate::memo::{Answer, Want};
-use crate::metrics::{self, Meter, MeteredPoint, Status};
+use crate::metrics::{self, Lap, Meter, MeteredPoint, Status};
 use crate::pick::{self, Chance, TieBreak};
 use crate::profile::Profile;
 use crate::queue::{Audience, Place, QueuedPodInfo, Surroundings, Verdict};
@@ -386,28 +386,30 @@ impl Scheduler {
     fn fail(&mut self, now: Time, pod: &PodInfo, failure: Failure, effects: &mut Vec<Effect>) {
         let key = &pod.key;
         self.write(pod, Write::Record(Record::failed(&failure.message)), effects);
-        self.count_failure(key, failure.reason);
         // As in schedule_one.go, handleSchedulingFailure: the binding may have been done although its
         // answer says otherwise, and a pod that was seen on a node is not tried again.
+        let reason = failure.reason;
         if self.cache.knows(key) {
-            self.queue.done(key);
+            let began = self.queue.done(key).map(|done| done.began);
+            self.count_failure(pod, reason, began);
             return;
         }
         let condition = Condition { reason: failure.reason.as_str(), message: failure.message };
         self.write(pod, Write::Condition(condition), effects);
         let verdict = Verdict { rejectors: failure.rejectors, pending: failure.pending };
         let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
-        self.queue.failed(now, key, verdict, with);
+        let began = self.queue.failed(now, key, verdict, with);
+        self.count_failure(pod, reason, began);
     }
 
-    fn count_failure(&mut self, key: &PodKey, reason: FailureReason) {
-        let Some(info) = self.queue.get(key) else { return };
+    /// Counts an attempt that failed, and how long it took if the pod is still there.
+    fn count_failure(&mut self, pod: &PodInfo, reason: FailureReason, began: Option<Lap>) {
         let outcome = match reason {
             FailureReason::Unschedulable => metrics::Outcome::Unschedulable,
             FailureReason::SchedulerError => metrics::Outcome::Error,
         };
-        let profile = self.profile_of(&info.pod).index;
-        self.counts.ended(profile, outcome, info.began());
+        let profile = self.profile_of(pod).index;
+        self.counts.ended(profile, outcome, began.unwrap_or_default());
     }
 
     /// As in default_preemption.go, PostFilter: it counts whenever it is asked, which is not without any

@@ -28,7 +28,7 @@ use self::shelves::{ActiveKey, Shelves};
 use self::worth::Strategy;
 pub(crate) use self::worth::{Audience, Surroundings};
 use crate::class::Classes;
-use crate::metrics::{Bound, EventLabel, QueueCounts, QueueName, Stopwatch};
+use crate::metrics::{Bound, EventLabel, Lap, QueueCounts, QueueName, Stopwatch};
 use crate::table::{Keyed, Slot, Table};
 
 /// How often pods that wait for a change are looked at for those that wait too long.
@@ -188,15 +188,15 @@ impl Queue {
     }
 
     /// The attempt of a pod failed. As in scheduling_queue.go, AddUnschedulableIfNotPresent: it hears of
-    /// what happened meanwhile, and after an error it is tried again in any case.
+    /// what happened meanwhile, and after an error it is tried again in any case. When the attempt began.
     pub(crate) fn failed(
         &mut self,
         now: Time,
         key: &PodKey,
         verdict: Verdict,
         with: Surroundings<'_>,
-    ) {
-        let Some(slot) = self.pods.find(key) else { return };
+    ) -> Option<Lap> {
+        let slot = self.pods.find(key)?;
         self.take(slot);
         let entry = &mut self.pods[slot];
         let hints = &mut self.counts.hints;
@@ -211,7 +211,9 @@ impl Queue {
             _ if info.verdict.is_none() => Strategy::AfterBackoff,
             worth => worth.unwrap_or(Strategy::Skip),
         };
+        let began = info.began;
         self.requeue(now, slot, strategy, EventLabel::ATTEMPT_FAILURE, with);
+        Some(began)
     }
 
     /// Something happened: pods of the audience for which it may help are tried again. Pods that wait for

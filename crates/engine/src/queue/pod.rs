@@ -121,11 +121,6 @@ impl QueuedPodInfo {
         gate.into_iter().chain(rejectors)
     }
 
-    /// When the last attempt began.
-    pub(crate) fn began(&self) -> Lap {
-        self.began
-    }
-
     /// What metrics say of it once it is bound.
     pub(super) fn bound(&self) -> Bound {
         let &QueuedPodInfo { attempts, first_ready, began, flushed, .. } = self;
