@@ -264,6 +264,11 @@ impl Cache {
         self.pods.find(key).is_some()
     }
 
+    /// The pods on nodes, in no particular order.
+    pub(crate) fn pods(&self) -> impl Iterator<Item = &PodInfo> {
+        self.pods.iter().map(|cached| &cached.pod)
+    }
+
     /// The pod named `key`, if it is on a node or assumed to be.
     pub(crate) fn pod(&self, key: &PodKey) -> Option<&PodInfo> {
         self.pods.get(key).map(|cached| &cached.pod)

@@ -14,6 +14,7 @@ mod class;
 mod cycle;
 pub mod decision;
 mod diagnosis;
+mod dump;
 pub mod effect;
 pub mod event;
 mod explain;

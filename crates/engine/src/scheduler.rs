@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use plimsoll_api::PodKey;
-use plimsoll_framework::{NominatedPods, Time, View, WaitingDecision, WaitingPod};
+use plimsoll_framework::{NominatedPods, PodInfo, Time, View, WaitingDecision, WaitingPod};
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
 
@@ -242,6 +242,18 @@ impl Scheduler {
     /// The pods that are not bound yet, by name, with where they are.
     pub fn pending(&self) -> impl Iterator<Item = &QueuedPodInfo> {
         self.queue.iter()
+    }
+
+    /// Every pod that is known: those on nodes, and the pending ones; in no particular order.
+    pub fn pods(&self) -> impl Iterator<Item = &PodInfo> {
+        let queued = self.queue.iter_in_any_order().map(|info| &info.pod);
+        let pending = queued.filter(|pod| !self.cache.knows(&pod.key));
+        self.cache.pods().chain(pending)
+    }
+
+    /// Whether a pod is known: it is on a node, or pending and ours to place.
+    pub fn knows_pod(&self, pod: &PodKey) -> bool {
+        self.cache.knows(pod) || self.queue.get(pod).is_some()
     }
 
     /// The cluster as it stands, with the pods that are assumed to be on their nodes.
