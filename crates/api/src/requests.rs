@@ -143,7 +143,7 @@ pub struct PodRequests {
 }
 
 /// CPU and memory, where containers that request nothing count with a default.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct NonZero {
     /// CPU in thousandths of a core.
     pub milli_cpu: i64,
@@ -197,7 +197,7 @@ pub fn requests_on_node(pod: &PodResourcesInput, gates: RequestGates) -> PodRequ
 }
 
 /// The limits of a pod's containers together: what it may take at most. 0 for a resource without one.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Limits {
     /// CPU in thousandths of a core.
     pub milli_cpu: i64,
@@ -232,7 +232,7 @@ impl Limits {
 
 /// What a pod asks of a node that it is not yet on. For most pods all of these say the same; they part
 /// with requests of the pod as a whole, and with a resize under way.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Asks {
     /// What must fit.
     pub fit: Resources,

@@ -27,7 +27,7 @@ const NATIVE_NAMESPACE: &str = "kubernetes.io/";
 ///
 /// Sums wrap around at 64 bits as upstream's do, so that removing a pod undoes adding it whatever
 /// it asked for.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Resources {
     /// CPU in thousandths of a core.
     pub milli_cpu: i64,

@@ -4,9 +4,11 @@
 //! `cargo bench -p plimsoll-engine`. The decision is as small as it can be: one node with room for all,
 //! and no filter. A time divided by the number of pods is what one pod costs.
 
+use std::sync::Arc;
+
 use divan::Bencher;
 use divan::counter::ItemsCount;
-use plimsoll_api::{Node, Pod, PodKey, Resources, Toleration};
+use plimsoll_api::{Node, Pod, PodKey, PodTemplate, Resources, Toleration};
 use plimsoll_engine::{
     Effect, EffectId, Event, Options, Profile, ProfileSpec, Scheduler, Seen, Write,
 };
@@ -96,9 +98,9 @@ fn parked() -> Scheduler {
     let mut scheduler = scheduler(&["Fits"]);
     let mut effects = Vec::new();
     let long_ago = Time::from_millis(0);
+    let large = Arc::new(PodTemplate { asks: cpu(10), ..template() });
     for i in 0..PARKED {
-        let pod = Pod { asks: cpu(10), ..pod(i) };
-        scheduler.observe(long_ago, Event::pod(pod));
+        scheduler.observe(long_ago, Event::pod(pod(&large, i)));
         scheduler.step(long_ago, &mut effects);
         effects.clear();
     }
@@ -123,32 +125,39 @@ fn scheduler(filters: &[&str]) -> Scheduler {
 }
 
 fn arrivals(n: usize) -> Vec<Event> {
-    (0..n).map(|i| Event::pod(pod(i))).collect()
+    let template = Arc::new(template());
+    (0..n).map(|i| Event::pod(pod(&template, i))).collect()
 }
 
 fn confirmations(n: usize) -> Vec<Event> {
-    let placed = |i| Pod { node_name: Some("a".into()), ..pod(i) };
+    let template = Arc::new(template());
+    let placed = |i| Pod { node_name: Some("a".into()), ..pod(&template, i) };
     (0..n).map(|i| Event::pod(placed(i))).collect()
 }
 
-/// A pod of a Deployment with the labels and tolerations that nearly every pod has.
-fn pod(i: usize) -> Pod {
+/// The template of a Deployment with the labels and tolerations that nearly every pod has.
+fn template() -> PodTemplate {
     let tolerates = |key: &str| Toleration {
         key: Some(key.into()),
         effect: Some(plimsoll_api::Effect::NoExecute),
         value: None,
     };
-    Pod {
-        key: PodKey::new("team", format!("web-7c9d8b6f5d-{i:07}")),
-        uid: format!("00000000-0000-0000-0000-{i:012}").into(),
+    PodTemplate {
         scheduler_name: "bench".into(),
         labels: [("app", "web"), ("pod-template-hash", "7c9d8b6f5d")].into_iter().collect(),
         tolerations: ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"]
             .map(tolerates)
             .to_vec(),
         asks: cpu(0),
-        ..Pod::default()
+        ..PodTemplate::default()
     }
+}
+
+/// One pod of it.
+fn pod(template: &Arc<PodTemplate>, i: usize) -> Pod {
+    let key = PodKey::new("team", format!("web-7c9d8b6f5d-{i:07}"));
+    let uid = format!("00000000-0000-0000-0000-{i:012}").into();
+    Pod { uid, ..Pod::new(key, Arc::clone(template)) }
 }
 
 fn cpu(cores: i64) -> plimsoll_api::Asks {

@@ -4,14 +4,15 @@
 //! pods that are made of it.
 
 use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 
 use hashbrown::HashTable;
-use plimsoll_api::{Asks, Pod, Resources};
+use plimsoll_api::{Asks, Pod, PodTemplate, Resources};
 use plimsoll_framework::PodInfo;
 use plimsoll_framework::parts::PodReads;
 use rustc_hash::FxHasher;
 
-/// How many classes are known at a time. One costs about a kilobyte, the pod that stands for it. Where
+/// How many classes are known at a time. One costs up to a kilobyte, the pod that stands for it. Where
 /// pods are seldom alike, as those of a StatefulSet with their own labels, more would not help.
 const CLASSES_LIMIT: usize = 1 << 14;
 
@@ -83,13 +84,13 @@ impl Classes {
 
 /// Whether two pods are equal in `parts` and in what always counts.
 pub(crate) fn are_alike(parts: PodReads, one: &Pod, other: &Pod) -> bool {
-    one.scheduler_name == other.scheduler_name
-        && one.preemption_policy == other.preemption_policy
-        && one.nominated_node == other.nominated_node
+    one.nominated_node == other.nominated_node
         && one.deletion == other.deletion
         && one.preempted == other.preempted
         && one.started == other.started
         && one.phase == other.phase
+        && one.scheduler_name == other.scheduler_name
+        && one.preemption_policy == other.preemption_policy
         && parts_are_alike(parts, one, other)
 }
 
@@ -100,19 +101,34 @@ pub(crate) fn parts_are_alike(parts: PodReads, one: &Pod, other: &Pod) -> bool {
     let Pod {
         key,
         uid,
-        labels,
         annotations,
         created: _,
         deletion: _,
-        preempted: _,
         started: _,
         phase: _,
+        preempted: _,
+        node_name,
+        nominated_node: _,
+        edition: _,
+        template,
+    } = one;
+    (!on(PodReads::KEY) || *key == other.key)
+        && (!on(PodReads::NAMESPACE) || key.namespace == other.key.namespace)
+        && (!on(PodReads::UID) || *uid == other.uid)
+        && (!on(PodReads::ANNOTATIONS) || *annotations == other.annotations)
+        && (!on(PodReads::PINNED_NODE) || *node_name == other.node_name)
+        && (Arc::ptr_eq(template, &other.template)
+            || templates_are_alike(parts, template, &other.template))
+}
+
+fn templates_are_alike(parts: PodReads, one: &PodTemplate, other: &PodTemplate) -> bool {
+    let on = |part| parts.intersects(part);
+    let PodTemplate {
+        labels,
         controller,
         scheduler_name: _,
         priority,
         preemption_policy: _,
-        node_name,
-        nominated_node: _,
         scheduling_gates,
         node_selection,
         preferred_nodes,
@@ -127,22 +143,16 @@ pub(crate) fn parts_are_alike(parts: PodReads, one: &Pod, other: &Pod) -> bool {
         required_features,
         volumes,
         resource_claims,
-        edition: _,
     } = one;
-    let own = (!on(PodReads::KEY) || *key == other.key)
-        && (!on(PodReads::NAMESPACE) || key.namespace == other.key.namespace)
-        && (!on(PodReads::UID) || *uid == other.uid)
-        && (!on(PodReads::ANNOTATIONS) || *annotations == other.annotations)
-        && (!on(PodReads::LABELS) || *labels == other.labels)
-        && (!on(PodReads::CONTROLLER) || *controller == other.controller)
-        && (!on(PodReads::PRIORITY) || *priority == other.priority)
-        && (!on(PodReads::SCHEDULING_GATES) || *scheduling_gates == other.scheduling_gates);
-    let room = !on(PodReads::REQUESTS)
+    let takes_the_same = !on(PodReads::REQUESTS)
         || (*asks == other.asks
             && *requests == other.requests
             && *non_zero_requests == other.non_zero_requests);
-    own && room
-        && (!on(PodReads::PINNED_NODE) || *node_name == other.node_name)
+    takes_the_same
+        && (!on(PodReads::LABELS) || *labels == other.labels)
+        && (!on(PodReads::CONTROLLER) || *controller == other.controller)
+        && (!on(PodReads::PRIORITY) || *priority == other.priority)
+        && (!on(PodReads::SCHEDULING_GATES) || *scheduling_gates == other.scheduling_gates)
         && (!on(PodReads::NODE_SELECTION) || *node_selection == other.node_selection)
         && (!on(PodReads::PREFERRED_NODES) || *preferred_nodes == other.preferred_nodes)
         && (!on(PodReads::TOLERATIONS) || *tolerations == other.tolerations)
@@ -342,7 +352,10 @@ mod tests {
     #[test]
     fn a_number_is_never_given_twice_although_classes_are_forgotten() {
         let mut classes = Classes { limit: 2, ..Classes::default() };
-        let mut of = |app: &str| classes.intern(&Pod { labels: labels(app), ..pod() }.into());
+        let mut of = |app: &str| {
+            let template = PodTemplate { labels: labels(app), ..PodTemplate::default() };
+            classes.intern(&PodInfo::new(template))
+        };
         let (a, b) = (of("a"), of("b"));
         assert_eq!((of("a"), of("b")), (a, b));
         let c = of("c");

@@ -121,10 +121,11 @@ pub mod prelude {
         AccessModes, AffinityTerm, Asks, Attached, AvoidedController, BindingMode, ClaimPhase,
         ClaimRef, Controller, CsiDriver, CsiNode, CsiNodeDriver, CsiStorageCapacity, Effect,
         HostPort, Labels, Limits, NodeImage, NodeSelection, NonZero, ObjectKey, PersistentVolume,
-        PersistentVolumeClaim, Pod, PodAffinity, PodDisruptionBudget, PodImages, PodKey, PodVolume,
-        PodVolumeKind, PreemptionPolicy, PreferredNodes, Requirement, Resources, Selecting,
-        SelectingKind, Selector, SpreadConstraint, StorageClass, Str, Taint, Test, Toleration,
-        VolumeAttachment, VolumeMode, VolumePhase, VolumeSource, WeightedTerm, WhenUnsatisfiable,
+        PersistentVolumeClaim, Pod, PodAffinity, PodDisruptionBudget, PodImages, PodKey,
+        PodTemplate, PodVolume, PodVolumeKind, PreemptionPolicy, PreferredNodes, Requirement,
+        Resources, Selecting, SelectingKind, Selector, SpreadConstraint, StorageClass, Str, Taint,
+        Test, Toleration, VolumeAttachment, VolumeMode, VolumePhase, VolumeSource, WeightedTerm,
+        WhenUnsatisfiable,
     };
     pub use smallvec::{SmallVec, smallvec};
 }

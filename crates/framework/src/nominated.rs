@@ -98,10 +98,11 @@ impl NominatedPods {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_api::Pod;
+    use plimsoll_api::{Pod, PodTemplate};
 
     fn pod(name: &str, priority: i32) -> PodInfo {
-        PodInfo::new(Pod { key: PodKey::new("default", name), priority, ..Pod::default() })
+        let template = PodTemplate { priority, ..PodTemplate::default() };
+        PodInfo::new(Pod::new(PodKey::new("default", name), template))
     }
 
     #[test]

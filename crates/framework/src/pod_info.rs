@@ -20,8 +20,8 @@ pub struct PodInfo {
 
 impl PodInfo {
     /// Shares `pod`.
-    pub fn new(pod: Pod) -> Self {
-        PodInfo { pod: Arc::new(pod), place: None }
+    pub fn new(pod: impl Into<Pod>) -> Self {
+        PodInfo { pod: Arc::new(pod.into()), place: None }
     }
 
     /// This pod as it is once it is on `node`.
@@ -67,11 +67,13 @@ impl Deref for PodInfo {
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_api::PodTemplate;
+
     use super::*;
 
     #[test]
     fn a_pod_is_put_onto_a_node_without_a_copy_of_what_it_says() {
-        let pod = PodInfo::new(Pod { priority: 7, ..Pod::default() });
+        let pod = PodInfo::new(PodTemplate { priority: 7, ..PodTemplate::default() });
         let placed = pod.placed_on("a".into());
         assert_eq!(placed.node().map(Str::as_str), Some("a"));
         assert!(pod.node().is_none() && placed.node_name.is_none());

@@ -107,7 +107,7 @@ mod tests {
     fn scores(wanted: &[&str], nodes: &[&[(&str, i64)]]) -> Vec<i64> {
         let names = wanted.iter().map(|&name| name.into()).collect();
         let images = PodImages { names, containers: wanted.len(), ..PodImages::default() };
-        let pod = PodInfo::new(Pod { images, ..Pod::default() });
+        let pod = PodInfo::new(PodTemplate { images, ..PodTemplate::default() });
         let (mut columns, mut stores) = (Columns::default(), Stores::default());
         for (i, images) in nodes.iter().enumerate() {
             let image = |&(name, size): &(&str, i64)| NodeImage {

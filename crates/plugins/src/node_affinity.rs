@@ -377,7 +377,7 @@ mod tests {
     #[test]
     fn only_a_node_that_comes_to_match_is_worth_another_attempt() {
         let node_selection = wants(vec![on_label("ssd")]);
-        let pod = PodInfo::new(Pod { node_selection, ..Pod::default() });
+        let pod = PodInfo::new(PodTemplate { node_selection, ..PodTemplate::default() });
         let node = |disk: &str| Node { labels: labels(disk), ..Node::default() };
         let hint = |plugin: &NodeAffinity, before: Option<&str>, after: &str| {
             hint_after_node(plugin, &pod, before.map(node).as_ref(), node(after))

@@ -124,7 +124,10 @@ mod tests {
 
     #[test]
     fn a_change_of_what_a_node_declares_is_worth_another_attempt() {
-        let pod = PodInfo::new(Pod { required_features: features(&["A"]), ..Pod::default() });
+        let pod = PodInfo::new(PodTemplate {
+            required_features: features(&["A"]),
+            ..PodTemplate::default()
+        });
         let hint = |before: Option<&Node>, after| hint_after_node(&ON, &pod, before, after);
         assert_eq!(hint(None, node(&[])), Hint::Queue);
         assert_eq!(hint(Some(&node(&[])), node(&["A"])), Hint::Queue);
@@ -133,7 +136,10 @@ mod tests {
 
     #[test]
     fn a_change_of_what_the_pod_needs_is_worth_another_attempt() {
-        let before = PodInfo::new(Pod { required_features: features(&["A"]), ..Pod::default() });
+        let before = PodInfo::new(PodTemplate {
+            required_features: features(&["A"]),
+            ..PodTemplate::default()
+        });
         let itself = Object::Itself { before: &before };
         let after = PodInfo::new(Pod::default());
         assert_eq!(hint_after_pod(&ON, &after, itself), Hint::Queue);

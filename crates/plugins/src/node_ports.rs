@@ -74,7 +74,7 @@ mod tests {
     }
 
     fn pod(host_ports: Vec<HostPort>) -> PodInfo {
-        PodInfo::new(Pod { host_ports, ..Pod::default() })
+        PodInfo::new(PodTemplate { host_ports, ..PodTemplate::default() })
     }
 
     #[test]

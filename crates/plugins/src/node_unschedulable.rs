@@ -126,7 +126,7 @@ mod tests {
     fn only_the_toleration_of_a_cordon_is_worth_another_attempt() {
         let before = PodInfo::new(Pod::default());
         let itself = Object::Itself { before: &before };
-        let pod = PodInfo::new(Pod { tolerations: tolerant(), ..Pod::default() });
+        let pod = PodInfo::new(PodTemplate { tolerations: tolerant(), ..PodTemplate::default() });
         assert_eq!(hint_after_pod(&NodeUnschedulable, &pod, itself), Hint::Queue);
         assert_eq!(hint_after_pod(&NodeUnschedulable, &before, itself), Hint::Skip);
         let other = Object::Assigned { before: Some(&before), after: Some(&pod), row: None };

@@ -60,11 +60,8 @@ pub(crate) mod tests {
     pub(crate) fn pod_with(kinds: impl IntoIterator<Item = PodVolumeKind>) -> PodInfo {
         let volumes = kinds.into_iter().enumerate();
         let volumes = volumes.map(|(i, kind)| PodVolume { name: format!("v{i}").into(), kind });
-        PodInfo::new(Pod {
-            key: ObjectKey::new("default", "p"),
-            volumes: volumes.collect(),
-            ..Pod::default()
-        })
+        let template = PodTemplate { volumes: volumes.collect(), ..PodTemplate::default() };
+        PodInfo::new(Pod::new(ObjectKey::new("default", "p"), template))
     }
 
     /// The same pod in another namespace.

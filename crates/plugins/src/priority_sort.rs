@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     fn key(priority: i32, queued: i64) -> SortKey {
-        let pod = PodInfo::new(Pod { priority, ..Pod::default() });
+        let pod = PodInfo::new(PodTemplate { priority, ..PodTemplate::default() });
         PrioritySort.key(&QueuedPod { pod: &pod, queued: Time::from_millis(queued) })
     }
 

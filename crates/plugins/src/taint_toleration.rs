@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn only_a_node_that_becomes_tolerable_is_worth_another_attempt() {
         let tolerations = vec![toleration("gpu", "", None)];
-        let pod = PodInfo::new(Pod { tolerations, ..Pod::default() });
+        let pod = PodInfo::new(PodTemplate { tolerations, ..PodTemplate::default() });
         let node = |key: &str| Node {
             taints: vec![taint(key, "", Effect::NoSchedule)],
             ..Node::default()

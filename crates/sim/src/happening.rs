@@ -52,9 +52,15 @@ impl Happening {
                 let deletion = pod.deletion.or_else(|| lifecycle::timestamp(now + span));
                 changed(Pod { deletion, ..pod.clone() })
             }
-            Happening::IsRelabelled(_, labels) => changed(Pod { labels, ..alive?.clone() }),
+            Happening::IsRelabelled(_, labels) => {
+                let mut pod = alive?.clone();
+                pod.labels = labels;
+                changed(pod)
+            }
             Happening::IsUngated(_) => {
-                changed(Pod { scheduling_gates: Vec::new(), ..alive?.clone() })
+                let mut pod = alive?.clone();
+                pod.scheduling_gates.clear();
+                changed(pod)
             }
             Happening::Other(event) => Some(event),
         }

@@ -33,13 +33,12 @@ fn scheduler() -> Scheduler {
 }
 
 fn member(name: &str, gang: &str) -> Event {
-    let pod = Pod {
-        key: PodKey::new("default", name),
+    let template = PodTemplate {
         scheduler_name: "s".into(),
         labels: [(gang::GANG, gang), (gang::GANG_SIZE, "3")].into_iter().collect(),
-        ..Pod::default()
+        ..PodTemplate::default()
     };
-    Event::pod(pod)
+    Event::pod(Pod::new(PodKey::new("default", name), template))
 }
 
 /// The pods that the scheduler binds now. Every binding is answered at once.

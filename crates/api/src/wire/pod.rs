@@ -1,5 +1,7 @@
 //! The pod on the wire.
 
+use std::sync::Arc;
+
 use serde::Deserialize;
 
 use super::affinity::{Affinity, Owner, Spread};
@@ -14,7 +16,7 @@ use super::volume_source::WirePodVolume;
 use super::{Object, Wire};
 use crate::features::{self, FeatureUse};
 use crate::requests::{Asks, RequestGates, requests_on_node};
-use crate::{Edition, NodeSelection, Pod, PodPhase, PreemptionPolicy, Str};
+use crate::{Edition, NodeSelection, Pod, PodKey, PodPhase, PodTemplate, PreemptionPolicy, Str};
 
 /// The scheduler of a pod that names none.
 const DEFAULT_SCHEDULER: &str = "default-scheduler";
@@ -68,31 +70,38 @@ pub(super) struct Status {
 impl Wire for WirePod {
     fn take(self) -> Result<Object> {
         let meta = Meta::take(self.metadata)?;
-        let spec = self.spec.unwrap_or_default();
+        let mut spec = self.spec.unwrap_or_default();
         let status = self.status.unwrap_or_default();
         let resources = resources(&spec, &status)?;
         let asks = Asks::of(&resources, RequestGates::default());
         let requests = requests_on_node(&resources, RequestGates::default());
         let started = time("startTime", status.start_time.as_ref()).within("status")?;
-        let pod = Pod {
-            key: meta.key(),
-            uid: meta.uid,
+        let key = meta.key();
+        let node_name = given(spec.node_name.take());
+        let template = PodTemplate {
             labels: meta.labels,
+            controller: meta.controller,
+            asks,
+            requests: requests.requests,
+            non_zero_requests: requests.non_zero,
+            ..PodTemplate::default()
+        };
+        let template = spec.take(&key, template).within("spec")?;
+        Ok(Object::Pod(Box::new(Pod {
+            key,
+            uid: meta.uid,
             annotations: meta.annotations,
             created: meta.created,
             deletion: meta.deletion,
-            controller: meta.controller,
+            started,
+            phase: phase(status.phase.as_deref()),
             preempted: status
                 .conditions
                 .0
                 .iter()
                 .any(|one| one.says("DisruptionTarget", "PreemptionByScheduler")),
-            started,
-            phase: phase(status.phase.as_deref()),
+            node_name,
             nominated_node: given(status.nominated_node_name),
-            asks,
-            requests: requests.requests,
-            non_zero_requests: requests.non_zero,
             edition: Edition {
                 resource_version: meta.resource_version,
                 generation: meta.generation,
@@ -103,16 +112,15 @@ impl Wire for WirePod {
                     .find_map(Condition::unscheduled)
                     .map(Box::new),
             },
-            ..Pod::default()
-        };
-        Ok(Object::Pod(Box::new(spec.take(pod).within("spec")?)))
+            template: Arc::new(template),
+        })))
     }
 }
 
 impl Spec {
-    /// The pod with all that the spec says, but for its requests.
-    fn take(self, pod: Pod) -> Result<Pod> {
-        let owner = Owner { namespace: &pod.key.namespace, labels: &pod.labels };
+    /// The template of pod `key` with all that the spec says, but for its requests.
+    fn take(self, key: &PodKey, template: PodTemplate) -> Result<PodTemplate> {
+        let owner = Owner { namespace: &key.namespace, labels: &template.labels };
         let affinity = self.affinity.unwrap_or_default().take(owner).within("affinity")?;
         let spread = each("topologySpreadConstraints", self.topology_spread_constraints, |one| {
             one.take(owner)
@@ -124,11 +132,10 @@ impl Spec {
             own_users: self.host_users == Some(false),
             restarts_all: containers.all().any(Container::restarts_all),
         });
-        Ok(Pod {
+        Ok(PodTemplate {
             scheduler_name: given(self.scheduler_name).unwrap_or(Str::const_new(DEFAULT_SCHEDULER)),
             priority: self.priority.unwrap_or_default(),
             preemption_policy: preemption_policy(self.preemption_policy.as_deref())?,
-            node_name: given(self.node_name),
             scheduling_gates: names(self.scheduling_gates),
             node_selection: NodeSelection {
                 selector: self.node_selector.into(),
@@ -141,9 +148,9 @@ impl Spec {
             host_ports: containers.host_ports(host_network)?,
             images: containers.images(self.volumes.0.iter().filter_map(WirePodVolume::image)),
             required_features,
-            volumes: self.volumes.into_iter().filter_map(|one| one.take(&pod.key.name)).collect(),
+            volumes: self.volumes.into_iter().filter_map(|one| one.take(&key.name)).collect(),
             resource_claims: names(self.resource_claims),
-            ..pod
+            ..template
         })
     }
 }
@@ -324,7 +331,9 @@ mod tests {
                 let mut all = vec![pod.key.to_string(), pod.uid.to_string(), labels.join(" ")];
                 all.extend(seconds);
                 all.extend(
-                    pod.controller.map(|by| [by.api_version, by.kind, by.name, by.uid].join(" ")),
+                    pod.controller
+                        .clone()
+                        .map(|by| [by.api_version, by.kind, by.name, by.uid].join(" ")),
                 );
                 all.join(" ")
             },

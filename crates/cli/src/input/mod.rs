@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use anyhow::bail;
 use plimsoll_api::wire::Object;
-use plimsoll_api::{ObjectKey, Str};
+use plimsoll_api::{ObjectKey, Str, Templates};
 use plimsoll_document::{Document, FieldPath};
 use plimsoll_sim::Cluster;
 
@@ -80,6 +80,7 @@ struct Gathering<'a> {
     /// What decides.
     policy: Option<PolicySource<'a>>,
     cluster: Cluster,
+    templates: Templates,
     /// The index of the source in which each object stands.
     places: BTreeMap<Identity, usize>,
     ignored: Ignored,
@@ -109,7 +110,10 @@ impl Gathering<'_> {
             self.places.insert(identity, source);
         }
         match object {
-            Object::Pod(pod) => self.cluster.pods.push(*pod),
+            Object::Pod(mut pod) => {
+                self.templates.share(&mut pod);
+                self.cluster.pods.push(*pod);
+            }
             Object::Node(node) => self.cluster.nodes.push(*node),
             Object::Namespace(namespace) => self.cluster.namespaces.push(namespace),
             Object::Selecting(selecting) => self.cluster.selecting.push(selecting),

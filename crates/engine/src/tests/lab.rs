@@ -300,7 +300,8 @@ fn cpu(value: &str) -> Resources {
 }
 
 pub(crate) fn pod(name: &str, what: &[&str]) -> Pod {
-    let mut pod = Pod { key: key(name), scheduler_name: "lab".into(), ..Pod::default() };
+    let mut pod = Pod { key: key(name), ..Pod::default() };
+    pod.scheduler_name = "lab".into();
     let mut labels = Vec::new();
     for (key, value) in what.iter().map(|word| pair(word)) {
         match key {

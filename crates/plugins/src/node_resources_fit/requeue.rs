@@ -79,7 +79,7 @@ mod tests {
 
     fn pod(requests: Resources) -> PodInfo {
         let asks = Asks { fit: requests.clone(), ..Asks::default() };
-        Pod { asks, requests, ..Pod::default() }.into()
+        PodInfo::new(PodTemplate { asks, requests, ..PodTemplate::default() })
     }
 
     fn node(memory: i64, gpus: i64, pods: i64) -> Node {

@@ -530,11 +530,9 @@ mod tests {
     }
 
     fn newcomer(node: usize, kind: usize) -> PodInfo {
-        PodInfo::new(Pod {
-            key: PodKey::new("default", format!("new-{node}-{kind}")),
-            labels: [("app", ["web", "db"][kind])].into_iter().collect(),
-            ..Pod::default()
-        })
+        let labels = [("app", ["web", "db"][kind])].into_iter().collect();
+        let template = PodTemplate { labels, ..PodTemplate::default() };
+        PodInfo::new(Pod::new(PodKey::new("default", format!("new-{node}-{kind}")), template))
     }
 
     #[test]

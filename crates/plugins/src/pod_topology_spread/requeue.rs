@@ -184,8 +184,9 @@ mod tests {
     fn a_new_toleration_helps_only_where_taints_are_honored() {
         for (scenario, expected) in [(REJECTED, Hint::Skip), (HONORS_TAINTS, Hint::Queue)] {
             let rejected = Rejected::is(scenario);
-            let tolerations = vec![Toleration { key: None, value: None, effect: None }];
-            let before = PodInfo::new(Pod { tolerations, ..Pod::clone(&rejected.pod) });
+            let mut before = Pod::clone(&rejected.pod);
+            before.tolerations = vec![Toleration { key: None, value: None, effect: None }];
+            let before = PodInfo::new(before);
             let object = Object::Itself { before: &before };
             let hint = rejected.hint(Resource::Pod, &Columns::default(), object);
             assert_eq!(hint, expected, "{scenario}");

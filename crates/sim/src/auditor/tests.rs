@@ -1,5 +1,6 @@
 use plimsoll_api::{
-    AffinityTerm, HostPort, Node, Pod, PodKey, Resources, Selector, Str, Taint, Toleration,
+    AffinityTerm, Asks, HostPort, Node, Pod, PodKey, PodTemplate, Resources, Selector, Str, Taint,
+    Toleration,
 };
 use plimsoll_engine::{Decision, Effect, EffectId, Event, Eviction, Outcome, Seen, Write};
 use plimsoll_framework::{Binding, Time};
@@ -14,9 +15,9 @@ fn node(name: &str) -> Node {
 
 fn pod(name: &str, milli_cpu: i64) -> Pod {
     let requests = Resources { milli_cpu, ..Resources::default() };
-    let mut pod = Pod { key: PodKey::new("default", name), ..Pod::default() };
-    pod.asks.fit = requests.clone();
-    Pod { requests, ..pod }
+    let asks = Asks { fit: requests.clone(), ..Asks::default() };
+    let template = PodTemplate { asks, requests, ..PodTemplate::default() };
+    Pod::new(PodKey::new("default", name), template)
 }
 
 fn on(node: &str, pod: Pod) -> Pod {
@@ -54,7 +55,11 @@ fn a_pod_that_fits_is_nothing_to_tell() {
 #[test]
 fn a_pod_that_does_not_fit_is_told_with_the_reason() {
     let port = HostPort { protocol: "TCP".into(), ip: "0.0.0.0".into(), port: 80 };
-    let with_port = |name| Pod { host_ports: vec![port.clone()], ..pod(name, 0) };
+    let with_port = |name| {
+        let mut pod = pod(name, 0);
+        pod.host_ports.push(port.clone());
+        pod
+    };
     let taint =
         Taint { key: "k".into(), value: Str::default(), effect: plimsoll_api::Effect::NoExecute };
     let tainted = Node { taints: vec![taint], ..node("a") };
@@ -80,8 +85,9 @@ fn a_pod_that_does_not_fit_is_told_with_the_reason() {
         let found = placed(a, &there, &pod);
         assert!(found.ends_with(why), "{found:?} does not end with {why:?}");
     }
-    let tolerant = Toleration { key: None, value: None, effect: None };
-    assert_eq!(placed(tainted, &[], &Pod { tolerations: vec![tolerant], ..pod("p", 0) }), "");
+    let mut tolerant = pod("p", 0);
+    tolerant.tolerations.push(Toleration { key: None, value: None, effect: None });
+    assert_eq!(placed(tainted, &[], &tolerant), "");
 }
 
 #[test]
@@ -109,7 +115,8 @@ fn what_others_do_to_a_node_is_not_the_schedulers_fault() {
 #[test]
 fn victims_are_of_lower_priority_and_bindings_as_chosen() {
     let mut auditor = Auditor::default();
-    let (high, low) = (Pod { priority: 5, ..pod("high", 0) }, on("a", pod("low", 0)));
+    let (mut high, low) = (pod("high", 0), on("a", pod("low", 0)));
+    high.priority = 5;
     for event in [is_node(node("a")), is_pod(&high), is_pod(&low)] {
         auditor.observe(&event);
     }

@@ -3,15 +3,16 @@
 use std::rc::Rc;
 
 use plimsoll_api::{
-    Labels, Node, NodeSelectorTerm, Pod, PodAffinity, PreferredNodes, Requirement, Resources,
-    WhenUnsatisfiable,
+    Labels, Node, NodeSelectorTerm, Pod, PodAffinity, PodTemplate, PreferredNodes, Requirement,
+    Resources, WhenUnsatisfiable,
 };
 
+use super::affinity::alike;
 use super::plan::{Plan, Pods, at_once, nodes};
-use super::scale::of_classes;
+use super::scale::classes;
 use super::spreading::constraint;
 use super::template::{
-    DEFAULT, HOSTNAME, SCHED, ZONE, like, named, namespace, near, node, node_in_zone, node_name,
+    DEFAULT, HOSTNAME, ZONE, in_turn, like, near, node, node_in_zone, node_name,
     pod_asking_nothing, pod_is, pod_of_colour,
 };
 use super::{Groups, Sizes, Workload};
@@ -28,15 +29,13 @@ pub(super) const WORKLOADS: [Workload; 3] = [
         sizes: Sizes { nodes: 5_000, init_pods: 0, pods: 10_000, groups: 100 },
         groups: Groups::Classes,
         plan: |sizes, _| {
-            let cold = of_classes(sizes.groups);
             let hot = vec![Requirement::equals("hot", "yes")];
             let wanted = NodeSelectorTerm { labels: hot, fields: vec![] };
             let preferred_nodes = PreferredNodes(vec![(100, wanted)]);
-            let hot = move |group, number| Pod {
-                preferred_nodes: preferred_nodes.clone(),
-                ..cold(group, number)
-            };
-            Plan::of(sizes, maybe_hot, of_classes(sizes.groups), hot)
+            let hot = classes(sizes.groups)
+                .map(|cold| PodTemplate { preferred_nodes: preferred_nodes.clone(), ..cold });
+            let cold = in_turn(classes(sizes.groups), DEFAULT);
+            Plan::of(sizes, maybe_hot, cold, in_turn(hot, DEFAULT))
         },
     },
     Workload {
@@ -47,11 +46,8 @@ pub(super) const WORKLOADS: [Workload; 3] = [
         plan: |sizes, _| {
             let required_anti = vec![near("green", ZONE)];
             let affinity = PodAffinity { required_anti, ..PodAffinity::default() };
-            let template = Pod { affinity, ..pod_of_colour("green") };
-            let pods = like(template.clone(), SCHED[1]);
-            let node = |number: u32| node_in_zone(&format!("zone-{number}"), number);
-            Plan::of(sizes, node, like(template, SCHED[0]), pods)
-                .with(SCHED.into_iter().map(|name| namespace(name, None)))
+            let template = PodTemplate { affinity, ..pod_of_colour("green") };
+            alike(sizes, |number| node_in_zone(&format!("zone-{number}"), number), template)
         },
     },
     Workload {
@@ -74,15 +70,14 @@ fn hostname_spread(sizes: Sizes, _: u64) -> Plan {
     let labels = Labels::from_iter([("app", "web")]);
     let web = Requirement::equals("app", "web");
     let spread = vec![constraint(HOSTNAME, WhenUnsatisfiable::ScheduleAnyway, web)];
-    let template = Pod { spread, labels, ..pod_asking_nothing() };
-    let pods = Rc::new(Pods::default().and("pod", like(template.clone(), DEFAULT)));
+    let like = like(PodTemplate { spread, labels, ..pod_asking_nothing() }, DEFAULT);
+    let pods = Rc::new(Pods::default().and("pod", like.clone()));
     // Layer by layer: the node of number `n` takes part in the first `n % COUNTS` of them.
     let n_nodes = sizes.nodes;
     let layers = (1..COUNTS)
         .flat_map(move |layer| (0..n_nodes).filter(move |number| layer <= number % COUNTS));
     let init_pods = (0..sizes.init_pods).zip(layers).map(move |(number, node)| {
-        let pod = named(&template, DEFAULT, "init", number);
-        pod_is(Pod { node_name: Some(node_name(node)), ..pod })
+        pod_is(Pod { node_name: Some(node_name(node)), ..like("init", number) })
     });
     let roomy = |number| {
         let like = node(number);

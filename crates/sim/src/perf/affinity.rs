@@ -1,6 +1,8 @@
 //! Pods that want to be near other pods, or far from them.
 
-use plimsoll_api::{AffinityTerm, Node, Pod, PodAffinity, Requirement, Selector};
+use std::sync::Arc;
+
+use plimsoll_api::{AffinityTerm, Node, PodAffinity, PodTemplate, Requirement, Selector};
 
 use super::plan::Plan;
 use super::template::{
@@ -61,8 +63,9 @@ pub(super) const WORKLOADS: [Workload; 6] = [
 ];
 
 /// All pods are of this kind, those that are there and those that are measured.
-fn alike(sizes: Sizes, node: fn(u32) -> Node, template: Pod) -> Plan {
-    Plan::of(sizes, node, like(template.clone(), SCHED[0]), like(template, SCHED[1]))
+pub(super) fn alike(sizes: Sizes, node: fn(u32) -> Node, template: PodTemplate) -> Plan {
+    let template = Arc::new(template);
+    Plan::of(sizes, node, like(Arc::clone(&template), SCHED[0]), like(template, SCHED[1]))
         .with(SCHED.into_iter().map(|name| namespace(name, None)))
 }
 
@@ -71,44 +74,48 @@ fn in_zone_1(number: u32) -> Node {
 }
 
 /// As in pod-with-pod-affinity.yaml.
-fn attached() -> Pod {
+fn attached() -> PodTemplate {
     let affinity = PodAffinity { required: vec![near("blue", ZONE)], ..PodAffinity::default() };
-    Pod { affinity, ..pod_of_colour("blue") }
+    PodTemplate { affinity, ..pod_of_colour("blue") }
 }
 
 /// As in pod-with-preferred-pod-affinity.yaml.
-fn rather_near() -> Pod {
+fn rather_near() -> PodTemplate {
     let preferred = vec![preferably(near("red", HOSTNAME))];
-    Pod { affinity: PodAffinity { preferred, ..PodAffinity::default() }, ..pod_of_colour("red") }
+    PodTemplate {
+        affinity: PodAffinity { preferred, ..PodAffinity::default() },
+        ..pod_of_colour("red")
+    }
 }
 
 /// As in pod-with-pod-anti-affinity.yaml.
-fn apart() -> Pod {
+fn apart() -> PodTemplate {
     let required_anti = vec![near("green", HOSTNAME)];
     let affinity = PodAffinity { required_anti, ..PodAffinity::default() };
-    Pod { affinity, ..pod_of_colour("green") }
+    PodTemplate { affinity, ..pod_of_colour("green") }
 }
 
 /// As in pod-with-preferred-pod-anti-affinity.yaml.
-fn rather_apart() -> Pod {
+fn rather_apart() -> PodTemplate {
     let preferred_anti = vec![preferably(near("yellow", HOSTNAME))];
     let affinity = PodAffinity { preferred_anti, ..PodAffinity::default() };
-    Pod { affinity, ..pod_of_colour("yellow") }
+    PodTemplate { affinity, ..pod_of_colour("yellow") }
 }
 
 /// As in pod-anti-affinity-ns-selector.yaml.
-fn apart_in_the_team() -> Pod {
+fn apart_in_the_team() -> PodTemplate {
     let term = AffinityTerm {
         namespaces: vec![],
         namespace_selector: Selector::All(vec![Requirement::equals(TEAM.0, TEAM.1)]),
         ..near("green", HOSTNAME)
     };
     let affinity = PodAffinity { required_anti: vec![term], ..PodAffinity::default() };
-    Pod { affinity, ..pod_of_colour("green") }
+    PodTemplate { affinity, ..pod_of_colour("green") }
 }
 
 fn with_namespace_selector(sizes: Sizes, _: u64) -> Plan {
-    let template = apart_in_the_team();
+    let template = Arc::new(apart_in_the_team());
+    let measured = like(Arc::clone(&template), MEASURED);
     // As many pods in each namespace, one namespace after the other.
     let in_each = sizes.init_pods.div_ceil(NAMESPACES).max(1);
     let init_namespace = |number: u32| format!("init-ns-{number}");
@@ -117,19 +124,20 @@ fn with_namespace_selector(sizes: Sizes, _: u64) -> Plan {
         sizes,
         node,
         move |group, number| named(&template, &init_namespace(number / in_each), group, number),
-        like(apart_in_the_team(), MEASURED),
+        measured,
     )
     .with(namespaces.map(|name| namespace(&name, Some(TEAM))))
 }
 
 fn mixed(sizes: Sizes, _: u64) -> Plan {
-    let kinds = [pod(), attached(), apart(), rather_near(), rather_apart()];
+    let kinds = [pod(), attached(), apart(), rather_near(), rather_apart()].map(Arc::new);
+    let plain = like(Arc::clone(&kinds[0]), DEFAULT);
     let of_each = sizes.init_pods.div_ceil(5).max(1);
     Plan::of(
         sizes,
         in_zone_1,
         move |group, number| named(&kinds[(number / of_each) as usize], SCHED[0], group, number),
-        like(pod(), DEFAULT),
+        plain,
     )
     .with(std::iter::once(namespace(SCHED[0], None)))
 }

@@ -1,7 +1,9 @@
 //! Pods that ask nothing of other pods.
 
 use plimsoll_api::node_selector::NAME_FIELD;
-use plimsoll_api::{Node, NodeSelection, NodeSelectorTerm, Pod, Requirement, Resources, Test};
+use plimsoll_api::{
+    Node, NodeSelection, NodeSelectorTerm, PodTemplate, Requirement, Resources, Test,
+};
 
 use super::plan::Plan;
 use super::template::{
@@ -18,7 +20,7 @@ pub(super) const WORKLOADS: [Workload; 3] = [
         about: "pods of 100m CPU and 500Mi memory",
         sizes: Sizes { nodes: 5_000, init_pods: 1_000, pods: 10_000, groups: 0 },
         groups: Groups::None,
-        plan: |sizes, _| Plan::of(sizes, node, like(pod(), DEFAULT), like(pod(), DEFAULT)),
+        plan: |sizes, _| Plan::alike(sizes, node, like(pod(), DEFAULT)),
     },
     Workload {
         name: "SchedulingNodeAffinity",
@@ -30,10 +32,8 @@ pub(super) const WORKLOADS: [Workload; 3] = [
             let labels = vec![Requirement { key: ZONE.into(), test: zones }];
             let terms = Some(vec![NodeSelectorTerm { labels, fields: vec![] }]);
             let node_selection = NodeSelection { terms, ..NodeSelection::default() };
-            let template = Pod { node_selection, ..pod() };
-            let pods = like(template.clone(), DEFAULT);
-            let node = |number| node_in_zone("zone1", number);
-            Plan::of(sizes, node, like(template, DEFAULT), pods)
+            let pods = like(PodTemplate { node_selection, ..pod() }, DEFAULT);
+            Plan::alike(sizes, |number| node_in_zone("zone1", number), pods)
         },
     },
     Workload {
@@ -45,11 +45,9 @@ pub(super) const WORKLOADS: [Workload; 3] = [
             let fields = vec![Requirement::equals(NAME_FIELD, THE_NODE)];
             let terms = Some(vec![NodeSelectorTerm { labels: vec![], fields }]);
             let node_selection = NodeSelection { terms, ..NodeSelection::default() };
-            let template = Pod { node_selection, ..pod_asking_nothing() };
-            let pods = like(template.clone(), DEFAULT);
+            let pods = like(PodTemplate { node_selection, ..pod_asking_nothing() }, DEFAULT);
             // The node of that name comes first, and is not one of those that are counted.
-            Plan::of(sizes, node, like(template, DEFAULT), pods)
-                .with(std::iter::once(node_is(the_node())))
+            Plan::alike(sizes, node, pods).with(std::iter::once(node_is(the_node())))
         },
     },
 ];

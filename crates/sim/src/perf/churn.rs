@@ -2,14 +2,14 @@
 
 use std::rc::Rc;
 
-use plimsoll_api::{Effect, Node, Pod, PodKey, Resources, Taint, Toleration};
+use plimsoll_api::{Effect, Node, Pod, PodKey, PodTemplate, Resources, Taint, Toleration};
 use plimsoll_engine::Event;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
 use super::plan::{PODS, Plan, Pods, Round, nodes};
-use super::spreading::{deployments, of_deployments};
-use super::template::{GIB, MOONS, node_in, node_name, pod_asking, pod_is};
+use super::spreading::{DEPLOYMENTS, deployments, templates};
+use super::template::{GIB, MOONS, in_turn, node_in, node_name, pod_asking, pod_is};
 use super::{Groups, Sizes, Workload};
 
 /// What a pod requests, in thousandths of a core and in MiB.
@@ -31,11 +31,10 @@ pub(super) const WORKLOADS: [Workload; 1] = [Workload {
 }];
 
 fn churn(sizes: Sizes, seed: u64) -> Plan {
-    let make = |groups| {
-        let untolerating = of_deployments(pod_asking(REQUEST.0, REQUEST.1), groups);
-        move |group, number| tolerating(untolerating(group, number), number % groups.max(1))
-    };
-    let pods = Pods::default().and("init", make(sizes.groups)).and("pod", make(sizes.groups));
+    let templates = templates(pod_asking(REQUEST.0, REQUEST.1), sizes.groups);
+    let templates = templates.zip(0..).map(|(template, number)| tolerating(template, number));
+    let of_deployments = in_turn(templates, DEPLOYMENTS);
+    let pods = Pods::default().and("init", of_deployments.clone()).and("pod", of_deployments);
     let pods = Rc::new(pods);
     // The pods that are there are on their nodes already: to place them would be a workload of its own.
     let on_nodes = (0..sizes.nodes).flat_map(|number| (0..room(number)).map(move |_| number));
@@ -75,14 +74,14 @@ fn room(number: u32) -> u32 {
     u32::try_from(pods).expect("a node holds few pods")
 }
 
-fn tolerating(pod: Pod, deployment: u32) -> Pod {
+fn tolerating(template: PodTemplate, deployment: u32) -> PodTemplate {
     if !deployment.is_multiple_of(TAINTED) {
-        return pod;
+        return template;
     }
     let (key, value) = TAINT;
     let effect = Some(Effect::NoSchedule);
     let toleration = Toleration { key: Some(key.into()), value: Some(value.into()), effect };
-    Pod { tolerations: vec![toleration], ..pod }
+    PodTemplate { tolerations: vec![toleration], ..template }
 }
 
 /// Any pods go, and as many come.

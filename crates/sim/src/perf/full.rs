@@ -1,6 +1,6 @@
 //! Pods for which there is no room as things stand.
 
-use plimsoll_api::{Node, Pod, Resources};
+use plimsoll_api::{Node, PodTemplate, Resources};
 
 use super::plan::{Plan, Round, at_once};
 use super::template::{DEFAULT, like, node, node_is, pod, pod_asking};
@@ -16,7 +16,7 @@ pub(super) const WORKLOADS: [Workload; 2] = [
         sizes: Sizes { nodes: 5_000, init_pods: 20_000, pods: 5_000, groups: 0 },
         groups: Groups::None,
         plan: |sizes, _| {
-            let high = Pod { priority: HIGH, ..pod_asking(3_000, 500) };
+            let high = PodTemplate { priority: HIGH, ..pod_asking(3_000, 500) };
             Plan::of(sizes, node, like(pod_asking(900, 500), DEFAULT), like(high, DEFAULT))
         },
     },
@@ -31,7 +31,7 @@ pub(super) const WORKLOADS: [Workload; 2] = [
 
 fn unschedulable(sizes: Sizes, _: u64) -> Plan {
     // As in pod-high-priority-large-cpu.yaml.
-    let large = Pod { priority: HIGH, ..pod_asking(9_000, 500) };
+    let large = PodTemplate { priority: HIGH, ..pod_asking(9_000, 500) };
     let plan = Plan::of(sizes, node, like(pod(), DEFAULT), like(large, DEFAULT));
     let like = node(sizes.nodes);
     let allocatable = Resources { milli_cpu: 16_000, ..like.allocatable.clone() };

@@ -102,6 +102,15 @@ impl Plan {
         }
     }
 
+    /// The same where all pods are of one kind, those that are there and those that are measured.
+    pub(super) fn alike(
+        sizes: super::Sizes,
+        node: impl Fn(u32) -> Node + 'static,
+        pod: impl Fn(&'static str, u32) -> Pod + Clone + 'static,
+    ) -> Self {
+        Plan::of(sizes, node, pod.clone(), pod)
+    }
+
     /// And these objects before all others.
     pub(super) fn with(mut self, objects: impl Iterator<Item = Event> + 'static) -> Self {
         self.objects = Box::new(objects.chain(self.objects));

@@ -1,21 +1,21 @@
 //! Pods that are spread over zones and nodes.
 
 use plimsoll_api::{
-    Controller, Labels, Pod, Requirement, SelectingKind, Selector, SpreadConstraint,
+    Controller, Labels, PodTemplate, Requirement, SelectingKind, Selector, SpreadConstraint,
     WhenUnsatisfiable,
 };
 use plimsoll_engine::Event;
 
 use super::plan::Plan;
 use super::template::{
-    DEFAULT, MOONS, ZONE, like, named, namespace, node_in, pod, pod_asking_nothing, pod_of_colour,
-    selecting,
+    DEFAULT, MOONS, ZONE, in_turn, like, namespace, node_in, pod, pod_asking_nothing,
+    pod_of_colour, selecting,
 };
 use super::{Groups, Sizes, Workload};
 
 const SIZES: Sizes = Sizes { nodes: 5_000, init_pods: 5_000, pods: 5_000, groups: 0 };
 /// The namespace of the Deployments and their Services.
-const DEPLOYMENTS: &str = "service-ns";
+pub(super) const DEPLOYMENTS: &str = "service-ns";
 
 pub(super) const WORKLOADS: [Workload; 3] = [
     Workload {
@@ -28,7 +28,7 @@ pub(super) const WORKLOADS: [Workload; 3] = [
                 sizes,
                 |number| node_in(&MOONS, number),
                 like(pod(), DEFAULT),
-                of_deployments(pod_asking_nothing(), sizes.groups),
+                in_turn(templates(pod_asking_nothing(), sizes.groups), DEPLOYMENTS),
             )
             .with(deployments(sizes.groups))
         },
@@ -54,7 +54,7 @@ fn over_zones(sizes: Sizes, when_unsatisfiable: WhenUnsatisfiable) -> Plan {
         max_skew: 5,
         ..constraint(ZONE, when_unsatisfiable, Requirement::equals("color", "blue"))
     }];
-    let spreading = Pod { spread, ..pod_of_colour("blue") };
+    let spreading = PodTemplate { spread, ..pod_of_colour("blue") };
     Plan::of(
         sizes,
         |number| node_in(&MOONS, number),
@@ -90,22 +90,22 @@ pub(super) fn deployments(n: u32) -> impl Iterator<Item = Event> {
     std::iter::once(namespace(DEPLOYMENTS, None)).chain(of_each)
 }
 
-/// Pods like `like`, each of the next of so many Deployments.
-pub(super) fn of_deployments(like: Pod, n: u32) -> impl Fn(&'static str, u32) -> Pod {
-    move |group, number| {
-        let name = deployment(number % n.max(1));
+/// The templates of so many Deployments, each like `pod`.
+pub(super) fn templates(pod: PodTemplate, n: u32) -> impl Iterator<Item = PodTemplate> {
+    (0..n.max(1)).map(move |number| {
+        let name = deployment(number);
         let controller = Controller {
             api_version: "apps/v1".into(),
             kind: "ReplicaSet".into(),
             name: name.as_str().into(),
             uid: name.as_str().into(),
         };
-        Pod {
+        PodTemplate {
             labels: Labels::from_iter([("app", name)]),
             controller: Some(controller),
-            ..named(&like, DEPLOYMENTS, group, number)
+            ..pod.clone()
         }
-    }
+    })
 }
 
 fn deployment(number: u32) -> String {

@@ -1,9 +1,12 @@
 //! The nodes and pods that workloads are made of, as in the templates of scheduler_perf.
 
+use std::rc::Rc;
+use std::sync::Arc;
+
 use plimsoll_api::wire::{self, Object};
 use plimsoll_api::{
-    AffinityTerm, Labels, Namespace, Node, ObjectKey, Pod, PodKey, Requirement, Resources,
-    Selecting, SelectingKind, Selector, Str, WeightedTerm,
+    AffinityTerm, Labels, Namespace, Node, ObjectKey, Pod, PodKey, PodTemplate, Requirement,
+    Resources, Selecting, SelectingKind, Selector, Str, WeightedTerm,
 };
 use plimsoll_engine::{Event, Seen};
 
@@ -52,35 +55,35 @@ pub(super) fn node_in_zone(zone: &str, number: u32) -> Node {
 }
 
 /// A pod of one container with these requests, as the API server would hand it out.
-fn pod_with(resources: &str) -> Pod {
+fn pod_with(resources: &str) -> PodTemplate {
     let manifest = format!(
         r#"{{"apiVersion": "v1", "kind": "Pod", "metadata": {{"name": "pod", "namespace": "default"}}, "spec":
             {{"containers": [{{"name": "pause", "image": "registry.k8s.io/pause:3.10.1", "resources": {resources}}}]}}}}"#
     );
     match wire::object_from_str(&manifest) {
-        Ok(Object::Pod(pod)) => *pod,
+        Ok(Object::Pod(pod)) => Arc::unwrap_or_clone(pod.template),
         other => unreachable!("the manifest above is that of a pod: {other:?}"),
     }
 }
 
 /// A pod that requests so much.
-pub(super) fn pod_asking(milli_cpu: u32, memory_mib: u32) -> Pod {
+pub(super) fn pod_asking(milli_cpu: u32, memory_mib: u32) -> PodTemplate {
     pod_with(&format!(r#"{{"requests": {{"cpu": "{milli_cpu}m", "memory": "{memory_mib}Mi"}}}}"#))
 }
 
 /// As in pod-default.yaml.
-pub(super) fn pod() -> Pod {
+pub(super) fn pod() -> PodTemplate {
     pod_asking(100, 500)
 }
 
 /// A pod that requests nothing, as in pod-with-label.yaml and daemonset-pod.yaml.
-pub(super) fn pod_asking_nothing() -> Pod {
+pub(super) fn pod_asking_nothing() -> PodTemplate {
     pod_with("{}")
 }
 
 /// As pod-default.yaml, with a label `color`, as the templates with affinities have it.
-pub(super) fn pod_of_colour(colour: &str) -> Pod {
-    Pod { labels: Labels::from_iter([("color", colour)]), ..pod() }
+pub(super) fn pod_of_colour(colour: &str) -> PodTemplate {
+    PodTemplate { labels: Labels::from_iter([("color", colour)]), ..pod() }
 }
 
 /// The pods of this colour in the namespaces `sched-0` and `sched-1`.
@@ -102,18 +105,30 @@ pub(super) fn preferably(term: AffinityTerm) -> WeightedTerm {
     WeightedTerm { weight: 1, term }
 }
 
-/// `template` under a name of its own.
-pub(super) fn named(template: &Pod, namespace: &str, group: &str, number: u32) -> Pod {
+/// A pod of this template.
+pub(super) fn named(template: &Arc<PodTemplate>, namespace: &str, group: &str, number: u32) -> Pod {
     let name = Str::from(format!("{group}-{number}"));
-    Pod { uid: name.clone(), key: PodKey::new(namespace, name), ..template.clone() }
+    let (uid, key) = (name.clone(), PodKey::new(namespace, name));
+    Pod { key, uid, template: Arc::clone(template), ..Pod::default() }
 }
 
-/// Pods like `template`.
+/// Pods of one template.
 pub(super) fn like(
-    template: Pod,
+    template: impl Into<Arc<PodTemplate>>,
     namespace: &'static str,
-) -> impl Fn(&'static str, u32) -> Pod + 'static {
-    move |group, number| named(&template, namespace, group, number)
+) -> impl Fn(&'static str, u32) -> Pod + Clone + 'static {
+    in_turn([template], namespace)
+}
+
+/// Pods of these templates in turn.
+pub(super) fn in_turn(
+    templates: impl IntoIterator<Item: Into<Arc<PodTemplate>>>,
+    namespace: &'static str,
+) -> impl Fn(&'static str, u32) -> Pod + Clone + 'static {
+    let templates: Rc<[Arc<PodTemplate>]> = templates.into_iter().map(Into::into).collect();
+    move |group, number| {
+        named(&templates[number as usize % templates.len()], namespace, group, number)
+    }
 }
 
 /// A namespace, with the label that every namespace has and maybe another one.

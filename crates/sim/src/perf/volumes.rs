@@ -1,10 +1,12 @@
 //! Pods with volumes.
 
+use std::sync::Arc;
+
 use plimsoll_api::quantity::Format;
 use plimsoll_api::{
     AccessModes, ClaimPhase, ClaimRef, CsiNode, CsiNodeDriver, Node, ObjectKey, PersistentVolume,
-    PersistentVolumeClaim, Pod, PodVolume, PodVolumeKind, Quantity, Str, VolumeObject, VolumePhase,
-    VolumeSource,
+    PersistentVolumeClaim, PodTemplate, PodVolume, PodVolumeKind, Quantity, Str, VolumeObject,
+    VolumePhase, VolumeSource,
 };
 use plimsoll_engine::{Event, Seen};
 
@@ -22,16 +24,18 @@ pub(super) const WORKLOADS: [Workload; 1] = [Workload {
     sizes: Sizes { nodes: 5_000, init_pods: 5_000, pods: 5_000, groups: 0 },
     groups: Groups::None,
     plan: |sizes, _| {
-        let with_volume = |group: &'static str, number: u32| {
+        let plain = pod();
+        let with_volume = move |group: &'static str, number: u32| {
             let kind = PodVolumeKind::Claim(claim_name(group, number));
             let volumes = vec![PodVolume { name: "vol".into(), kind }];
-            Pod { volumes, ..named(&pod(), DEFAULT, group, number) }
+            let template = PodTemplate { volumes, ..plain.clone() };
+            named(&Arc::new(template), DEFAULT, group, number)
         };
         let drivers = (0..sizes.nodes).map(|number| event(VolumeObject::CsiNode(csi_node(number))));
         let volumes = [("init", sizes.init_pods), ("pod", sizes.pods)]
             .into_iter()
             .flat_map(|(group, n)| (0..n).flat_map(move |number| volume(group, number)));
-        Plan::of(sizes, limited_node, with_volume, with_volume).with(drivers.chain(volumes))
+        Plan::alike(sizes, limited_node, with_volume).with(drivers.chain(volumes))
     },
 }];
 

@@ -132,10 +132,10 @@ impl Maker {
         }
         // Another scheduler, or a DaemonSet of old, places a pod by itself, whether there is room or not.
         let number = self.n_pods + self.some_pod();
-        let pod = self.pod(number);
+        let mut pod = self.pod(number);
+        pod.scheduling_gates.clear();
         let node = Str::from(format!("n{}", self.rng.random_range(0..self.n_nodes)));
-        let scheduling_gates = Vec::new();
-        Happening::Arrives(Box::new(Pod { node_name: Some(node), scheduling_gates, ..pod }))
+        Happening::Arrives(Box::new(Pod { node_name: Some(node), ..pod }))
     }
 
     fn some_pod(&mut self) -> u32 {

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use plimsoll_api::features::USER_NAMESPACES_HOST_NETWORK;
 use plimsoll_api::{
     AffinityTerm, Asks, HostPort, Labels, NodeSelection, NodeSelectorTerm, NonZero, Pod,
-    PodAffinity, PodKey, PreemptionPolicy, Requirement, Resources, Selector, SpreadConstraint, Str,
-    Test, Toleration, WeightedTerm, WhenUnsatisfiable,
+    PodAffinity, PodKey, PodTemplate, PreemptionPolicy, Requirement, Resources, Selector,
+    SpreadConstraint, Str, Test, Toleration, WeightedTerm, WhenUnsatisfiable,
 };
 use plimsoll_framework::Time;
 use rand::RngExt;
@@ -73,10 +73,9 @@ impl Maker {
             memory: requests.memory.max(200 * MIB),
         };
         let own_users = self.has(traits.features) && self.once_in(4);
-        Pod {
-            uid: format!("{key}-{}", self.rng.random_range(0..u32::MAX)).into(),
+        let uid = format!("{key}-{}", self.rng.random_range(0..u32::MAX)).into();
+        let template = PodTemplate {
             labels: self.pod_labels(),
-            created: lifecycle::timestamp(Time::from_millis(BEGINNING)),
             scheduler_name: SCHEDULER.into(),
             priority: if self.has(traits.priority) { self.pick(&[1, 5, 10]) } else { 0 },
             preemption_policy: match self.once_in(6) {
@@ -103,9 +102,10 @@ impl Maker {
                 .into_iter()
                 .collect(),
             volumes: self.some(traits.volumes, Maker::mount),
-            key,
-            ..Pod::default()
-        }
+            ..PodTemplate::default()
+        };
+        let created = lifecycle::timestamp(Time::from_millis(BEGINNING));
+        Pod { key, uid, created, template: template.into(), ..Pod::default() }
     }
 
     /// One of something, or none.

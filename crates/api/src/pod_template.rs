@@ -1,0 +1,74 @@
+//! What pods have in common.
+
+use crate::{
+    Asks, HostPort, Labels, NodeSelection, NonZero, PodAffinity, PodImages, PodVolume,
+    PreferredNodes, Resources, SpreadConstraint, Str, Toleration,
+};
+
+/// Whether a pod may evict others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PreemptionPolicy {
+    /// It may evict pods of lower priority.
+    #[default]
+    PreemptLowerPriority,
+    /// It waits.
+    Never,
+}
+
+/// The controller that owns a pod.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Controller {
+    /// `apiVersion` of the controller, such as `apps/v1`.
+    pub api_version: Str,
+    /// `kind` of the controller, such as `ReplicaSet`.
+    pub kind: Str,
+    /// Its name.
+    pub name: Str,
+    /// Its unique identity; a controller that is made again under the same name has another one.
+    pub uid: Str,
+}
+
+/// What scheduling reads of a pod and is mostly equal for all pods of one controller: made once, and
+/// shared by them ([`Templates`](crate::Templates)).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct PodTemplate {
+    /// The labels.
+    pub labels: Labels,
+    /// The controller that owns the pod.
+    pub controller: Option<Controller>,
+    /// The scheduler that must place it.
+    pub scheduler_name: Str,
+    /// Its priority; higher goes first.
+    pub priority: i32,
+    /// Whether it may evict others.
+    pub preemption_policy: PreemptionPolicy,
+    /// Names of the gates that keep it from being scheduled.
+    pub scheduling_gates: Vec<Str>,
+
+    /// On which nodes it may run.
+    pub node_selection: NodeSelection,
+    /// On which nodes it would rather run.
+    pub preferred_nodes: PreferredNodes,
+    /// Which taints it tolerates.
+    pub tolerations: Vec<Toleration>,
+    /// Which pods it wants near and far.
+    pub affinity: PodAffinity,
+    /// How it wants to be spread.
+    pub spread: Vec<SpreadConstraint>,
+    /// What it asks of a node.
+    pub asks: Asks,
+    /// What it takes of the node it is on.
+    pub requests: Resources,
+    /// The same for scoring: containers that ask nothing count with a default.
+    pub non_zero_requests: NonZero,
+    /// The ports of the host it asks for.
+    pub host_ports: Vec<HostPort>,
+    /// The images it wants.
+    pub images: PodImages,
+    /// Names of the node features that its spec needs, sorted.
+    pub required_features: Vec<Str>,
+    /// Its volumes, as far as scheduling reads them.
+    pub volumes: Vec<PodVolume>,
+    /// Names of its resource claims (`spec.resourceClaims`).
+    pub resource_claims: Vec<Str>,
+}

@@ -1,0 +1,77 @@
+//! Pods of one template share it.
+
+use std::sync::Arc;
+
+use hashbrown::HashSet;
+use rustc_hash::FxBuildHasher;
+
+use crate::{Pod, PodTemplate};
+
+/// With fewer templates nobody looks whether all of them are still of use.
+const FEW: usize = 1 << 10;
+
+/// The templates of pods, each once.
+///
+/// Whoever reads pods passes them through here. They take a fraction of the memory then, and pods of one
+/// template are seen to be alike without a look at what it says.
+#[derive(Debug)]
+pub struct Templates {
+    known: HashSet<Arc<PodTemplate>, FxBuildHasher>,
+    /// With so many templates those without a pod are forgotten.
+    limit: usize,
+}
+
+impl Default for Templates {
+    fn default() -> Self {
+        Templates { known: HashSet::default(), limit: FEW }
+    }
+}
+
+impl Templates {
+    /// Lets `pod` have the very template that an earlier pod had, if both are equal.
+    pub fn share(&mut self, pod: &mut Pod) {
+        if let Some(known) = self.known.get(&pod.template) {
+            pod.template = Arc::clone(known);
+            return;
+        }
+        if self.known.len() == self.limit {
+            self.known.retain(|template| 1 < Arc::strong_count(template));
+            self.limit = FEW.max(2 * self.known.len());
+        }
+        self.known.insert(Arc::clone(&pod.template));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pod(priority: i32) -> Pod {
+        PodTemplate { priority, ..PodTemplate::default() }.into()
+    }
+
+    #[test]
+    fn pods_with_equal_templates_share_one() {
+        let mut templates = Templates::default();
+        let [mut one, mut same, mut other] = [pod(1), pod(1), pod(2)];
+        for pod in [&mut one, &mut same, &mut other] {
+            templates.share(pod);
+        }
+        assert!(Arc::ptr_eq(&one.template, &same.template));
+        assert_eq!(other, pod(2));
+    }
+
+    #[test]
+    fn templates_without_pods_are_forgotten_in_the_end() {
+        let mut templates = Templates::default();
+        let mut kept = pod(-1);
+        templates.share(&mut kept);
+        for priority in 0..100_000 {
+            templates.share(&mut pod(priority));
+        }
+        assert!(templates.known.len() <= FEW);
+        let mut again = pod(-1);
+        templates.share(&mut again);
+        assert!(Arc::ptr_eq(&kept.template, &again.template));
+    }
+}
