@@ -1,14 +1,12 @@
 //! Pods that make it hard to know one decision from the one before.
 
-use std::rc::Rc;
-
 use plimsoll_api::{
     Labels, Node, NodeSelectorTerm, Pod, PodAffinity, PodTemplate, PreferredNodes, Requirement,
     Resources, WhenUnsatisfiable,
 };
 
 use super::affinity::alike;
-use super::plan::{Plan, Pods, at_once, nodes};
+use super::plan::{PODS, Plan, at_once, come, nodes};
 use super::scale::classes;
 use super::spreading::constraint;
 use super::template::{
@@ -71,7 +69,7 @@ fn hostname_spread(sizes: Sizes, _: u64) -> Plan {
     let web = Requirement::equals("app", "web");
     let spread = vec![constraint(HOSTNAME, WhenUnsatisfiable::ScheduleAnyway, web)];
     let like = like(PodTemplate { spread, labels, ..pod_asking_nothing() }, DEFAULT);
-    let pods = Rc::new(Pods::default().and("pod", like.clone()));
+    let measured = come("pod", like.clone(), 0..sizes.pods);
     // Layer by layer: the node of number `n` takes part in the first `n % COUNTS` of them.
     let n_nodes = sizes.nodes;
     let layers = (1..COUNTS)
@@ -87,7 +85,6 @@ fn hostname_spread(sizes: Sizes, _: u64) -> Plan {
     Plan {
         objects: nodes(sizes.nodes, roomy),
         init_pods: Box::new(init_pods),
-        rounds: at_once(super::plan::PODS, pods.come("pod", 0..sizes.pods)),
-        pods,
+        rounds: at_once(PODS, measured),
     }
 }

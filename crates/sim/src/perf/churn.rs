@@ -1,13 +1,11 @@
 //! A cluster of many kinds of nodes that is nearly full, where pods come and go.
 
-use std::rc::Rc;
-
-use plimsoll_api::{Effect, Node, Pod, PodKey, PodTemplate, Resources, Taint, Toleration};
+use plimsoll_api::{Effect, Node, Pod, PodTemplate, Resources, Taint, Toleration};
 use plimsoll_engine::Event;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
-use super::plan::{PODS, Plan, Pods, Round, nodes};
+use super::plan::{PODS, Plan, Round, come, nodes};
 use super::spreading::{DEPLOYMENTS, deployments, templates};
 use super::template::{GIB, MOONS, in_turn, node_in, node_name, pod_asking, pod_is};
 use super::{Groups, Sizes, Workload};
@@ -33,23 +31,18 @@ pub(super) const WORKLOADS: [Workload; 1] = [Workload {
 fn churn(sizes: Sizes, seed: u64) -> Plan {
     let templates = templates(pod_asking(REQUEST.0, REQUEST.1), sizes.groups);
     let templates = templates.zip(0..).map(|(template, number)| tolerating(template, number));
-    let of_deployments = in_turn(templates, DEPLOYMENTS);
-    let pods = Pods::default().and("init", of_deployments.clone()).and("pod", of_deployments);
-    let pods = Rc::new(pods);
+    let make = in_turn(templates, DEPLOYMENTS);
+    let there = sizes.init_pods.min((0..sizes.nodes).map(room).sum());
+    let rounds = rounds(sizes, there, make.clone(), seed);
     // The pods that are there are on their nodes already: to place them would be a workload of its own.
     let on_nodes = (0..sizes.nodes).flat_map(|number| (0..room(number)).map(move |_| number));
-    let init = Rc::clone(&pods);
     let init_pods = (0..sizes.init_pods).zip(on_nodes).map(move |(number, node)| {
-        let key = PodKey::new("", format!("init-{number}"));
-        let pod = init.make(&key).expect("the group exists");
-        pod_is(Pod { node_name: Some(node_name(node)), ..pod })
+        pod_is(Pod { node_name: Some(node_name(node)), ..make("init", number) })
     });
-    let there: u32 = (0..sizes.nodes).map(room).sum();
     Plan {
         objects: Box::new(deployments(sizes.groups).chain(nodes(sizes.nodes, node))),
         init_pods: Box::new(init_pods),
-        rounds: Box::new(rounds(sizes, sizes.init_pods.min(there), Rc::clone(&pods), seed)),
-        pods,
+        rounds: Box::new(rounds),
     }
 }
 
@@ -85,20 +78,23 @@ fn tolerating(template: PodTemplate, deployment: u32) -> PodTemplate {
 }
 
 /// Any pods go, and as many come.
-fn rounds(sizes: Sizes, n_init: u32, pods: Rc<Pods>, seed: u64) -> impl Iterator<Item = Round> {
+fn rounds(
+    sizes: Sizes,
+    n_init: u32,
+    make: impl Fn(&'static str, u32) -> Pod + Clone + 'static,
+    seed: u64,
+) -> impl Iterator<Item = Round> {
     let mut rng = Pcg64::seed_from_u64(seed);
-    let mut there: Vec<(&str, u32)> = (0..n_init).map(|number| ("init", number)).collect();
+    let mut there: Vec<(&'static str, u32)> = (0..n_init).map(|number| ("init", number)).collect();
     (0..sizes.pods.div_ceil(AT_ONCE)).map(move |round| {
-        let come = round * AT_ONCE..sizes.pods.min((round + 1) * AT_ONCE);
+        let numbers = round * AT_ONCE..sizes.pods.min((round + 1) * AT_ONCE);
         let mut gone: Vec<Event> = Vec::new();
-        for _ in come.clone().take(there.len()) {
+        for _ in numbers.clone().take(there.len()) {
             let (group, number) = there.swap_remove(rng.random_range(0..there.len()));
-            let key = pods.make(&PodKey::new("", format!("{group}-{number}")));
-            let key = key.expect("it was made before").key;
-            gone.push(Event::pod_gone(key));
+            gone.push(Event::pod_gone(make(group, number).key));
         }
-        there.extend(come.clone().map(|number| ("pod", number)));
-        let events = Box::new(gone.into_iter().chain(pods.come("pod", come)));
+        there.extend(numbers.clone().map(|number| ("pod", number)));
+        let events = Box::new(gone.into_iter().chain(come("pod", make.clone(), numbers)));
         Round { phase: PODS, events }
     })
 }

@@ -2,7 +2,7 @@
 
 use plimsoll_api::{Node, PodTemplate, Resources};
 
-use super::plan::{Plan, Round, at_once};
+use super::plan::{Plan, Round, at_once, come};
 use super::template::{DEFAULT, like, node, node_is, pod, pod_asking};
 use super::{Groups, Sizes, Workload};
 
@@ -32,11 +32,12 @@ pub(super) const WORKLOADS: [Workload; 2] = [
 fn unschedulable(sizes: Sizes, _: u64) -> Plan {
     // As in pod-high-priority-large-cpu.yaml.
     let large = PodTemplate { priority: HIGH, ..pod_asking(9_000, 500) };
-    let plan = Plan::of(sizes, node, like(pod(), DEFAULT), like(large, DEFAULT));
+    let large_pod = like(large, DEFAULT);
+    let plan = Plan::of(sizes, node, like(pod(), DEFAULT), large_pod.clone());
     let like = node(sizes.nodes);
     let allocatable = Resources { milli_cpu: 16_000, ..like.allocatable.clone() };
     let large_node = node_is(Node { allocatable, ..like });
-    let parked = at_once("park", plan.pods.come("pod", 0..sizes.pods));
+    let parked = at_once("park", come("pod", large_pod, 0..sizes.pods));
     let wake = Round { phase: "wake", events: Box::new(std::iter::once(large_node)) };
     Plan { rounds: Box::new(parked.chain([wake])), ..plan }
 }

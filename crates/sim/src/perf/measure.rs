@@ -141,11 +141,11 @@ impl Measurement {
 
 /// Runs a plan.
 pub(super) fn measure(plan: Plan, scheduler: &mut Scheduler, meter: &dyn Meter) -> Measurement {
-    let Plan { objects, init_pods, rounds, pods } = plan;
+    let Plan { objects, init_pods, rounds } = plan;
     let mut lap = Lap {
         scheduler,
         meter,
-        world: World::new(pods),
+        world: World::default(),
         now: Time::ZERO,
         phase: Phase::new("set-up"),
         made: Duration::ZERO,

@@ -1,9 +1,6 @@
 //! What happens in a workload, made piece by piece: a million pods are nowhere but in the engine.
 
-use std::fmt;
-use std::rc::Rc;
-
-use plimsoll_api::{Node, Pod, PodKey};
+use plimsoll_api::{Node, Pod};
 use plimsoll_engine::Event;
 
 use super::template::{DEFAULT, namespace, node_is, pod_is};
@@ -19,8 +16,6 @@ pub(super) struct Plan {
     pub(super) init_pods: Events,
     /// What is measured.
     pub(super) rounds: Box<dyn Iterator<Item = Round>>,
-    /// How the pods that the scheduler places are made.
-    pub(super) pods: Rc<Pods>,
 }
 
 /// Things that happen at once. The next round begins when nothing is left to do.
@@ -34,54 +29,13 @@ pub(super) struct Round {
 /// The phase of workloads that have but one.
 pub(super) const PODS: &str = "pods";
 
-/// How pods are made: a group of pods `GROUP-0`, `GROUP-1` and so on by one function, so that any of
-/// them can be made again.
-#[derive(Default)]
-pub(super) struct Pods(Vec<(&'static str, Make)>);
-
-type Make = Box<dyn Fn(u32) -> Pod>;
-
-impl Pods {
-    /// And a group of this name.
-    pub(super) fn and(
-        mut self,
-        group: &'static str,
-        make: impl Fn(&'static str, u32) -> Pod + 'static,
-    ) -> Self {
-        self.0.push((group, Box::new(move |number| make(group, number))));
-        self
-    }
-
-    /// The pod of this name, as it was when it came.
-    pub(super) fn make(&self, key: &PodKey) -> Option<Pod> {
-        let (group, number) = key.name.rsplit_once('-')?;
-        Some(self.pod(group, number.parse().ok()?))
-    }
-
-    fn pod(&self, group: &str, number: u32) -> Pod {
-        let (_, make) = self
-            .0
-            .iter()
-            .find(|(name, _)| *name == group)
-            .expect("a workload names its own groups");
-        make(number)
-    }
-
-    /// The pods of a group come.
-    pub(super) fn come(
-        self: &Rc<Self>,
-        group: &'static str,
-        numbers: impl Iterator<Item = u32> + 'static,
-    ) -> Events {
-        let pods = Rc::clone(self);
-        Box::new(numbers.map(move |number| pod_is(pods.pod(group, number))))
-    }
-}
-
-impl fmt::Debug for Pods {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.0.iter().map(|(group, _)| group)).finish()
-    }
+/// The pods of these numbers come, which `make` makes as some of `group`.
+pub(super) fn come(
+    group: &'static str,
+    make: impl Fn(&'static str, u32) -> Pod + 'static,
+    numbers: impl Iterator<Item = u32> + 'static,
+) -> Events {
+    Box::new(numbers.map(move |number| pod_is(make(group, number))))
 }
 
 impl Plan {
@@ -93,12 +47,10 @@ impl Plan {
         init: impl Fn(&'static str, u32) -> Pod + 'static,
         pod: impl Fn(&'static str, u32) -> Pod + 'static,
     ) -> Self {
-        let pods = Rc::new(Pods::default().and("init", init).and("pod", pod));
         Plan {
             objects: nodes(sizes.nodes, node),
-            init_pods: pods.come("init", 0..sizes.init_pods),
-            rounds: at_once(PODS, pods.come("pod", 0..sizes.pods)),
-            pods,
+            init_pods: come("init", init, 0..sizes.init_pods),
+            rounds: at_once(PODS, come("pod", pod, 0..sizes.pods)),
         }
     }
 
