@@ -239,7 +239,7 @@ fn half(number: f32) -> f32 {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_api::{Asks, Node, NonZero, Pod};
+    use plimsoll_api::{Asks, Node, NonZero};
     use proptest::prelude::*;
     use serde_json::json;
 
@@ -267,7 +267,8 @@ mod tests {
         };
         let [fit, room, balance] = [(); 3].map(|()| asked.clone());
         let asks = Asks { fit, room, balance, ..Asks::default() };
-        PodInfo::new(Pod { requests: asked.clone(), asks, non_zero_requests, ..Pod::default() })
+        let requests = asked.clone();
+        PodInfo::new(PodTemplate { asks, requests, non_zero_requests, ..PodTemplate::default() })
     }
 
     /// So many times a bound is the score.
