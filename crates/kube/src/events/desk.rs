@@ -79,7 +79,15 @@ impl Desk {
         mut orders: mpsc::UnboundedReceiver<Order>,
     ) {
         // Nobody can write events before it is known where; they wait in the channel.
-        let dialect = self.dialect().await;
+        let dialect = loop {
+            tokio::select! {
+                dialect = self.dialect() => break dialect,
+                order = orders.recv() => match order {
+                    Some(Order::Finish(done)) => self.finishing.push(done),
+                    Some(Order::Stop) | None => return,
+                },
+            }
+        };
         let [mut finish, mut refresh, mut tell] =
             [FINISHED_AFTER, REFRESHED_AFTER, TOLD_AFTER].map(every);
         loop {
