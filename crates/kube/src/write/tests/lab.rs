@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use plimsoll_api::{Pod, PodKey};
+use plimsoll_api::{Pod, PodKey, PodTemplate};
 use plimsoll_engine::{Condition, Effect, EffectId, Write, WriteError};
 use plimsoll_framework::Binding;
 use tokio::sync::mpsc;
@@ -67,12 +67,9 @@ impl Lab {
 }
 
 pub(super) fn pod(name: &str) -> Arc<Pod> {
-    Arc::new(Pod {
-        key: PodKey::new("ns", name),
-        uid: format!("uid-{name}").into(),
-        scheduler_name: "lab".into(),
-        ..Pod::default()
-    })
+    let template = PodTemplate { scheduler_name: "lab".into(), ..PodTemplate::default() };
+    let pod = Pod::new(PodKey::new("ns", name), template);
+    Arc::new(Pod { uid: format!("uid-{name}").into(), ..pod })
 }
 
 pub(super) fn effect(id: u64, pod: &Arc<Pod>, write: Write) -> Effect {
