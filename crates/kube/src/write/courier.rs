@@ -85,10 +85,14 @@ impl Courier {
     ) -> Result<(), Failed> {
         let timeout = self.options.request_timeout;
         let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(5), RETRIES);
-        if deadline < Instant::now() + timeout {
-            return Err(Failed::NotSent(TOO_LATE.to_owned()));
-        }
+        let is_too_late = || deadline < Instant::now() + timeout;
         loop {
+            if !is_too_late() {
+                (self.options.turn)().await;
+            }
+            if is_too_late() {
+                return Err(Failed::NotSent(TOO_LATE.to_owned()));
+            }
             let span = (self.options.may_write)().filter(|_| !self.is_closed());
             let Some(span) = span else { return Err(Failed::NotSent(NOT_LEADING.to_owned())) };
             let answer = call::tell(&self.client, ask, timeout.min(span)).await;

@@ -22,6 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use kube::Client;
 use plimsoll_engine::{Effect, EffectId, WriteError};
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -41,9 +42,11 @@ pub type MayWrite = Arc<dyn Fn() -> Option<Duration> + Send + Sync>;
 
 /// How a writer works.
 pub struct Options {
-    /// How many requests are under way at once; at least 1. Where the client limits its rate, no more than
-    /// it lets pass in a few seconds: a request that waits there is taken to be sent, and may time out.
+    /// How many requests are under way at once; at least 1.
     pub in_flight: usize,
+    /// Waits until the next request may be sent, where their rate is limited. A request that waited for its
+    /// turn inside the client would be taken to be sent, and its time would run.
+    pub turn: Turn,
     /// How long the API server may take for one request, at least 3 seconds. It is told to give up 2 seconds
     /// sooner.
     pub request_timeout: Duration,
@@ -58,11 +61,15 @@ pub struct Options {
     pub events: Arc<dyn Record>,
 }
 
+/// Waits until the next request may be sent.
+pub type Turn = Arc<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
+
 impl Options {
     /// As fits the engine's default of a minute for a write, with these events.
     pub fn new(events: Arc<dyn Record>) -> Self {
         Options {
             in_flight: IN_FLIGHT,
+            turn: at_once(),
             request_timeout: Duration::from_secs(15),
             patience: Duration::from_secs(55),
             may_write: always(),
@@ -84,6 +91,11 @@ impl std::fmt::Debug for Options {
 /// Writes are always allowed.
 pub fn always() -> MayWrite {
     Arc::new(|| Some(Duration::MAX))
+}
+
+/// Nothing has to wait for its turn.
+pub fn at_once() -> Turn {
+    Arc::new(|| Box::pin(std::future::ready(())))
 }
 
 /// How much a writer has to do.

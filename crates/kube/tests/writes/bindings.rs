@@ -3,18 +3,19 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use kube::Client;
 use plimsoll_engine::Write;
 use plimsoll_framework::Binding;
 use plimsoll_testserver::{Fault, Options, TestServer, Trouble};
 use serde_json::Value;
 
-use crate::kit::{Edge, create, effect, field, seen};
+use crate::kit::{Edge, client, create, effect, field, seen, sharing_client};
 
 const N_PODS: u64 = 120;
 
 /// Binds pods, as a scheduler would: one whose binding failed is looked at and bound again, to another node.
-async fn bind_all(server: &TestServer, n_pods: u64) -> u64 {
-    let mut edge = Edge::new(server, |options| {
+async fn bind_all(server: &TestServer, client: Client, n_pods: u64) -> u64 {
+    let mut edge = Edge::over(client, |options| {
         options.in_flight = 8;
         options.request_timeout = Duration::from_secs(3);
     });
@@ -46,14 +47,14 @@ async fn bind_all(server: &TestServer, n_pods: u64) -> u64 {
     n_failed
 }
 
-async fn check(server: &TestServer, fault: Fault) {
+async fn check(server: &TestServer, client: Client, fault: Fault) {
     server.faults().clear();
     for i in 0..N_PODS {
         server.store().delete("pods", "ns", &format!("p{i}"));
         create(server, &format!("p{i}"), None);
     }
     server.faults().add(fault.clone());
-    let n_failed = bind_all(server, N_PODS).await;
+    let n_failed = bind_all(server, client, N_PODS).await;
     assert!(0 < server.faults().done(), "something went wrong: {fault:?}");
     let bound: BTreeMap<String, usize> = server
         .counts()
@@ -77,8 +78,10 @@ async fn every_tenth_binding_is_lost_before_it_is_done_or_after() {
     let server = server();
     for trouble in [Trouble::Hangup, Trouble::Reset] {
         let fault = Fault::every(10, trouble).resources(&["pods/binding"]);
-        check(&server, fault.clone()).await;
-        check(&server, fault.after()).await;
+        for client in [client(&server), sharing_client(&server)] {
+            check(&server, client.clone(), fault.clone()).await;
+            check(&server, client, fault.clone().after()).await;
+        }
     }
 }
 
@@ -86,17 +89,20 @@ async fn every_tenth_binding_is_lost_before_it_is_done_or_after() {
 async fn every_tenth_binding_is_answered_with_an_error() {
     let server = server();
     for trouble in [Trouble::Status(500), Trouble::TooManyRequests { retry_after: 1 }] {
-        check(&server, Fault::every(10, trouble).resources(&["pods/binding"])).await;
+        check(&server, client(&server), Fault::every(10, trouble).resources(&["pods/binding"]))
+            .await;
     }
     let lie = Fault::every(10, Trouble::Status(500)).resources(&["pods/binding"]).after();
-    check(&server, lie).await;
+    check(&server, client(&server), lie).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bindings_and_looks_are_both_lost_at_times() {
     let server = server();
     let all = ["create", "get"];
-    check(&server, Fault::every(7, Trouble::Hangup).after().verbs(&all)).await;
+    for client in [client(&server), sharing_client(&server)] {
+        check(&server, client, Fault::every(7, Trouble::Hangup).after().verbs(&all)).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -114,7 +120,7 @@ async fn the_api_server_is_away_for_a_while() {
             server.restart().expect("the port is still free");
         }
     };
-    let (n_failed, ()) = tokio::join!(bind_all(&server, N_PODS), away);
+    let (n_failed, ()) = tokio::join!(bind_all(&server, sharing_client(&server), N_PODS), away);
     let bindings = server.counts().bindings();
     assert_eq!(bindings.len() as u64, N_PODS, "{n_failed} were tried again");
     assert!(bindings.values().all(|nodes| nodes.len() == 1), "{bindings:?}");

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use hyper_util::rt::TokioExecutor;
+use kube::client::{Body, ConfigExt};
 use kube::{Client, Config};
 use plimsoll_api::Pod;
 use plimsoll_api::wire::{Object, object};
@@ -12,15 +14,26 @@ use plimsoll_kube::write::{Options, Writer};
 use plimsoll_testserver::TestServer;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
+use tower::ServiceBuilder;
 
 /// Far longer than anything takes, even on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(2);
 
-/// A client that tries nothing twice.
+/// A client that tries nothing twice, with a connection for each request.
 pub(crate) fn client(server: &TestServer) -> Client {
     let mut config = Config::new(server.url().parse().expect("the server has a valid URL"));
     config.default_retry = false;
     Client::try_from(config).expect("plain HTTP needs nothing more")
+}
+
+/// A client whose requests share one connection, and what becomes of it.
+pub(crate) fn sharing_client(server: &TestServer) -> Client {
+    let config = Config::new(server.url().parse().expect("the server has a valid URL"));
+    let hyper = hyper_util::client::legacy::Client::builder(TokioExecutor::new())
+        .http2_only(true)
+        .retry_canceled_requests(false)
+        .build_http::<Body>();
+    Client::new(ServiceBuilder::new().layer(config.base_uri_layer()).service(hyper), "default")
 }
 
 /// A writer with a broadcaster, and the answers.
@@ -32,11 +45,15 @@ pub(crate) struct Edge {
 
 impl Edge {
     pub(crate) fn new(server: &TestServer, change: impl FnOnce(&mut Options)) -> Self {
-        let events = Broadcaster::new(client(server), EventOptions::new("host".to_owned()));
+        Edge::over(client(server), change)
+    }
+
+    pub(crate) fn over(client: Client, change: impl FnOnce(&mut Options)) -> Self {
+        let events = Broadcaster::new(client.clone(), EventOptions::new("host".to_owned()));
         let mut options = Options::new(Arc::new(events.clone()));
         change(&mut options);
         let (sender, answers) = mpsc::unbounded_channel();
-        Edge { writer: Writer::new(client(server), options, sender), events, answers }
+        Edge { writer: Writer::new(client, options, sender), events, answers }
     }
 
     pub(crate) async fn answer(&mut self) -> (u64, Result<(), WriteError>) {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::super::Load;
+use super::super::{Load, Options};
 use super::lab::{Lab, bind, condition, nominate};
 use crate::fake::{Fake, Reply};
 
@@ -112,6 +112,24 @@ async fn what_has_waited_too_long_is_not_sent() {
     assert_eq!(lab.answer().await, (1, Ok(())));
     // Fourteen of forty seconds are over, and it may take thirty-two.
     assert_eq!(lab.answer().await, (2, Err("timed out before it was sent".to_owned())));
+    assert_eq!(lab.fake.seen().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_for_a_turn_takes_no_time_from_the_request() {
+    let fake = Fake::new(|_, _| Reply::Slow(SECOND * 14, 200, json!({})));
+    let wait = |span| {
+        move |options: &mut Options| {
+            options.patience = SECOND * 60;
+            options.turn = Arc::new(move || Box::pin(tokio::time::sleep(span)));
+        }
+    };
+    let mut lab = Lab::with(fake.clone(), wait(SECOND * 20));
+    assert_eq!(lab.answer_to(bind(1, "p", "n")).await, Ok(()));
+    // Whoever waited too long is not sent when its turn comes.
+    let mut lab = Lab::with(fake, wait(SECOND * 40));
+    let answer = lab.answer_to(bind(2, "q", "n")).await;
+    assert_eq!(answer, Err("timed out before it was sent".to_owned()));
     assert_eq!(lab.fake.seen().len(), 1);
 }
 
