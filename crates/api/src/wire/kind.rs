@@ -21,10 +21,13 @@ pub(super) enum Kind {
     CsiStorageCapacity,
     VolumeAttachment,
     PodDisruptionBudget,
+    /// As policy/v1beta1 has it, where an empty selector means something else.
+    BetaPodDisruptionBudget,
 }
 
-/// `apiVersion` and `kind` of each.
-const KINDS: [(&str, &str, Kind); 15] = [
+/// `apiVersion` and `kind` of each. Where a kind has several versions, the newest stands first; the
+/// others are those of clusters from 1.20 on.
+const KINDS: [(&str, &str, Kind); 18] = [
     ("v1", "Pod", Kind::Pod),
     ("v1", "Node", Kind::Node),
     ("v1", "Namespace", Kind::Namespace),
@@ -38,9 +41,20 @@ const KINDS: [(&str, &str, Kind); 15] = [
     ("storage.k8s.io/v1", "CSINode", Kind::CsiNode),
     ("storage.k8s.io/v1", "CSIDriver", Kind::CsiDriver),
     ("storage.k8s.io/v1", "CSIStorageCapacity", Kind::CsiStorageCapacity),
+    ("storage.k8s.io/v1beta1", "CSIStorageCapacity", Kind::CsiStorageCapacity),
+    ("storage.k8s.io/v1alpha1", "CSIStorageCapacity", Kind::CsiStorageCapacity),
     ("storage.k8s.io/v1", "VolumeAttachment", Kind::VolumeAttachment),
     ("policy/v1", "PodDisruptionBudget", Kind::PodDisruptionBudget),
+    ("policy/v1beta1", "PodDisruptionBudget", Kind::BetaPodDisruptionBudget),
 ];
+
+impl Kind {
+    /// The kind named `kind` as `api_version` has it, if that is read.
+    pub(super) fn find(api_version: &str, kind: &str) -> Option<Kind> {
+        let same = |row: &&(&str, &str, Kind)| (row.0, row.1) == (api_version, kind);
+        KINDS.iter().find(same).map(|row| row.2)
+    }
+}
 
 /// What an object says it is.
 #[derive(Debug, Default)]
@@ -81,18 +95,19 @@ impl TypeMeta {
         if (api_version, kind) == ("v1", "List") {
             return Ok(Told::List);
         }
-        let of = |kind: &str| KINDS.iter().find(|(_, name, _)| *name == kind);
-        let items = kind.strip_suffix("List").and_then(of);
-        let (version, told) = match (of(kind), items) {
-            (Some((version, _, kind)), _) => (*version, Told::Known(*kind)),
-            (None, Some((version, _, kind))) => (*version, Told::ListOf(*kind)),
-            (None, None) => return Ok(Told::Unknown),
-        };
-        match api_version {
-            same if same == version => Ok(told),
-            other if is_foreign(other) => Ok(Told::Unknown),
-            other => Err(WireError::unsupported("apiVersion", other, &[version])),
+        if let Some(known) = Kind::find(api_version, kind) {
+            return Ok(Told::Known(known));
         }
+        let items = kind.strip_suffix("List").unwrap_or_default();
+        if let Some(known) = Kind::find(api_version, items) {
+            return Ok(Told::ListOf(known));
+        }
+        let rows = KINDS.iter().filter(|(_, name, _)| *name == kind || *name == items);
+        let versions: Vec<&str> = rows.map(|(version, ..)| *version).collect();
+        if versions.is_empty() || is_foreign(api_version) {
+            return Ok(Told::Unknown);
+        }
+        Err(WireError::unsupported("apiVersion", api_version, &versions))
     }
 
     /// `apiVersion` and `kind`.
@@ -129,6 +144,13 @@ mod tests {
             ("v1", "Pod", "Known(Pod)"),
             ("apps/v1", "ReplicaSet", "Known(ReplicaSet)"),
             ("v1", "NodeList", "ListOf(Node)"),
+            ("policy/v1beta1", "PodDisruptionBudget", "Known(BetaPodDisruptionBudget)"),
+            ("storage.k8s.io/v1beta1", "CSIStorageCapacityList", "ListOf(CsiStorageCapacity)"),
+            (
+                "policy/v2",
+                "PodDisruptionBudget",
+                r#"apiVersion: Unsupported value: "policy/v2": supported values: "policy/v1", "policy/v1beta1""#,
+            ),
             ("v1", "List", "List"),
             ("apps/v1", "Deployment", "Unknown"),
             ("v1", "ConfigMapList", "Unknown"),

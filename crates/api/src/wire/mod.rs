@@ -42,8 +42,8 @@ use self::storage::{
 };
 use self::volumes::{WirePersistentVolume, WirePersistentVolumeClaim};
 use self::workload::{
-    WireNamespace, WirePodDisruptionBudget, WireReplicaSet, WireReplicationController, WireService,
-    WireStatefulSet,
+    WireBetaPodDisruptionBudget, WireNamespace, WirePodDisruptionBudget, WireReplicaSet,
+    WireReplicationController, WireService, WireStatefulSet,
 };
 use crate::{Namespace, Node, ObjectKey, Pod, PodDisruptionBudget, Selecting, Str, VolumeObject};
 
@@ -59,9 +59,9 @@ pub enum Object {
     /// v1 Service, v1 ReplicationController, apps/v1 ReplicaSet or apps/v1 StatefulSet.
     Selecting(Selecting),
     /// v1 PersistentVolume or PersistentVolumeClaim, or storage.k8s.io/v1 StorageClass, CSINode,
-    /// CSIDriver, CSIStorageCapacity or VolumeAttachment.
+    /// CSIDriver, CSIStorageCapacity (v1beta1 and v1alpha1, too) or VolumeAttachment.
     Volume(Box<VolumeObject>),
-    /// policy/v1 PodDisruptionBudget.
+    /// policy/v1 or policy/v1beta1 PodDisruptionBudget.
     Budget(PodDisruptionBudget),
     /// An object of a kind that is not read. Whoever reads it may want to say so.
     Unknown {
@@ -98,6 +98,25 @@ pub fn objects(value: &Value) -> std::result::Result<Vec<Object>, WireError> {
 /// Reads one object, or all items of a list, from JSON, as [`objects`] does; no tree is built.
 pub fn objects_from_str(json: &str) -> std::result::Result<Vec<Object>, WireError> {
     all(json)
+}
+
+/// Reads objects of one kind that need not say what they are, such as the items of a list.
+#[derive(Clone, Copy, Debug)]
+pub struct Reader(Kind);
+
+impl Reader {
+    /// A reader of the kind named `kind` as `api_version` has it: `("policy/v1", "PodDisruptionBudget")`.
+    /// `None` for what is not read.
+    pub fn of(api_version: &str, kind: &str) -> Option<Self> {
+        Kind::find(api_version, kind).map(Reader)
+    }
+
+    /// Reads one object from JSON. Its own `apiVersion` and `kind` are not looked at.
+    ///
+    /// An error if it does not say its name, or if a field that is read is wrong.
+    pub fn read(self, json: &str) -> std::result::Result<Object, WireError> {
+        take(self.0, json)
+    }
 }
 
 /// An object of a known kind on the wire.
@@ -157,6 +176,7 @@ fn take(kind: Kind, source: impl Source) -> Result<Object> {
         Kind::CsiStorageCapacity => source.parse::<WireCsiStorageCapacity>()?.take(),
         Kind::VolumeAttachment => source.parse::<WireVolumeAttachment>()?.take(),
         Kind::PodDisruptionBudget => source.parse::<WirePodDisruptionBudget>()?.take(),
+        Kind::BetaPodDisruptionBudget => source.parse::<WireBetaPodDisruptionBudget>()?.take(),
     }
 }
 
@@ -266,6 +286,20 @@ mod tests {
         ] {
             assert_eq!(read(json), expected, "{json}");
         }
+    }
+
+    #[test]
+    fn a_reader_reads_what_does_not_say_what_it_is() {
+        let reader = Reader::of("v1", "Pod").expect("pods are read");
+        let read = |json| match reader.read(json) {
+            Ok(Object::Pod(pod)) => pod.key.to_string(),
+            other => format!("{other:?}"),
+        };
+        assert_eq!(read(r#"{"metadata":{"name":"a","namespace":"b"}}"#), "b/a");
+        let error = reader.read("{}").unwrap_err().to_string();
+        assert!(error.starts_with("metadata.name: Required value"), "{error}");
+        assert!(Reader::of("apps/v1", "Deployment").is_none());
+        assert!(Reader::of("v1", "PodList").is_none());
     }
 
     #[test]

@@ -150,20 +150,42 @@ struct BudgetStatus {
     disrupted_pods: Table<IgnoredAny>,
 }
 
-impl Wire for WirePodDisruptionBudget {
-    fn take(self) -> Result<Object> {
+/// policy/v1beta1 PodDisruptionBudget, which policy/v1 replaced in 1.21.
+#[derive(Debug, Default, Deserialize)]
+#[serde(transparent)]
+pub(super) struct WireBetaPodDisruptionBudget(WirePodDisruptionBudget);
+
+impl WirePodDisruptionBudget {
+    fn budget(self) -> Result<PodDisruptionBudget> {
         let meta = Meta::take(self.metadata)?;
         let status = self.status.unwrap_or_default();
         let mut disrupted_pods: Vec<Str> =
             status.disrupted_pods.0.into_iter().map(|(name, _)| name).collect();
         disrupted_pods.sort_unstable();
         disrupted_pods.dedup();
-        Ok(Object::Budget(PodDisruptionBudget {
+        Ok(PodDisruptionBudget {
             key: meta.key(),
             selector: self.spec.unwrap_or_default().take()?,
             disruptions_allowed: status.disruptions_allowed.unwrap_or_default(),
             disrupted_pods,
-        }))
+        })
+    }
+}
+
+impl Wire for WirePodDisruptionBudget {
+    fn take(self) -> Result<Object> {
+        self.budget().map(Object::Budget)
+    }
+}
+
+impl Wire for WireBetaPodDisruptionBudget {
+    /// As in policy/v1beta1/types.go: an empty selector selects no pods there, and all in v1.
+    fn take(self) -> Result<Object> {
+        let mut budget = self.0.budget()?;
+        if budget.selector.is_everything() {
+            budget.selector = Selector::Nothing;
+        }
+        Ok(Object::Budget(budget))
     }
 }
 
@@ -250,11 +272,12 @@ mod tests {
 
     #[test]
     fn a_budget_allows_no_disruption_unless_it_says_so() {
-        let of = |rest: &str| {
+        let at = |version: &str, rest: &str| {
             format!(
-                r#"{{"apiVersion":"policy/v1","kind":"PodDisruptionBudget","metadata":{{"name":"a"}}{rest}}}"#
+                r#"{{"apiVersion":"policy/{version}","kind":"PodDisruptionBudget","metadata":{{"name":"a"}}{rest}}}"#
             )
         };
+        let of = |rest: &str| at("v1", rest);
         objects(
             &[
                 (&of(""), "default/a nothing 0 []"),
@@ -264,6 +287,11 @@ mod tests {
                         "disruptedPods":{"q":"2026-01-02T03:04:05Z","p":null}}"#,
                     ),
                     r#"default/a everything 2 ["p", "q"]"#,
+                ),
+                (&at("v1beta1", r#","spec":{"selector":{}}"#), "default/a nothing 0 []"),
+                (
+                    &at("v1beta1", r#","spec":{"selector":{"matchLabels":{"x":"y"}}}"#),
+                    "default/a x in [y] 0 []",
                 ),
                 (
                     &of(r#","status":{"disruptedPods":[]}"#),
