@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_framework::events::{self, Object};
-use plimsoll_framework::parts::{NodeReads, PodReads};
+use plimsoll_framework::parts::{NodeReads, PodReads, StoreReads};
 use plimsoll_framework::{
-    Action, Candidates, Change, ClusterEvent, CycleState, FeatureGates, Hint, MAX_NODE_SCORE,
-    PodInfo, Point, Points, Registry, Resource, Row, View,
+    Action, Candidates, Change, ClusterEvent, CycleState, ErasedByNode, FeatureGates, Hint,
+    MAX_NODE_SCORE, PodInfo, Point, Points, Registry, Resource, Row, View,
 };
 use serde_json::Value;
 
@@ -96,6 +96,8 @@ pub(crate) struct ProfilePlugin {
     events: Vec<ClusterEvent>,
     /// What it reads of a pod where it judges.
     reads: PodReads,
+    /// What it reads beside pods and nodes.
+    stores: StoreReads,
 }
 
 /// The index of a plugin in its profile.
@@ -173,9 +175,10 @@ impl Profile {
         let events = registered_events(&points, entry.reads().pod);
         self.plugins.push(ProfilePlugin {
             name: entry.name(),
-            points,
             events,
             reads: entry.reads().pod,
+            stores: entry.reads().cluster.stores | post_filter_reads(&points),
+            points,
         });
         Ok(self.plugins.len() - 1)
     }
@@ -208,6 +211,11 @@ impl Profile {
             return incomplete("at least one bind plugin must be enabled");
         }
         Ok(())
+    }
+
+    /// What its plugins read beside pods and nodes.
+    pub(crate) fn stores(&self) -> StoreReads {
+        self.plugins.iter().fold(StoreReads::empty(), |all, plugin| all | plugin.stores)
     }
 
     /// Whether any plugin scores nodes.
@@ -269,6 +277,14 @@ fn registered_events(points: &Points, reads: PodReads) -> Vec<ClusterEvent> {
         return events::derived(reads_all);
     }
     Resource::ALL.map(|resource| ClusterEvent::new(resource, Action::all())).to_vec()
+}
+
+/// What a plugin may read at PostFilter: one that looks at all nodes at once does not say.
+fn post_filter_reads(points: &Points) -> StoreReads {
+    match &points.post_filter {
+        None => StoreReads::empty(),
+        Some(post_filter) => post_filter.by_node().map_or(StoreReads::all(), ErasedByNode::reads),
+    }
 }
 
 impl ProfilePlugin {

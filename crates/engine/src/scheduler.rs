@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use plimsoll_api::PodKey;
+use plimsoll_framework::parts::StoreReads;
 use plimsoll_framework::{NominatedPods, PodInfo, Time, View, WaitingDecision, WaitingPod};
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
@@ -206,6 +207,11 @@ impl Scheduler {
             Some(time) => Next::At(time),
             None => Next::Idle,
         }
+    }
+
+    /// What the plugins of all profiles read beside pods and nodes. Of other objects no event is needed.
+    pub fn stores_read(&self) -> StoreReads {
+        self.profiles.iter().fold(StoreReads::empty(), |all, profile| all | profile.stores())
     }
 
     /// What was decided since the last call, in order; kept as [`Options::detail`] says.
