@@ -2,10 +2,17 @@
 //! leader election, and what is served to people and machines.
 
 mod call;
+pub mod client;
+pub mod discovery;
 pub mod events;
 #[cfg(test)]
 mod fake;
 pub mod identity;
+pub mod kinds;
 pub mod lease;
+pub mod limit;
+pub mod originals;
+mod request;
+pub mod watch;
 mod wire_time;
 pub mod write;

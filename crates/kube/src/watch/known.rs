@@ -1,0 +1,142 @@
+//! What was seen of each object of one kind: enough to tell what is new and what is gone, and no more.
+
+use std::fmt::Write;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use plimsoll_api::ObjectKey;
+use rustc_hash::FxHashMap;
+
+use super::head::Head;
+
+/// Whether an object has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sight {
+    /// It was not there before.
+    New,
+    /// It is another version, or another object of the same name.
+    Changed,
+    /// It is what it was.
+    Same,
+}
+
+/// All objects of one kind, by namespace and name.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    objects: FxHashMap<Box<str>, Seen>,
+    /// How many lists were begun.
+    lists: u32,
+    /// The key that is looked up.
+    key: String,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    /// Stands for the identity and the version. That two of one object are equal by accident happens once
+    /// in 2^64 changes.
+    print: u64,
+    /// The list that was under way.
+    list: u32,
+}
+
+impl Known {
+    /// Takes note of an object.
+    pub(super) fn see(&mut self, head: &Head<'_>) -> Sight {
+        let seen = Seen { print: print(head), list: self.lists };
+        set_key(&mut self.key, head);
+        let Some(before) = self.objects.get_mut(self.key.as_str()) else {
+            self.objects.insert(self.key.as_str().into(), seen);
+            return Sight::New;
+        };
+        let is_same = before.print == seen.print;
+        *before = seen;
+        if is_same { Sight::Same } else { Sight::Changed }
+    }
+
+    /// An object is gone; whether it was there.
+    pub(super) fn remove(&mut self, head: &Head<'_>) -> bool {
+        set_key(&mut self.key, head);
+        self.objects.remove(self.key.as_str()).is_some()
+    }
+
+    /// Whether there is another version of the object, or another object of its name.
+    pub(super) fn has_other(&mut self, head: &Head<'_>) -> bool {
+        set_key(&mut self.key, head);
+        self.objects.get(self.key.as_str()).is_some_and(|seen| seen.print != print(head))
+    }
+
+    /// A list begins: what is not seen before its end is gone.
+    pub(super) fn begin_list(&mut self) {
+        self.lists = self.lists.wrapping_add(1);
+    }
+
+    /// A list ends. Forgets what was not seen since it began, and says what that is, in order.
+    pub(super) fn end_list(&mut self) -> Vec<ObjectKey> {
+        let list = self.lists;
+        let gone = self.objects.extract_if(|_, seen| seen.list != list);
+        let mut gone: Vec<ObjectKey> = gone.map(|(key, _)| object_key(&key)).collect();
+        gone.sort_unstable();
+        self.objects.shrink_to_fit();
+        gone
+    }
+
+    /// How many objects there are.
+    pub(super) fn len(&self) -> usize {
+        self.objects.len()
+    }
+}
+
+fn set_key(key: &mut String, head: &Head<'_>) {
+    key.clear();
+    let _ = write!(key, "{}/{}", head.namespace, head.name);
+}
+
+fn object_key(key: &str) -> ObjectKey {
+    let (namespace, name) = key.split_once('/').unwrap_or(("", key));
+    ObjectKey::new(namespace, name)
+}
+
+fn print(head: &Head<'_>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (&head.uid, &head.version).hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head<'a>(name: &'a str, uid: &'a str, version: &'a str) -> Head<'a> {
+        Head { namespace: "n".into(), name: name.into(), uid: uid.into(), version: version.into() }
+    }
+
+    #[test]
+    fn only_another_version_or_another_object_is_a_change() {
+        let mut known = Known::default();
+        let sights = [("u", "1"), ("u", "1"), ("u", "2"), ("v", "2"), ("v", "2")]
+            .map(|(uid, version)| known.see(&head("a", uid, version)));
+        assert_eq!(sights, [Sight::New, Sight::Same, Sight::Changed, Sight::Changed, Sight::Same]);
+        assert!(known.remove(&head("a", "v", "3")));
+        assert!(!known.remove(&head("a", "v", "3")));
+        assert_eq!(known.see(&head("a", "v", "2")), Sight::New);
+    }
+
+    #[test]
+    fn what_a_list_does_not_repeat_is_gone() {
+        let mut known = Known::default();
+        known.begin_list();
+        for name in ["c", "a", "b", "d"] {
+            known.see(&head(name, "u", "1"));
+        }
+        assert!(known.end_list().is_empty());
+        known.begin_list();
+        known.see(&head("a", "u", "1"));
+        // The list is begun again: what it had told before counts no more.
+        known.begin_list();
+        known.see(&head("b", "u", "1"));
+        known.see(&head("e", "u", "1"));
+        let gone = known.end_list();
+        let gone: Vec<String> = gone.iter().map(ToString::to_string).collect();
+        assert_eq!(gone, ["n/a", "n/c", "n/d"]);
+        assert_eq!(known.len(), 2);
+    }
+}

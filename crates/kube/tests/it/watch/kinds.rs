@@ -1,0 +1,93 @@
+//! Which kinds are watched, and what becomes of those that cannot be.
+
+use plimsoll_kube::discovery::{Found, discover};
+use plimsoll_kube::kinds::{Kind, Place};
+use serde_json::{Value, json};
+
+use super::{Ear, quick};
+use crate::fake::{Fake, pod};
+
+fn budget(name: &str, version: &str) -> Value {
+    json!({"metadata": {"name": name, "namespace": "n", "uid": name, "resourceVersion": version}})
+}
+
+#[tokio::test]
+async fn the_best_version_that_the_server_has_is_found() {
+    let core = ("/api/v1", &["pods", "nodes", "pods/binding"][..]);
+    let budgets = &["poddisruptionbudgets"][..];
+    let capacity = Kind::CsiStorageCapacity;
+    for (groups, expected, missing) in [
+        (vec![core, ("/apis/policy/v1", budgets)], Some("policy/v1"), vec![capacity]),
+        (vec![core, ("/apis/policy/v1beta1", budgets)], Some("policy/v1beta1"), vec![capacity]),
+        (vec![core, ("/apis/policy/v1", &[])], None, vec![capacity, Kind::PodDisruptionBudget]),
+    ] {
+        let fake = Fake::with(&groups).await;
+        let kinds = [Kind::Pod, capacity, Kind::PodDisruptionBudget];
+        let found = discover(&fake.client().await, &kinds).await.expect("the server answers");
+        let mut places = vec![Place { kind: Kind::Pod, api_version: "v1" }];
+        places.extend(
+            expected.map(|api_version| Place { kind: Kind::PodDisruptionBudget, api_version }),
+        );
+        assert_eq!(found, Found { places, missing });
+    }
+}
+
+#[tokio::test]
+async fn a_kind_that_the_server_has_not_keeps_nobody_waiting() {
+    let mut fake = Fake::start().await;
+    let mut ear = Ear::on(&fake, &[Kind::Pod, Kind::PodDisruptionBudget], quick()).await;
+    fake.next().await.no_streaming();
+    fake.next().await.list("10", "", &[pod("a", "1")]);
+    ear.told_whole().await;
+    assert_eq!(ear.next().await, "a");
+}
+
+#[tokio::test]
+async fn budgets_of_an_old_server_are_told() {
+    let groups =
+        [("/api/v1", &["pods"][..]), ("/apis/policy/v1beta1", &["poddisruptionbudgets"][..])];
+    let mut fake = Fake::with(&groups).await;
+    let mut ear = Ear::on(&fake, &[Kind::PodDisruptionBudget], quick()).await;
+    let asked = fake.next().await;
+    assert_eq!(asked.path, "/apis/policy/v1beta1/poddisruptionbudgets");
+    asked.no_streaming();
+    fake.next().await.list("10", "", &[budget("b", "1")]);
+    assert_eq!(ear.next().await, "budget b");
+}
+
+#[tokio::test]
+async fn a_kind_that_may_not_be_read_is_gone_on_without_and_told_once_it_may() {
+    let groups = [("/api/v1", &["pods"][..]), ("/apis/policy/v1", &["poddisruptionbudgets"][..])];
+    let mut fake = Fake::with(&groups).await;
+    let mut ear = Ear::on(&fake, &[Kind::PodDisruptionBudget], quick()).await;
+    fake.next().await.refuse(403, "Forbidden");
+    ear.told_whole().await;
+    fake.next().await.no_streaming();
+    fake.next().await.list("10", "", &[budget("b", "1")]);
+    assert_eq!(ear.next().await, "budget b");
+}
+
+#[tokio::test]
+async fn without_pods_or_nodes_nothing_begins() {
+    let mut fake = Fake::start().await;
+    let ear = Ear::pods(&fake).await;
+    for _ in 0..5 {
+        fake.next().await.refuse(403, "Forbidden");
+        assert!(!ear.watches.waiting().borrow().is_over());
+    }
+}
+
+#[tokio::test]
+async fn a_version_that_is_gone_after_an_upgrade_is_looked_for_anew() {
+    let groups = [("/apis/policy/v1", &["poddisruptionbudgets"][..])];
+    let mut fake = Fake::with(&groups).await;
+    let mut ear = Ear::on(&fake, &[Kind::PodDisruptionBudget], quick()).await;
+    fake.next().await.no_streaming();
+    fake.next().await.list("10", "", &[budget("b", "1"), budget("c", "2")]);
+    assert_eq!(ear.hear(2).await, "budget b, budget c");
+    fake.next().await.refuse(404, "NotFound");
+    let anew = fake.next().await;
+    assert_eq!(anew.path, "/apis/policy/v1/poddisruptionbudgets");
+    anew.list("20", "", &[budget("b", "1")]);
+    assert_eq!(ear.next().await, "-budget c");
+}
