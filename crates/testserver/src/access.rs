@@ -12,7 +12,7 @@ use crate::kinds::Qualified;
 pub struct User {
     /// Empty for a user who has no token, but may come with a certificate or be asked about.
     pub token: String,
-    /// `system:kube-scheduler`.
+    /// `system:kube-scheduler`. Without a name this is nobody, but its rights are those of every member of its groups.
     pub name: String,
     /// `system:authenticated` is added.
     pub groups: Vec<String>,
@@ -179,10 +179,14 @@ impl Access {
 
     /// Whether a user of that name, or a member of one of the groups, may do it.
     pub(crate) fn allows(&self, caller: &Caller, verb: &str, what: What<'_>) -> bool {
-        let is_member = caller.groups.iter().any(|group| group == "system:masters");
+        let is_master = caller.groups.iter().any(|group| group == "system:masters");
         self.with_users(|users| {
-            let mut same = users.iter().filter(|user| user.name == caller.name);
-            is_member || same.any(|user| user.rights.iter().any(|right| right.allows(verb, &what)))
+            let is_same = |user: &&User| match user.name.as_str() {
+                "" => user.groups.iter().any(|group| caller.groups.contains(group)),
+                name => name == caller.name,
+            };
+            let allows = |user: &User| user.rights.iter().any(|right| right.allows(verb, &what));
+            is_master || users.iter().filter(is_same).any(allows)
         })
     }
 
@@ -239,7 +243,13 @@ mod tests {
             groups: Vec::new(),
             rights: vec![pods, Right::on_paths(&["/debug/*"], &["get"])],
         };
-        Access::new(vec![ann], true, "key".to_owned())
+        let everybody = User {
+            token: String::new(),
+            name: String::new(),
+            groups: vec!["system:authenticated".to_owned()],
+            rights: vec![Right::on_paths(&["/openapi"], &["get"])],
+        };
+        Access::new(vec![ann, everybody], true, "key".to_owned())
     }
 
     fn pods(resource: &str) -> What<'_> {
@@ -270,6 +280,8 @@ mod tests {
         assert!(!access.allows(&ann, "get", pods("pods/status")));
         assert!(access.allows(&ann, "get", What::Path("/debug/cache")));
         assert!(!access.allows(&ann, "get", What::Path("/metrics")));
+        assert!(access.allows(&ann, "get", What::Path("/openapi")));
+        assert!(!access.allows(&Caller::anonymous(), "get", What::Path("/openapi")));
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod watch;
 mod write;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::request::Parts;
@@ -43,7 +44,7 @@ pub(crate) struct Api {
     pub(crate) requests: Arc<Requests>,
     pub(crate) faults: Arc<Faults>,
     pub(crate) access: Arc<Access>,
-    pub(crate) downtime: tokio::sync::mpsc::UnboundedSender<std::time::Duration>,
+    pub(crate) downtime: tokio::sync::mpsc::UnboundedSender<Duration>,
 }
 
 /// A request for objects, read.
@@ -154,12 +155,12 @@ impl Api {
         request: impl Future<Output = Result<Response<Body>, Failure>>,
     ) -> Result<Answer, Failure> {
         let plan = self.faults.plan(verb, resource);
-        tokio::time::sleep(plan.wait_before).await;
+        wait(plan.wait_before).await;
         if let Some(trouble) = plan.before {
             return Ok(answer_of(trouble));
         }
         let answer = request.await;
-        tokio::time::sleep(plan.wait_after).await;
+        wait(plan.wait_after).await;
         match plan.after {
             Some(trouble) => Ok(answer_of(trouble)),
             None => answer.map(Answer::from),
@@ -180,6 +181,13 @@ impl Api {
             ["openapi", "v3", rest @ ..] => Ok(self.openapi(rest)),
             path => Ok(self.discovery(path, request::shape(parts)?)),
         }
+    }
+}
+
+/// Waits, but not until the next tick of the clock where there is nothing to wait for.
+async fn wait(wait: Duration) {
+    if !wait.is_zero() {
+        tokio::time::sleep(wait).await;
     }
 }
 

@@ -26,6 +26,9 @@ const CONNECTIONS: usize = 10_000;
 /// A handshake that takes longer is given up.
 const HANDSHAKE: Duration = Duration::from_secs(30);
 
+/// A moment.
+const PAUSE: Duration = Duration::from_millis(20);
+
 /// What a test tells the listener.
 #[derive(Debug)]
 pub(crate) enum Command {
@@ -51,8 +54,13 @@ impl Listening {
         loop {
             tokio::select! {
                 accepted = accept(listener.as_ref()), if connections.len() < CONNECTIONS => {
-                    if let Ok((stream, _)) = accepted {
-                        connections.spawn(connect(self.api.clone(), self.tls.clone(), stream));
+                    match accepted {
+                        Ok((stream, _)) => {
+                            let (api, tls) = (self.api.clone(), self.tls.clone());
+                            connections.spawn(connect(api, tls, stream));
+                        }
+                        // No more files, most likely: some connection must end first.
+                        Err(_) => tokio::time::sleep(PAUSE).await,
                     }
                 }
                 Some(_) = connections.join_next() => {}
@@ -69,6 +77,8 @@ impl Listening {
                     }
                 },
                 Some(wait) = self.downtimes.recv() => {
+                    // Whoever ordered it gets an answer first.
+                    tokio::time::sleep(PAUSE).await;
                     listener = None;
                     connections.shutdown().await;
                     tokio::time::sleep(wait).await;

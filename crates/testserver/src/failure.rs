@@ -12,7 +12,8 @@ pub(crate) const OBJECT_MODIFIED: &str =
     "the object has been modified; please apply your changes to the latest version and try again";
 
 /// An answer other than success.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{message}")]
 pub struct Failure {
     /// The HTTP status.
     pub code: u16,

@@ -24,6 +24,7 @@
 
 mod access;
 mod api;
+pub mod bulk;
 mod connection;
 mod counts;
 mod defaults;

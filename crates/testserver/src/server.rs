@@ -174,14 +174,14 @@ impl TestServer {
         std::fs::write(path, self.kubeconfig())
     }
 
-    /// A certificate that the server takes for `name`, member of the first of `groups`. An error over plain HTTP.
+    /// A certificate that the server takes for `name`, member of `group`. An error over plain HTTP.
     pub fn client_certificate(
         &self,
         name: &str,
-        groups: &[&str],
+        group: Option<&str>,
     ) -> Result<ClientCertificate, StartError> {
         match &self.authority {
-            Some(authority) => Ok(authority.client(name, groups)?),
+            Some(authority) => Ok(authority.client(name, group)?),
             None => {
                 Err(StartError::Tls(rustls::Error::General("the server has no TLS".to_owned())))
             }

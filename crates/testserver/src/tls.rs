@@ -82,17 +82,16 @@ impl Authority {
         Ok(TlsAcceptor::from(Arc::new(config)))
     }
 
-    /// A certificate for a user: its name is the common name, its groups are the organisations.
+    /// A certificate for a user: its name is the common name, its group the organisation.
     pub(crate) fn client(
         &self,
         name: &str,
-        groups: &[&str],
+        group: Option<&str>,
     ) -> Result<ClientCertificate, rcgen::Error> {
         let mut params = CertificateParams::new(Vec::new())?;
         params.distinguished_name.push(DnType::CommonName, name);
-        // A name has one organisation here: rcgen keeps one value of each type.
-        if let Some(group) = groups.first() {
-            params.distinguished_name.push(DnType::OrganizationName, *group);
+        if let Some(group) = group {
+            params.distinguished_name.push(DnType::OrganizationName, group);
         }
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
         let key = KeyPair::generate()?;

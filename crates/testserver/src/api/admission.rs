@@ -1,13 +1,15 @@
 //! What kube-apiserver's admission does to new objects where a scheduler would notice: namespaces must exist
-//! (`NamespaceLifecycle`), and pods get their priority from their class (`Priority`).
+//! (`NamespaceLifecycle`), pods get their priority from their class (`Priority`), and those
+//! that come with a node its topology labels (`PodTopologyLabels`).
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use super::pods::{TOPOLOGY_LABELS_SINCE, topology_of};
 use crate::failure::Failure;
 use crate::kinds::{self, Kind, Qualified};
-use crate::store::{State, Stored, field_object, text};
+use crate::store::{State, Stored, field_object, metadata, text};
 
 /// Nobody may delete these.
 pub(super) const LASTING: &[&str] = &["default", "kube-system", "kube-public"];
@@ -38,11 +40,25 @@ pub(super) fn namespace_exists(
 }
 
 /// Changes or refuses a new object.
-pub(super) fn admit(state: &State, kind: &Kind, object: &mut Value) -> Result<(), Failure> {
-    match kind.kind {
-        "Pod" => set_priority(state, kind, object),
-        _ => Ok(()),
+pub(super) fn admit(
+    state: &State,
+    kind: &Kind,
+    object: &mut Value,
+    release: u32,
+) -> Result<(), Failure> {
+    if kind.kind != "Pod" {
+        return Ok(());
     }
+    let node = text(object, "/spec/nodeName").to_owned();
+    if TOPOLOGY_LABELS_SINCE <= release && !node.is_empty() {
+        let labels = metadata(object).entry("labels").or_insert_with(|| json!({}));
+        if let Some(labels) = labels.as_object_mut() {
+            for (key, value) in topology_of(state, &node) {
+                labels.entry(key).or_insert(value);
+            }
+        }
+    }
+    set_priority(state, kind, object)
 }
 
 /// As in `plugin/pkg/admission/priority`: the class named, else the global default, else 0.

@@ -21,7 +21,7 @@ impl Api {
         }
         let object = stored_form(target, object_of(body)?)?;
         let mut state = self.shared.lock();
-        let created = create_stored(&mut state, asked, object)?;
+        let created = create_stored(&mut state, asked, object, self.options().release)?;
         drop(state);
         Ok(answer(asked, 201, &created))
     }
@@ -32,6 +32,7 @@ pub(super) fn create_stored(
     state: &mut State,
     asked: &Asked,
     mut object: Value,
+    release: u32,
 ) -> Result<Arc<Stored>, Failure> {
     let target = &asked.target;
     let kind = target.id.kind();
@@ -39,7 +40,7 @@ pub(super) fn create_stored(
     if kind.has(Trait::Status) && !kind.has(Trait::BornWithStatus) {
         defaults::reset_status(kind, &mut object);
     }
-    admission::admit(state, kind, &mut object)?;
+    admission::admit(state, kind, &mut object, release)?;
     defaults::fill(kind, &mut object);
     state.create(target.id, object, &origin(asked), asked.query.dry_run)
 }

@@ -25,7 +25,7 @@ const TOPOLOGY: &[&str] = &["topology.kubernetes.io/zone", "topology.kubernetes.
 const WOULD_VIOLATE: &str = "Cannot evict pod as it would violate the pod's disruption budget.";
 
 /// The admission plugin is on from this release on.
-const TOPOLOGY_LABELS_SINCE: u32 = 35;
+pub(super) const TOPOLOGY_LABELS_SINCE: u32 = 35;
 
 /// Nominations are cleared by a binding from this release on.
 const CLEARS_NOMINATION_SINCE: u32 = 35;
@@ -119,12 +119,13 @@ fn bound(
         status.remove("nominatedNodeName");
     }
     set_scheduled(status);
-    let of_node =
-        if TOPOLOGY_LABELS_SINCE <= release { topology_of(state, node) } else { Map::new() };
     let meta = metadata(&mut pod);
     add(meta, "annotations", binding.pointer("/metadata/annotations").and_then(Value::as_object));
-    add(meta, "labels", binding.pointer("/metadata/labels").and_then(Value::as_object));
-    add(meta, "labels", Some(&of_node));
+    if TOPOLOGY_LABELS_SINCE <= release {
+        // The binding's own labels win over those of the node, and both over those of the pod.
+        add(meta, "labels", Some(&topology_of(state, node)));
+        add(meta, "labels", binding.pointer("/metadata/labels").and_then(Value::as_object));
+    }
     Ok(pod)
 }
 
@@ -153,7 +154,7 @@ fn add(meta: &mut Map<String, Value>, field: &str, more: Option<&Map<String, Val
 }
 
 /// The topology labels of a node; a node that is not known has none.
-fn topology_of(state: &State, node: &str) -> Map<String, Value> {
+pub(super) fn topology_of(state: &State, node: &str) -> Map<String, Value> {
     let nodes = kinds::named("nodes").expect("the table has nodes");
     let Some(node) = state.get(nodes, node) else { return Map::new() };
     let labels = node.labels().iter().filter(|(key, _)| TOPOLOGY.contains(&key.as_str()));

@@ -51,7 +51,7 @@ impl Api {
         let mut state = self.shared.lock();
         let is_there = state.get(target.id, &key_of(target.namespace(), target.name())).is_some();
         if !is_there && mode == Mode::Whole && kind.has(Trait::CreatedByUpdate) {
-            let created = create_stored(&mut state, asked, object)?;
+            let created = create_stored(&mut state, asked, object, self.options().release)?;
             drop(state);
             return Ok(answer(asked, 201, &created));
         }

@@ -1,6 +1,10 @@
 //! The server as clients see it: kube-rs, which is not ours, kubectl, and plain requests.
 
+mod access;
 mod discovery;
+mod faults;
 mod kit;
+mod kubectl;
 mod objects;
+mod removal;
 mod watches;
