@@ -10,7 +10,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
@@ -45,6 +45,8 @@ pub(crate) struct Listening {
     pub(crate) tls: Option<TlsAcceptor>,
     pub(crate) commands: mpsc::UnboundedReceiver<Command>,
     pub(crate) downtimes: mpsc::UnboundedReceiver<Duration>,
+    /// Keeps the port while nobody listens.
+    pub(crate) reserved: TcpSocket,
 }
 
 impl Listening {
@@ -73,7 +75,7 @@ impl Listening {
                         let _ = done.send(());
                     }
                     Some(Command::Start(done)) => {
-                        let _ = done.send(self.listen(&mut listener).await);
+                        let _ = done.send(self.listen(&mut listener));
                     }
                 },
                 Some(wait) = self.downtimes.recv() => {
@@ -82,7 +84,7 @@ impl Listening {
                     listener = None;
                     connections.shutdown().await;
                     tokio::time::sleep(wait).await;
-                    if let Err(error) = self.listen(&mut listener).await {
+                    if let Err(error) = self.listen(&mut listener) {
                         tracing::error!(%error, address = %self.address, "cannot listen again");
                     }
                 }
@@ -90,12 +92,20 @@ impl Listening {
         }
     }
 
-    async fn listen(&self, listener: &mut Option<TcpListener>) -> io::Result<()> {
+    fn listen(&self, listener: &mut Option<TcpListener>) -> io::Result<()> {
+        debug_assert_eq!(self.reserved.local_addr().ok(), Some(self.address));
         if listener.is_none() {
-            *listener = Some(TcpListener::bind(self.address).await?);
+            *listener = Some(TcpListener::from_std(listen(self.address)?)?);
         }
         Ok(())
     }
+}
+
+/// Opens the port.
+pub(crate) fn listen(address: SocketAddr) -> io::Result<std::net::TcpListener> {
+    let listener = std::net::TcpListener::bind(address)?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
 }
 
 /// The next connection; none while nobody listens.

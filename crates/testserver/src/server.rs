@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -10,12 +10,13 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::json;
 use thiserror::Error;
+use tokio::net::TcpSocket;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc;
 
 use crate::access::Access;
 use crate::api::Api;
-use crate::connection::{Command, Listening};
+use crate::connection::{self, Command, Listening};
 use crate::counts::{Counts, Requests};
 use crate::faults::Faults;
 use crate::options::Options;
@@ -71,11 +72,10 @@ impl TestServer {
     /// Starts a server. When it returns, the port is open.
     pub fn try_start(options: Options) -> Result<Self, StartError> {
         let address = options.address;
-        let listener = TcpListener::bind(address)
-            .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
-            .map_err(|source| StartError::Listen { address, source })?;
-        let address =
-            listener.local_addr().map_err(|source| StartError::Listen { address, source })?;
+        let refused = |source| StartError::Listen { address, source };
+        let reserved = reserve(address).map_err(refused)?;
+        let address = reserved.local_addr().map_err(refused)?;
+        let listener = connection::listen(address).map_err(refused)?;
         let runtime = Builder::new_multi_thread()
             .worker_threads(options.threads.max(1))
             .thread_name("testserver")
@@ -99,12 +99,11 @@ impl TestServer {
             downtime,
         };
         let store = Store { shared: Arc::clone(&shared) };
-        furnish(&store);
+        furnish(&store, authority.as_ref());
         let (faults, requests) = (Arc::clone(&api.faults), Arc::clone(&api.requests));
-        let listening = Listening { api, address, tls, commands: received, downtimes };
+        let listening = Listening { api, address, tls, commands: received, downtimes, reserved };
         let guard = runtime.enter();
-        let listener = tokio::net::TcpListener::from_std(listener)
-            .map_err(|source| StartError::Listen { address, source })?;
+        let listener = tokio::net::TcpListener::from_std(listener).map_err(refused)?;
         drop(guard);
         runtime.spawn(listening.run(listener));
         runtime.spawn(reap(shared));
@@ -239,10 +238,17 @@ impl Drop for TestServer {
     }
 }
 
-/// What every cluster has.
-fn furnish(store: &Store) {
-    let namespaces = ["default", "kube-system", "kube-public", "kube-node-lease"];
-    let namespaces = namespaces.map(
+/// A socket that keeps the port while nobody listens, so that nobody else takes it.
+fn reserve(address: SocketAddr) -> io::Result<TcpSocket> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    Ok(socket)
+}
+
+/// What every cluster has: namespaces, priority classes, and how servers beside it are to know their clients.
+fn furnish(store: &Store, authority: Option<&Authority>) {
+    let namespaces = ["default", "kube-system", "kube-public", "kube-node-lease"].map(
         |name| json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } }),
     );
     let classes =
@@ -253,7 +259,14 @@ fn furnish(store: &Store) {
             "value": value,
         })
     });
-    let objects = namespaces.into_iter().chain(classes);
+    let authentication = authority.map(|authority| {
+        json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": { "name": "extension-apiserver-authentication", "namespace": "kube-system" },
+            "data": { "client-ca-file": authority.pem },
+        })
+    });
+    let objects = namespaces.into_iter().chain(classes).chain(authentication);
     store.apply_all(objects).expect("these objects are valid");
 }
 

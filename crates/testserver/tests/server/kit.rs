@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use http::{Method, Request, Response, header};
-use kube::client::Body;
+use hyper_util::rt::TokioExecutor;
+use kube::client::{Body, ConfigExt};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use plimsoll_testserver::TestServer;
@@ -20,6 +21,31 @@ pub(crate) async fn client(server: &TestServer) -> Client {
         Config::from_custom_kubeconfig(config, &options).await.expect("the kubeconfig is valid");
     config.default_retry = false;
     Client::try_from(config).expect("the configuration makes a client")
+}
+
+/// A kube-rs client over HTTP/2, which kube's own transport does not speak.
+pub(crate) async fn http2_client(server: &TestServer) -> Client {
+    let config = Kubeconfig::from_yaml(&server.kubeconfig()).expect("the kubeconfig can be read");
+    let options = KubeConfigOptions::default();
+    let config =
+        Config::from_custom_kubeconfig(config, &options).await.expect("the kubeconfig is valid");
+    let mut tls = config.rustls_client_config().expect("the certificates are valid");
+    // The connector sets them itself.
+    tls.alpn_protocols.clear();
+    let connector = hyper_rustls::HttpsConnectorBuilder::new()
+        .with_tls_config(tls)
+        .https_only()
+        .enable_http2()
+        .build();
+    let client = hyper_util::client::legacy::Client::builder(TokioExecutor::new())
+        .retry_canceled_requests(false)
+        .build(connector);
+    let service = tower::ServiceBuilder::new()
+        .layer(config.base_uri_layer())
+        .option_layer(config.auth_layer().expect("the token is valid"))
+        .map_err(tower::BoxError::from)
+        .service(client);
+    Client::new(service, config.default_namespace)
 }
 
 /// One request, and its answer with the body as JSON (null if it is none).

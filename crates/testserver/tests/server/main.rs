@@ -3,8 +3,10 @@
 mod access;
 mod discovery;
 mod faults;
+mod http2;
 mod kit;
 mod kubectl;
+mod load;
 mod objects;
 mod removal;
 mod watches;

@@ -1,0 +1,263 @@
+//! The stream of one watch: chunks of events, as soon as there are any.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep_until};
+
+use crate::api::list::metadata_of;
+use crate::api::table;
+use crate::failure::Failure;
+use crate::faults::Faults;
+use crate::request::{Shape, Target};
+use crate::selector::Selection;
+use crate::store::{Break, Change, Op, Shared, Signal, Stored};
+
+/// A chunk is sent when it has about this many bytes.
+const CHUNK: usize = 64 * 1024;
+
+/// So many changes are looked at under one lock.
+const AT_ONCE: usize = 512;
+
+/// Longer than any watch.
+const NEVER: Duration = Duration::from_hours(48);
+
+/// One stream, between two chunks.
+pub(super) struct Stream {
+    pub(super) shared: Arc<Shared>,
+    pub(super) faults: Arc<Faults>,
+    pub(super) target: Target,
+    pub(super) head: String,
+    pub(super) shape: Shape,
+    pub(super) selection: Selection,
+    pub(super) receiver: tokio::sync::watch::Receiver<Signal>,
+    pub(super) breaks: u64,
+    /// Objects to begin with.
+    pub(super) initial: std::vec::IntoIter<Arc<Stored>>,
+    /// The version at which the initial objects end, if that is to be said.
+    pub(super) initial_end: Option<u64>,
+    /// The number of the next change.
+    pub(super) next: u64,
+    pub(super) bookmarks: bool,
+    pub(super) next_bookmark: Instant,
+    pub(super) deadline: Instant,
+    pub(super) end: End,
+}
+
+/// What comes after the chunk that is being sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    NotYet,
+    Clean,
+    Torn,
+}
+
+impl Stream {
+    /// The next chunk, as soon as there is one.
+    pub(super) async fn chunk(mut self) -> Option<(io::Result<Bytes>, Self)> {
+        match self.end {
+            End::NotYet => {}
+            End::Clean => return None,
+            End::Torn => {
+                self.end = End::Clean;
+                return Some((Err(io::ErrorKind::ConnectionReset.into()), self));
+            }
+        }
+        let mut out = Vec::new();
+        while out.is_empty() {
+            let signal = *self.receiver.borrow_and_update();
+            if signal.breaks != self.breaks {
+                self.break_off(signal.how, &mut out);
+                break;
+            }
+            if !self.begin(&mut out) {
+                break;
+            }
+            let due = match self.news(&mut out) {
+                News::Some => continue,
+                News::None(due) => due,
+            };
+            if !self.wait(due, &mut out).await {
+                return None;
+            }
+            if self.end != End::NotYet {
+                break;
+            }
+        }
+        if out.is_empty() {
+            return None;
+        }
+        Some((Ok(out.into()), self))
+    }
+
+    /// Ends the stream, in the way that is asked for.
+    fn break_off(&mut self, how: Break, out: &mut Vec<u8>) {
+        self.end = End::Clean;
+        match how {
+            Break::Clean => {}
+            Break::Torn => {
+                out.extend_from_slice(br#"{"type":"MODIFIED","object":{"kind":""#);
+                self.end = End::Torn;
+            }
+            Break::Expired => {
+                let failure = Failure::expired("too old resource version: 1 (1)");
+                out.extend_from_slice(error_event(&failure).as_bytes());
+            }
+        }
+    }
+
+    /// Writes the initial objects. `false` if the chunk is full.
+    fn begin(&mut self, out: &mut Vec<u8>) -> bool {
+        while let Some(object) = self.initial.next() {
+            self.event(out, "ADDED", &object);
+            if CHUNK <= out.len() {
+                return false;
+            }
+        }
+        if let Some(version) = self.initial_end.take() {
+            let annotations = json!({ "k8s.io/initial-events-end": "true" });
+            self.bookmark(out, version, Some(annotations));
+        }
+        true
+    }
+
+    /// Writes what has changed, until the chunk is full or there is no more.
+    fn news(&mut self, out: &mut Vec<u8>) -> News {
+        let state = self.shared.lock();
+        let found = state.history(self.target.id).news(self.next, AT_ONCE, state.version());
+        drop(state);
+        let Some(news) = found else {
+            // It was too slow, and what it has not seen is forgotten.
+            self.break_off(Break::Expired, out);
+            return News::Some;
+        };
+        if news.changes.is_empty() {
+            return News::None(Wait { due: news.due.map(Instant::from_std), at: news.caught_up });
+        }
+        for change in &news.changes {
+            self.change(out, change);
+            self.next += 1;
+            if CHUNK <= out.len() {
+                break;
+            }
+        }
+        News::Some
+    }
+
+    /// Waits until something may have happened. `false` if the stream is over.
+    async fn wait(&mut self, wait: Wait, out: &mut Vec<u8>) -> bool {
+        if !out.is_empty() {
+            return true;
+        }
+        let due = wait.due.unwrap_or_else(|| self.deadline + NEVER);
+        tokio::select! {
+            changed = self.receiver.changed() => return changed.is_ok(),
+            () = sleep_until(due) => return true,
+            () = sleep_until(self.next_bookmark), if self.bookmarks => {}
+            () = sleep_until(self.deadline) => self.end = End::Clean,
+        }
+        self.next_bookmark = Instant::now() + self.shared.options.bookmarks;
+        // A stream that ends says how far it was.
+        if self.bookmarks
+            && let Some(version) = wait.at
+        {
+            self.bookmark(out, version, None);
+        }
+        true
+    }
+
+    /// One change as this watch sees it: what leaves its selection is deleted for it.
+    fn change(&self, out: &mut Vec<u8>, change: &Change) {
+        let is = self.selection.matches(&change.object);
+        let was = change.previous.as_ref().is_some_and(|previous| self.selection.matches(previous));
+        match (change.op, was, is) {
+            (Op::Deleted, true, _) | (Op::Added, false, true) | (Op::Modified, true, true) => {
+                let name = match change.op {
+                    Op::Added => "ADDED",
+                    Op::Modified => "MODIFIED",
+                    Op::Deleted => "DELETED",
+                };
+                self.doubled_event(out, name, &change.object);
+            }
+            (_, false, true) => self.doubled_event(out, "ADDED", &change.object),
+            (Op::Modified, true, false) => {
+                // As in the watch cache: as it was when it was last seen, at the version of the change.
+                let previous = change.previous.as_ref().map(|previous| previous.value());
+                let kind = self.target.id.kind();
+                let last = Stored::new(kind, previous.unwrap_or_default(), change.object.version);
+                self.doubled_event(out, "DELETED", &last);
+            }
+            _ => {}
+        }
+    }
+
+    fn doubled_event(&self, out: &mut Vec<u8>, name: &str, object: &Stored) {
+        self.event(out, name, object);
+        if self.faults.duplicates_next() {
+            self.event(out, name, object);
+        }
+    }
+
+    fn event(&self, out: &mut Vec<u8>, name: &str, object: &Stored) {
+        out.extend_from_slice(b"{\"type\":\"");
+        out.extend_from_slice(name.as_bytes());
+        out.extend_from_slice(b"\",\"object\":");
+        match self.shape {
+            Shape::Object | Shape::Groups => {
+                out.extend_from_slice(self.head.as_bytes());
+                out.extend_from_slice(&object.item(self.target.form())[1..]);
+            }
+            Shape::Metadata => {
+                let object = metadata_of(object, &self.target, "PartialObjectMetadata");
+                out.extend_from_slice(object.to_string().as_bytes());
+            }
+            Shape::Table => {
+                let table = table::of(&self.target, &[object], object.version, None);
+                out.extend_from_slice(table.to_string().as_bytes());
+            }
+        }
+        out.extend_from_slice(b"}\n");
+    }
+
+    fn bookmark(&self, out: &mut Vec<u8>, version: u64, annotations: Option<Value>) {
+        let (kind, api_version) = match self.shape {
+            Shape::Object | Shape::Groups => {
+                (self.target.id.kind().kind, self.target.api_version.as_str())
+            }
+            Shape::Metadata => ("PartialObjectMetadata", "meta.k8s.io/v1"),
+            Shape::Table => ("Table", "meta.k8s.io/v1"),
+        };
+        let mut object = json!({
+            "kind": kind, "apiVersion": api_version,
+            "metadata": { "resourceVersion": version.to_string() },
+        });
+        if let Some(annotations) = annotations {
+            object["metadata"]["annotations"] = annotations;
+        }
+        if self.shape == Shape::Table {
+            object["columnDefinitions"] = json!([]);
+            object["rows"] = json!([]);
+        }
+        let event = json!({ "type": "BOOKMARK", "object": object });
+        out.extend_from_slice(event.to_string().as_bytes());
+        out.push(b'\n');
+    }
+}
+
+enum News {
+    Some,
+    None(Wait),
+}
+
+/// What to wait for where there is nothing to send.
+struct Wait {
+    due: Option<Instant>,
+    at: Option<u64>,
+}
+
+pub(super) fn error_event(failure: &Failure) -> String {
+    format!("{}\n", json!({ "type": "ERROR", "object": failure.to_status() }))
+}
