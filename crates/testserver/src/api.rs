@@ -30,6 +30,7 @@ use crate::counts::{Requests, with_subresource};
 use crate::failure::Failure;
 use crate::faults::{Faults, Trouble};
 use crate::options::Options;
+use crate::protobuf;
 use crate::request::{self, Path, Query, Shape, Target};
 use crate::respond::{self, Answer, Body};
 use crate::store::Shared;
@@ -95,7 +96,7 @@ impl Api {
                     if parts.method != Method::POST {
                         return Err(Failure::method_not_allowed());
                     }
-                    let review = object_of(&read(body).await?)?;
+                    let review = object_of(&read_object(parts, body).await?)?;
                     self.review(&plural, &caller, review).map(|review| respond::json(201, &review))
                 })
                 .await
@@ -132,16 +133,14 @@ impl Api {
         self.access.check(caller, verb, what, Some(kind.resource()))?;
         self.requests.count(verb, resource.clone());
         let shape = request::shape(parts)?;
-        let content_type = parts.headers.get(header::CONTENT_TYPE);
-        let content_type = content_type.and_then(|value| value.to_str().ok()).unwrap_or_default();
-        let content_type = content_type.split(';').next().unwrap_or_default().trim().to_owned();
+        let content_type = content_type_of(parts).to_owned();
         let asked = Asked { target, query, shape, verb, content_type };
         let answer = async {
             match verb {
                 "watch" => self.watch(asked),
                 "get" => self.get(&asked),
                 "list" => self.list(&asked),
-                _ => self.write(&asked, &read(body).await?),
+                _ => self.write(&asked, &read_object(parts, body).await?),
             }
         };
         self.troubled(verb, &resource, answer).await
@@ -215,6 +214,23 @@ async fn read(body: Incoming) -> Result<Bytes, Failure> {
         }
     })?;
     Ok(body.to_bytes())
+}
+
+fn content_type_of(parts: &Parts) -> &str {
+    let content_type = parts.headers.get(header::CONTENT_TYPE);
+    let content_type = content_type.and_then(|value| value.to_str().ok()).unwrap_or_default();
+    content_type.split(';').next().unwrap_or_default().trim()
+}
+
+/// Reads a body; one in protobuf becomes the JSON it stands for.
+async fn read_object(parts: &Parts, body: Incoming) -> Result<Bytes, Failure> {
+    let body = read(body).await?;
+    if content_type_of(parts) != protobuf::CONTENT_TYPE || body.is_empty() {
+        return Ok(body);
+    }
+    let object = protobuf::to_json(&body);
+    let object = object.map_err(|_| Failure::unsupported_media_type(&["application/json"]))?;
+    Ok(object.to_string().into())
 }
 
 /// A body that must be a JSON object.

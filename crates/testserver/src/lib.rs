@@ -20,7 +20,7 @@
 //! ```
 //!
 //! What it is not: there are no controllers, no kubelets, no garbage collection, no validation beyond what a scheduler
-//! runs into, no server-side apply, no protobuf.
+//! runs into, no server-side apply, no answers in protobuf.
 
 mod access;
 mod api;
@@ -33,6 +33,7 @@ mod failure;
 mod faults;
 mod kinds;
 mod options;
+mod protobuf;
 mod request;
 mod respond;
 mod selector;

@@ -11,6 +11,7 @@ use crate::counts::Origin;
 use crate::events;
 use crate::failure::Failure;
 use crate::kinds::{Form, Trait};
+use crate::protobuf;
 use crate::request::{Shape, Target};
 use crate::respond::{self, Body};
 use crate::store::{Mode, Stored, key_of, metadata, text};
@@ -19,7 +20,8 @@ impl Api {
     pub(super) fn write(&self, asked: &Asked, body: &[u8]) -> Result<Response<Body>, Failure> {
         let target = &asked.target;
         let kind = target.id.kind();
-        if asked.verb != "patch" && !["", "application/json"].contains(&&*asked.content_type) {
+        let readable = ["", "application/json", protobuf::CONTENT_TYPE];
+        if asked.verb != "patch" && !readable.contains(&&*asked.content_type) {
             return Err(Failure::unsupported_media_type(&["application/json"]));
         }
         match (kind.kind, asked.verb, &*target.subresource) {

@@ -46,7 +46,7 @@ async fn kubectl_get_prints_rows_and_columns() {
 }
 
 #[tokio::test]
-async fn a_client_that_only_reads_protobuf_is_told_so() {
+async fn answers_in_protobuf_are_not_to_be_had() {
     let server = TestServer::start(Options::default().plain());
     let client = client(&server).await;
     let protobuf = "application/vnd.kubernetes.protobuf";
@@ -54,6 +54,7 @@ async fn a_client_that_only_reads_protobuf_is_told_so() {
     let either = format!("{protobuf},application/json");
     let response = send(&client, Method::GET, PODS, &either, None).await;
     assert_eq!(response.headers()[header::CONTENT_TYPE], "application/json");
+    // The body is no protobuf, whatever it says.
     let body = Some((protobuf, pod("p")));
     assert_eq!(send(&client, Method::POST, PODS, &either, body).await.status(), 415);
 }
@@ -115,6 +116,23 @@ fn kubectl_creates_gets_describes_and_deletes() {
     assert_eq!(text(&["label", "pod", "p", "a=b"]), "pod/p labeled");
     assert_eq!(text(&["apply", "-f", manifest]), "pod/p configured");
     assert_eq!(text(&["cordon", "n"]), "node/n cordoned");
+    // These come in protobuf.
+    assert_eq!(text(&["create", "namespace", "team"]), "namespace/team created");
+    let literal = ["create", "configmap", "c", "--from-literal=a=b", "-n", "team"];
+    assert_eq!(text(&literal), "configmap/c created");
+    assert_eq!(text(&["get", "configmap", "c", "-n", "team", "-o", "jsonpath={.data.a}"]), "b");
+    let image = ["create", "deployment", "d", "--image=i", "--replicas=3", "-n", "team"];
+    assert_eq!(text(&image), "deployment.apps/d created");
+    let deployment = server.store().get("deployments", "team", "d").expect("it is stored");
+    assert_eq!(deployment["spec"]["replicas"], 3);
+    assert_eq!(deployment["spec"]["template"]["spec"]["containers"][0]["image"], "i");
+    assert_eq!(text(&["auth", "can-i", "list", "pods"]), "yes");
+    let mut placed = pod("placed");
+    placed["spec"]["nodeName"] = "n".into();
+    placed["status"] = json!({"phase": "Running"});
+    server.store().apply(placed).expect("stored");
+    assert!(text(&["drain", "n", "--force"]).ends_with("pod/placed evicted node/n drained"));
+    assert!(text(&["delete", "namespace", "team"]).contains("deleted"));
     assert_eq!(text(&["delete", "pod", "p"]), "pod \"p\" deleted");
     assert_eq!(server.store().len("pods"), 0);
 }

@@ -1,6 +1,7 @@
 //! The server as clients see it: kube-rs, which is not ours, kubectl, and plain requests.
 
 mod access;
+mod binary;
 mod discovery;
 mod faults;
 mod http2;
