@@ -173,18 +173,19 @@ impl TestServer {
         std::fs::write(path, self.kubeconfig())
     }
 
-    /// A certificate that the server takes for `name`, member of `group`. An error over plain HTTP.
+    /// A certificate that the server takes for `name`, member of `groups`: one at most, since the certificates made
+    /// here name one organisation. An error for more of them, and over plain HTTP.
     pub fn client_certificate(
         &self,
         name: &str,
-        group: Option<&str>,
+        groups: &[&str],
     ) -> Result<ClientCertificate, StartError> {
-        match &self.authority {
-            Some(authority) => Ok(authority.client(name, group)?),
-            None => {
-                Err(StartError::Tls(rustls::Error::General("the server has no TLS".to_owned())))
-            }
+        let refuse = |why: &str| StartError::Tls(rustls::Error::General(why.to_owned()));
+        let authority = self.authority.as_ref().ok_or_else(|| refuse("the server has no TLS"))?;
+        if 1 < groups.len() {
+            return Err(refuse("a certificate made here has one group at most"));
         }
+        Ok(authority.client(name, groups.first().copied())?)
     }
 
     /// Its objects.
