@@ -8,8 +8,10 @@
 
 mod access;
 mod explain;
+mod kubeconfig;
 mod link;
 mod metrics;
+mod proxy;
 mod transport;
 
 use std::sync::Arc;

@@ -1,17 +1,15 @@
 //! Where the API server is, and who we are to it: a kubeconfig, or what a pod finds in its cluster.
 
 use std::fmt::{self, Display};
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
-use http::{HeaderValue, Uri};
-use kube::config::{
-    AuthInfo, Cluster, KubeConfigOptions, Kubeconfig, KubeconfigError, NamedContext,
-};
+use http::Uri;
+use hyper_util::client::proxy::matcher::Intercept;
 use plimsoll_config::ClientConnection;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
-use secrecy::ExposeSecret;
+
+use super::{kubeconfig, proxy};
 
 /// What a pod is given by its cluster.
 const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -80,6 +78,12 @@ pub(super) struct Loaded {
     pub(super) has_exec: bool,
     /// What a person is told where that program is missing.
     pub(super) install_hint: Option<String>,
+    /// How the cluster is named in errors.
+    pub(super) cluster: String,
+    /// `proxy-url` of the cluster.
+    pub(super) proxy_url: Option<String>,
+    /// What stands between us and the API server.
+    pub(super) proxy: Option<Intercept>,
     /// Stands for the content of all files that were read; tokens in files of their own excepted.
     pub(super) print: u64,
 }
@@ -87,7 +91,7 @@ pub(super) struct Loaded {
 /// Reads what `access` names.
 pub(super) async fn load(access: &Access) -> Result<Loaded, AccessError> {
     let mut loaded = match (&access.kubeconfig, &access.master) {
-        (Some(path), _) => from_kubeconfig(path).await?,
+        (Some(path), _) => kubeconfig::read(path).await?,
         // As in client_config.go, BuildConfigFromFlags: an address alone is enough.
         (None, Some(master)) => {
             Loaded::bare(kube::Config::new(uri("--master", "", master, false)?))
@@ -97,13 +101,20 @@ pub(super) async fn load(access: &Access) -> Result<Loaded, AccessError> {
     if let (Some(_), Some(master)) = (&access.kubeconfig, &access.master) {
         loaded.config.cluster_url = uri("--master", "", master, loaded.wants_tls())?;
     }
+    let environment = |name: &str| std::env::var(name).ok();
+    let (server, given) = (&loaded.config.cluster_url, loaded.proxy_url.as_deref());
+    loaded.proxy = proxy::to(server, given, environment).map_err(|problem| {
+        let field = given
+            .map_or_else(|| "HTTPS_PROXY".to_owned(), |_| format!("{}.proxy-url", loaded.cluster));
+        fault(&loaded.place, &field, problem, "give an address such as http://10.0.0.1:3128")
+    })?;
     // What is tried again is for whoever sends a request to say.
     loaded.config.default_retry = false;
     Ok(loaded)
 }
 
 impl Loaded {
-    fn bare(config: kube::Config) -> Self {
+    pub(super) fn bare(config: kube::Config) -> Self {
         Loaded {
             place: "--master".to_owned(),
             config,
@@ -111,12 +122,15 @@ impl Loaded {
             user: String::new(),
             has_exec: false,
             install_hint: None,
+            cluster: String::new(),
+            proxy_url: None,
+            proxy: None,
             print: 0,
         }
     }
 
     /// Whether anything speaks for TLS where an address does not say.
-    fn wants_tls(&self) -> bool {
+    pub(super) fn wants_tls(&self) -> bool {
         let auth = &self.config.auth_info;
         self.config.root_cert.is_some()
             || self.config.accept_invalid_certs
@@ -136,7 +150,7 @@ impl Loaded {
     }
 }
 
-fn fault(place: &str, field: &str, problem: impl Display, remedy: &str) -> AccessError {
+pub(super) fn fault(place: &str, field: &str, problem: impl Display, remedy: &str) -> AccessError {
     AccessError {
         place: place.to_owned(),
         field: field.to_owned(),
@@ -184,183 +198,12 @@ fn shown(path: &Path) -> String {
     path.display().to_string()
 }
 
-async fn from_kubeconfig(path: &Path) -> Result<Loaded, AccessError> {
-    let place = format!("kubeconfig {}", path.display());
-    let text = std::fs::read(path).map_err(|error| {
-        let remedy = "name a readable file in --kubeconfig or clientConnection.kubeconfig";
-        fault(&place, "", format!("cannot be read: {error}"), remedy)
-    })?;
-    let file = Kubeconfig::read_from(path).map_err(|error| unreadable(&place, &error))?;
-    let chosen = Chosen::of(&place, &file)?;
-    let mut files = Files { place: &place, print: DefaultHasher::new() };
-    files.print.write(&text);
-    chosen.check_cluster(&mut files)?;
-    chosen.check_user(&mut files)?;
-    let (user, print) = (chosen.user_field.clone(), files.print.finish());
-    let exec = chosen.user.and_then(|user| user.exec.as_ref());
-    let (has_exec, install_hint) =
-        (exec.is_some(), exec.and_then(|exec| exec.install_hint.clone()));
-    let server = chosen.cluster.server.clone().unwrap_or_default();
-    let mut config = kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default())
-        .await
-        .map_err(|error| unreadable(&place, &error))?;
-    // As in transport/token_source.go: a file with a token wins over a token, and is read again.
-    let token_file = config.auth_info.token_file.take().map(PathBuf::from);
-    if token_file.is_some() {
-        config.auth_info.token = None;
-    }
-    let mut loaded =
-        Loaded { token_file, user, has_exec, install_hint, print, ..Loaded::bare(config) };
-    loaded.config.cluster_url = uri(&place, "server", &server, loaded.wants_tls())?;
-    loaded.place = place;
-    Ok(loaded)
-}
-
-/// What kube says about a kubeconfig, without quoting from it: it holds secrets.
-fn unreadable(place: &str, error: &KubeconfigError) -> AccessError {
-    let remedy = "compare it with one that kubectl can use (kubectl --kubeconfig FILE config view)";
-    match error {
-        KubeconfigError::Parse(error) => {
-            let at = error.location().map_or_else(String::new, |at| {
-                format!("line {}, column {}: ", at.line(), at.column())
-            });
-            fault(place, "", format!("{at}this is no kubeconfig"), remedy)
-        }
-        other => fault(place, "", other, remedy),
-    }
-}
-
-/// What the current context of a kubeconfig comes to.
-struct Chosen<'a> {
-    place: &'a str,
-    cluster: &'a Cluster,
-    cluster_field: String,
-    user: Option<&'a AuthInfo>,
-    user_field: String,
-}
-
-impl<'a> Chosen<'a> {
-    fn of(place: &'a str, file: &'a Kubeconfig) -> Result<Self, AccessError> {
-        let names = |all: Vec<&str>| match all.as_slice() {
-            [] => "it has none".to_owned(),
-            all => format!("it has {}", all.join(", ")),
-        };
-        let contexts = || names(file.contexts.iter().map(|one| one.name.as_str()).collect());
-        let current = file.current_context.as_deref().filter(|name| !name.is_empty());
-        let Some(current) = current else {
-            let problem = format!("no context is chosen; {}", contexts());
-            let remedy = "choose one (kubectl --kubeconfig FILE config use-context NAME)";
-            return Err(fault(place, "current-context", problem, remedy));
-        };
-        let context = file.contexts.iter().find(|one| one.name == current);
-        let Some(NamedContext { context: Some(context), .. }) = context else {
-            let problem = format!("there is no context {current:?}; {}", contexts());
-            let remedy =
-                "choose one that exists (kubectl --kubeconfig FILE config use-context NAME)";
-            return Err(fault(place, "current-context", problem, remedy));
-        };
-        let cluster = file.clusters.iter().find(|one| one.name == context.cluster);
-        let cluster = cluster.and_then(|one| one.cluster.as_ref()).ok_or_else(|| {
-            let all = names(file.clusters.iter().map(|one| one.name.as_str()).collect());
-            let problem = format!("there is no cluster {:?}; {all}", context.cluster);
-            let field = format!("contexts[{current}].context.cluster");
-            fault(place, &field, problem, "name a cluster of the file")
-        })?;
-        let mut user = None;
-        if let Some(name) = context.user.as_deref().filter(|name| !name.is_empty()) {
-            let found = file.auth_infos.iter().find(|one| one.name == name);
-            user = Some(found.and_then(|one| one.auth_info.as_ref()).ok_or_else(|| {
-                let all = names(file.auth_infos.iter().map(|one| one.name.as_str()).collect());
-                let problem = format!("there is no user {name:?}; {all}");
-                let field = format!("contexts[{current}].context.user");
-                fault(place, &field, problem, "name a user of the file")
-            })?);
-        }
-        Ok(Chosen {
-            place,
-            cluster,
-            cluster_field: format!("clusters[{}].cluster", context.cluster),
-            user,
-            user_field: format!("users[{}].user", context.user.as_deref().unwrap_or_default()),
-        })
-    }
-
-    fn check_cluster(&self, files: &mut Files<'_>) -> Result<(), AccessError> {
-        let field = |name: &str| format!("{}.{name}", self.cluster_field);
-        let Cluster { server, certificate_authority, certificate_authority_data, .. } =
-            self.cluster;
-        if server.as_deref().is_none_or(str::is_empty) {
-            let remedy = "give the address of the API server, such as https://10.0.0.1:6443";
-            return Err(fault(self.place, &field("server"), "Required value", remedy));
-        }
-        if let (Some(path), None) = (certificate_authority, certificate_authority_data) {
-            let field = field("certificate-authority");
-            let pem = files.read(&field, path)?;
-            certificates(self.place, &field, &pem)?;
-        }
-        Ok(())
-    }
-
-    fn check_user(&self, files: &mut Files<'_>) -> Result<(), AccessError> {
-        let Some(user) = self.user else { return Ok(()) };
-        let field = |name: &str| format!("{}.{name}", self.user_field);
-        if let (Some(path), None) = (&user.client_certificate, &user.client_certificate_data) {
-            let field = field("client-certificate");
-            let pem = files.read(&field, path)?;
-            certificates(self.place, &field, &pem)?;
-        }
-        if let (Some(path), None) = (&user.client_key, &user.client_key_data) {
-            files.read(&field("client-key"), path)?;
-        }
-        let has_certificate =
-            user.client_certificate.is_some() || user.client_certificate_data.is_some();
-        let has_key = user.client_key.is_some() || user.client_key_data.is_some();
-        if has_certificate != has_key {
-            let missing = if has_certificate { "client-key" } else { "client-certificate" };
-            let problem = "Required value: certificate and key belong together";
-            let remedy = "give both, or neither";
-            return Err(fault(self.place, &field(missing), problem, remedy));
-        }
-        if let Some(token) = &user.token
-            && HeaderValue::try_from(token.expose_secret()).is_err()
-        {
-            let remedy = "give a token as one line";
-            return Err(fault(self.place, &field("token"), "this is no token", remedy));
-        }
-        if let Some(path) = &user.token_file {
-            let field = field("tokenFile");
-            std::fs::metadata(path).map_err(|error| {
-                fault(self.place, &field, format!("{path}: {error}"), "name a readable file")
-            })?;
-        }
-        if let Some(exec) = &user.exec
-            && exec.command.as_deref().is_none_or(str::is_empty)
-        {
-            let remedy = "name the program that prints credentials";
-            return Err(fault(self.place, &field("exec.command"), "Required value", remedy));
-        }
-        Ok(())
-    }
-}
-
-/// The files that a kubeconfig names.
-struct Files<'a> {
-    place: &'a str,
-    print: DefaultHasher,
-}
-
-impl Files<'_> {
-    fn read(&mut self, field: &str, path: &str) -> Result<Vec<u8>, AccessError> {
-        let content = std::fs::read(path).map_err(|error| {
-            fault(self.place, field, format!("{path}: {error}"), "name a readable file")
-        })?;
-        content.hash(&mut self.print);
-        Ok(content)
-    }
-}
-
 /// The certificates in a PEM file; at least one.
-fn certificates(place: &str, field: &str, pem: &[u8]) -> Result<Vec<Vec<u8>>, AccessError> {
+pub(super) fn certificates(
+    place: &str,
+    field: &str,
+    pem: &[u8],
+) -> Result<Vec<Vec<u8>>, AccessError> {
     let remedy = "give certificates in PEM form (-----BEGIN CERTIFICATE-----)";
     let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     let all = all.map_err(|error| fault(place, field, format!("is no PEM: {error}"), remedy))?;
@@ -372,7 +215,12 @@ fn certificates(place: &str, field: &str, pem: &[u8]) -> Result<Vec<Vec<u8>>, Ac
 
 /// An address. As in rest/url_utils.go, DefaultServerURL: one without a scheme is http, or https where
 /// certificates are given.
-fn uri(place: &str, field: &str, address: &str, has_tls: bool) -> Result<Uri, AccessError> {
+pub(super) fn uri(
+    place: &str,
+    field: &str,
+    address: &str,
+    has_tls: bool,
+) -> Result<Uri, AccessError> {
     let wrong = |why: &dyn fmt::Display| {
         let remedy = "give an address such as https://10.0.0.1:6443";
         fault(place, field, format!("Invalid value: {address:?}: {why}"), remedy)
@@ -386,5 +234,82 @@ fn uri(place: &str, field: &str, address: &str, has_tls: bool) -> Result<Uri, Ac
     match (uri.scheme_str(), uri.host()) {
         (Some("http" | "https"), Some(host)) if !host.is_empty() => Ok(uri),
         _ => Err(wrong(&"http or https and a host are expected")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a pod with these files and variables finds.
+    fn found(files: &[(&str, &str)], env: &[(&str, &str)]) -> Result<Loaded, String> {
+        let dir = tempfile::tempdir().expect("a directory");
+        for (name, content) in files {
+            std::fs::write(dir.path().join(name), content).expect("it can be written");
+        }
+        let env = |name: &str| {
+            let found = env.iter().find(|(other, _)| *other == name);
+            found.map(|(_, value)| (*value).to_owned())
+        };
+        in_cluster(dir.path(), env)
+            .map_err(|error| error.to_string().replace(&shown(dir.path()), "DIR"))
+    }
+
+    const ENV: [(&str, &str); 2] =
+        [("KUBERNETES_SERVICE_HOST", "10.0.0.1"), ("KUBERNETES_SERVICE_PORT", "443")];
+
+    #[test]
+    fn a_pod_finds_the_api_server_and_its_account() {
+        let key = rcgen::KeyPair::generate().expect("a key");
+        let params = rcgen::CertificateParams::default();
+        let authority = params.self_signed(&key).expect("a certificate").pem();
+        let files =
+            [("token", "t\n"), ("ca.crt", authority.as_str()), ("namespace", "kube-system\n")];
+        let loaded = found(&files, &ENV).expect("all is there");
+        assert_eq!(loaded.config.cluster_url.to_string(), "https://10.0.0.1:443/");
+        assert_eq!(loaded.config.default_namespace, "kube-system");
+        assert!(loaded.token_file.is_some_and(|path| path.ends_with("token")));
+        assert!(loaded.config.root_cert_file.is_some(), "it is read again when it is renewed");
+        let six = [("KUBERNETES_SERVICE_HOST", "fd00::1"), ENV[1]];
+        let loaded = found(&files, &six).expect("all is there");
+        assert_eq!(loaded.config.cluster_url.to_string(), "https://[fd00::1]:443/");
+    }
+
+    #[test]
+    fn what_a_pod_lacks_is_named_with_a_remedy() {
+        let error = |files, env| found(files, env).expect_err("something is missing");
+        assert_eq!(
+            error(&[], &[]),
+            "in-cluster configuration: KUBERNETES_SERVICE_HOST: the environment variable is not set; give a \
+             kubeconfig (--kubeconfig or clientConnection.kubeconfig) outside a cluster"
+        );
+        let missing = error(&[], &ENV);
+        assert!(
+            missing.starts_with("in-cluster configuration: DIR/token: No such file"),
+            "{missing}"
+        );
+        assert!(missing.contains("automountServiceAccountToken"), "{missing}");
+        let wrong = error(&[("token", "t"), ("ca.crt", "none")], &ENV);
+        assert!(
+            wrong.contains("DIR/ca.crt: holds no certificate; give certificates in PEM"),
+            "{wrong}"
+        );
+    }
+
+    #[test]
+    fn a_content_type_that_is_not_spoken_is_noticed() {
+        let asked = |content_type: &str, accept: &str| {
+            let (content_type, accept_content_types) = (content_type.to_owned(), accept.to_owned());
+            Access { content_type, accept_content_types, ..Access::default() }
+                .unspoken()
+                .map(str::to_owned)
+        };
+        let protobuf = "application/vnd.kubernetes.protobuf";
+        assert_eq!(asked(protobuf, ""), Some(protobuf.to_owned()));
+        assert_eq!(
+            asked("application/json", &format!("application/json, {protobuf}")),
+            Some(protobuf.to_owned())
+        );
+        assert_eq!(asked("", "application/json;q=1"), None);
     }
 }

@@ -8,15 +8,17 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use http::header::{ACCEPT, AUTHORIZATION, USER_AGENT};
-use http::{HeaderValue, Request, Response, StatusCode};
+use http::{HeaderValue, Request, Response, StatusCode, Uri};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper_rustls::{FixedServerNameResolver, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
+use hyper_util::client::legacy::connect::proxy::Tunnel;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use kube::client::{AuthError, Body};
 use rustls::pki_types::ServerName;
+use tokio::net::TcpStream;
 use tower::util::BoxCloneSyncService;
 use tower::{BoxError, Service, ServiceBuilder, ServiceExt};
 
@@ -36,9 +38,9 @@ const ALIVE_WITHIN: Duration = Duration::from_secs(15);
 const IDLE_FOR: Duration = Duration::from_secs(90);
 /// As in apimachinery's util/net/http.go.
 const IDLE_CONNECTIONS: usize = 25;
-/// How many bytes of one stream, and of all, may be under way. As in net/http2: a watch whose reader is
-/// busy must not keep other streams of the connection from being read.
-const STREAM_WINDOW: u32 = 4 << 20;
+/// How many bytes of one stream, and of all, may be under way. As in net/http2, a watch whose reader is
+/// busy must not keep other streams of the connection from being read; but what waits takes memory.
+const STREAM_WINDOW: u32 = 1 << 20;
 const CONNECTION_WINDOW: u32 = 1 << 30;
 
 type Stack = BoxCloneSyncService<Request<Body>, Response<Incoming>, BoxError>;
@@ -120,12 +122,27 @@ fn connect(built: &Built) -> Result<Stack, BoxError> {
     tcp.set_nodelay(true);
     tcp.set_keepalive(Some(SILENT_FOR));
     tcp.set_keepalive_interval(Some(SILENT_FOR));
+    let Some(proxy) = &built.loaded.proxy else { return client(built, tcp) };
+    let tunnel = Tunnel::new(proxy.uri().clone(), tcp);
+    match proxy.basic_auth().cloned() {
+        Some(auth) => client(built, tunnel.with_auth(auth)),
+        None => client(built, tunnel),
+    }
+}
+
+/// A client over what `connector` connects.
+fn client<C>(built: &Built, connector: C) -> Result<Stack, BoxError>
+where
+    C: Service<Uri, Response = TokioIo<TcpStream>> + Clone + Send + Sync + 'static,
+    C::Future: Send + 'static,
+    C::Error: Into<BoxError>,
+{
     let mut https = HttpsConnectorBuilder::new().with_tls_config(built.tls.clone()).https_or_http();
     if let Some(name) = &built.loaded.config.tls_server_name {
         let name = ServerName::try_from(name.clone())?;
         https = https.with_server_name_resolver(FixedServerNameResolver::new(name));
     }
-    let https = https.enable_all_versions().wrap_connector(tcp);
+    let https = https.enable_all_versions().wrap_connector(connector);
     let connector = ServiceBuilder::new().map_future(in_time).service(https);
     let client = Client::builder(TokioExecutor::new())
         .timer(TokioTimer::new())

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use plimsoll_api::wire::Object;
-use plimsoll_api::{ObjectKey, SelectingKind, VolumeKind};
+use plimsoll_api::{ObjectKey, SelectingKind, Templates, VolumeKind};
 use plimsoll_engine::{Event, Seen};
 use tokio::sync::mpsc::Sender;
 
@@ -23,6 +23,7 @@ pub(super) struct Feed {
     kind: Kind,
     events: Sender<Vec<Event>>,
     batch: Vec<Event>,
+    templates: Templates,
     originals: Option<Arc<Kept>>,
 }
 
@@ -32,11 +33,14 @@ impl Feed {
         events: Sender<Vec<Event>>,
         originals: Option<Arc<Kept>>,
     ) -> Self {
-        Feed { kind, events, batch: Vec::new(), originals }
+        Feed { kind, events, batch: Vec::new(), templates: Templates::default(), originals }
     }
 
     /// An object is as `object` says, which was read from `json`.
-    pub(super) fn is(&mut self, object: Object, json: &str) {
+    pub(super) fn is(&mut self, mut object: Object, json: &str) {
+        if let Object::Pod(pod) = &mut object {
+            self.templates.share(pod);
+        }
         if let Some(kept) = &self.originals {
             match &object {
                 Object::Pod(pod) => kept.pod_is(pod.key.clone(), json),

@@ -122,9 +122,7 @@ impl Informer {
         (self.is_lost, self.was_there) = (false, true);
         self.forbidden = None;
         self.counts().lists.add_one();
-        if let Some(complaint) = self.complaint.take() {
-            tracing::info!(kind = self.kind().as_str(), after = complaint, "is told again");
-        }
+        self.recovered();
         self.shared.progress.done(self.kind());
         self.follow(stream, feed).await
     }
@@ -247,6 +245,7 @@ impl Informer {
         let longest = self.longest_watch();
         // Some proxies pass the head of an answer on only with the first event.
         let answer = get(&self.shared.client, &path, longest).await?;
+        self.recovered();
         Ok(Frames::new(answer.into_body()))
     }
 
@@ -309,6 +308,13 @@ impl Informer {
         let may_resume = !refusal.is_behind && (refusal.code == 429 || 500 <= refusal.code);
         let pause = self.after(&Failure::Refused(Box::new(refusal)));
         if may_resume { End::Resume(Some(pause)) } else { End::Lost }
+    }
+
+    /// Nothing is wrong any more.
+    fn recovered(&mut self) {
+        if let Some(complaint) = self.complaint.take() {
+            tracing::info!(kind = self.kind().as_str(), after = complaint, "is told again");
+        }
     }
 
     /// Takes note of a failure, and says how long to wait.

@@ -25,7 +25,7 @@ mod unreadable;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use plimsoll_engine::Event;
@@ -41,7 +41,7 @@ use self::feed::{Closed, Feed};
 use self::informer::{Informer, NotFound};
 use self::progress::Progress;
 pub use self::progress::Waiting;
-use crate::discovery::discover;
+use crate::discovery::{discover, minor_release};
 use crate::kinds::{Kind, Place};
 use crate::originals::Kept;
 
@@ -102,7 +102,8 @@ pub fn start(client: kube::Client, options: Options) -> Watches {
 
 impl Watches {
     /// The kinds that have not been told whole yet. Once there are none, all batches of the first lists
-    /// are in the channel: whoever sees that takes them in first, and then knows the cluster.
+    /// are in the channel: whoever sees that takes them in first, and then knows the cluster. Until then
+    /// batches must be taken in, too: the channel is soon full.
     pub fn waiting(&self) -> watch::Receiver<Waiting> {
         self.waiting.clone()
     }
@@ -142,6 +143,10 @@ async fn watch_all(shared: Arc<Shared>, options: Options) {
             }
         }
     };
+    // Most servers before that refuse a streaming list, but some take it for a plain watch.
+    if minor_release(&shared.client).await.is_some_and(|minor| minor < STREAMING_LISTS) {
+        shared.has_streaming_lists.store(false, Ordering::Relaxed);
+    }
     let mut informers = JoinSet::new();
     let missing = found.missing.iter().map(|&kind| (kind, None));
     let found = found.places.into_iter().map(|place| (place.kind, Some(place)));
@@ -154,6 +159,8 @@ async fn watch_all(shared: Arc<Shared>, options: Options) {
     informers.join_next().await;
 }
 
+/// The minor release from which on there may be streaming lists.
+const STREAMING_LISTS: u32 = 27;
 /// How often a kind is looked for that the server has not: it may be upgraded.
 const LOOK_EVERY: Duration = Duration::from_mins(5);
 /// How often a place may be named where there is nothing, before that is believed.

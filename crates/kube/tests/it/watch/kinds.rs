@@ -1,5 +1,8 @@
 //! Which kinds are watched, and what becomes of those that cannot be.
 
+use plimsoll_config::{Catalogue, load};
+use plimsoll_engine::{Options, Scheduler};
+use plimsoll_framework::FeatureGates;
 use plimsoll_kube::discovery::{Found, discover};
 use plimsoll_kube::kinds::{Kind, Place};
 use serde_json::{Value, json};
@@ -9,6 +12,38 @@ use crate::fake::{Fake, pod};
 
 fn budget(name: &str, version: &str) -> Value {
     json!({"metadata": {"name": name, "namespace": "n", "uid": name, "resourceVersion": version}})
+}
+
+/// The kinds that a scheduler needs whose plugins are `plugins` beside those that are always there.
+fn needed(plugins: &str) -> String {
+    let registry = plimsoll_plugins::in_tree();
+    let catalogue = Catalogue::of(&registry, &plimsoll_plugins::default_profile());
+    let text = format!(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n- {plugins}"
+    );
+    let configuration = load("config", &text, &catalogue).expect("it is valid");
+    let profiles = configuration.profiles(&registry, &FeatureGates::default());
+    let profiles = profiles.expect("the plugins are made");
+    let scheduler = Scheduler::new(profiles, Options::default(), 0).expect("there is a profile");
+    let kinds = Kind::needed_by(scheduler.stores_read());
+    kinds.into_iter().map(Kind::as_str).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn only_what_the_plugins_of_a_profile_read_is_watched() {
+    let all: Vec<&str> = Kind::all().map(Kind::as_str).collect();
+    assert_eq!(needed("schedulerName: all"), all.join(" "));
+    let few = |names: &[&str]| {
+        let names = names.iter().chain(&["PrioritySort", "DefaultBinder"]);
+        let enabled: Vec<String> = names.map(|name| format!("{{name: {name}}}")).collect();
+        let enabled = enabled.join(", ");
+        needed(&format!(
+            "plugins: {{multiPoint: {{disabled: [{{name: '*'}}], enabled: [{enabled}]}}}}"
+        ))
+    };
+    assert_eq!(few(&["NodeResourcesFit"]), "Pod Node");
+    assert_eq!(few(&["DefaultPreemption"]), "Pod Node PodDisruptionBudget");
+    assert_eq!(few(&["InterPodAffinity", "TaintToleration"]), "Pod Node Namespace");
 }
 
 #[tokio::test]

@@ -1,0 +1,223 @@
+//! Watches of a whole cluster, at a server that fails.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use plimsoll_engine::{Event, Seen};
+use plimsoll_kube::client::{Access, connect};
+use plimsoll_kube::kinds::Kind;
+use plimsoll_kube::limit::Rate;
+use plimsoll_kube::watch::{Options as WatchOptions, Pace, Waiting, Watches, start};
+use plimsoll_testserver::{Break, Fault, Options, TestServer, Trouble};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use crate::fake::PATIENCE;
+
+async fn watch(server: &TestServer, kinds: Vec<Kind>) -> (Watches, mpsc::Receiver<Vec<Event>>) {
+    let kubeconfig = server.kubeconfig_file().expect("it can be written");
+    let access = Access { kubeconfig: Some(kubeconfig), ..Access::default() };
+    let connection = connect(access, Arc::default()).await.expect("the kubeconfig is right");
+    let (sender, events) = mpsc::channel(8);
+    let pace = Pace {
+        shortest: Duration::from_millis(1),
+        longest: Duration::from_millis(50),
+        ..Pace::default()
+    };
+    let options = WatchOptions { kinds, events: sender, originals: None, pace };
+    (start(connection.client("scheduler", Rate::UNLIMITED), options), events)
+}
+
+fn object(api_version: &str, kind: &str, mut rest: Value) -> Value {
+    rest["apiVersion"] = api_version.into();
+    rest["kind"] = kind.into();
+    rest["metadata"] = json!({"name": "one"});
+    rest
+}
+
+/// One object of each kind, in the version in which it is written.
+fn one_of_each(budgets: &str, capacities: Option<&str>) -> Vec<Value> {
+    let storage = "storage.k8s.io/v1";
+    let mut all = vec![
+        object("v1", "Node", json!({})),
+        object("v1", "Pod", json!({"spec": {"containers": [{"name": "c", "image": "i"}]}})),
+        object("v1", "Service", json!({"spec": {"selector": {"a": "b"}}})),
+        object("v1", "ReplicationController", json!({"spec": {"selector": {"a": "b"}}})),
+        object(
+            "v1",
+            "PersistentVolume",
+            json!({"spec": {"capacity": {"storage": "1Gi"},
+            "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/x"}}}),
+        ),
+        object(
+            "v1",
+            "PersistentVolumeClaim",
+            json!({"spec": {"accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": "1Gi"}}}}),
+        ),
+        object(storage, "StorageClass", json!({"provisioner": "p"})),
+        object(storage, "CSINode", json!({"spec": {"drivers": []}})),
+        object(storage, "CSIDriver", json!({"spec": {}})),
+        object(
+            storage,
+            "VolumeAttachment",
+            json!({"spec": {"attacher": "a", "nodeName": "one",
+            "source": {"persistentVolumeName": "one"}}}),
+        ),
+        object(budgets, "PodDisruptionBudget", json!({"spec": {"minAvailable": 1}})),
+    ];
+    let set = json!({"spec": {"selector": {"matchLabels": {"a": "b"}},
+        "template": {"metadata": {"labels": {"a": "b"}}}}});
+    all.push(object("apps/v1", "ReplicaSet", set.clone()));
+    all.push(object("apps/v1", "StatefulSet", set));
+    all.extend(capacities.map(|version| {
+        object(version, "CSIStorageCapacity", json!({"storageClassName": "one", "capacity": "1Gi"}))
+    }));
+    all
+}
+
+/// What an event is about.
+fn about(event: &Event) -> String {
+    match event {
+        Event::Pod(Seen::Is(pod)) => format!("Pod {}", pod.key),
+        Event::Node(node) => match &**node {
+            Seen::Is(node) => format!("Node {}", node.name),
+            Seen::Gone(_) => "a node is gone".to_owned(),
+        },
+        Event::Namespace(Seen::Is(namespace)) => format!("Namespace {}", namespace.name),
+        Event::Selecting(Seen::Is(one)) => format!("{} {}", one.kind.as_str(), one.key),
+        Event::Volume(volume) => match &**volume {
+            Seen::Is(volume) => format!("{} {}", volume.kind(), volume.key()),
+            Seen::Gone(_) => "a volume is gone".to_owned(),
+        },
+        Event::Budget(Seen::Is(budget)) => format!("PodDisruptionBudget {}", budget.key),
+        other => format!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_cluster_of_any_release_is_told_whole() {
+    for (release, budgets, capacities) in [
+        (20, "policy/v1beta1", None),
+        (22, "policy/v1", Some("storage.k8s.io/v1beta1")),
+        (36, "policy/v1", Some("storage.k8s.io/v1")),
+    ] {
+        let server = TestServer::start(Options { release, ..Options::default() });
+        let store = server.store();
+        store.apply_all(one_of_each(budgets, capacities)).expect("the objects are right");
+        let (watches, mut events) = watch(&server, Kind::all().collect()).await;
+        let mut told = Vec::new();
+        let mut waiting = watches.waiting();
+        let over = async { waiting.wait_for(Waiting::is_over).await.map(|_| ()) };
+        let mut over = std::pin::pin!(tokio::time::timeout(PATIENCE, over));
+        loop {
+            tokio::select! {
+                biased;
+                Some(batch) = events.recv() => told.extend(batch.iter().map(about)),
+                result = &mut over => break result.expect("all is told in time").expect("it runs"),
+            }
+        }
+        // What was told is in the channel by now.
+        while let Ok(batch) = events.try_recv() {
+            told.extend(batch.iter().map(about));
+        }
+        let mut expected: Vec<&str> = Kind::all().map(Kind::as_str).collect();
+        if capacities.is_none() {
+            expected.retain(|kind| *kind != "CSIStorageCapacity");
+        }
+        told.retain(|one| one.ends_with("one") || one == "Namespace default");
+        told.sort_unstable();
+        expected.sort_unstable();
+        let kinds: Vec<&str> = told.iter().filter_map(|one| one.split(' ').next()).collect();
+        assert_eq!(kinds, expected, "release {release}: {told:?}");
+    }
+}
+
+/// A pod whose label says how often it was changed.
+fn pod(number: usize, change: usize) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": format!("p{number}"), "namespace": "n", "labels": {"change": change.to_string()}},
+        "spec": {"containers": [{"name": "c", "image": "i"}]},
+    })
+}
+
+/// The pods that are told, with how often each was changed.
+struct Told(BTreeMap<String, usize>);
+
+impl Told {
+    /// Takes events in; nothing may be told twice, or in another order.
+    fn take(&mut self, batch: Vec<Event>) {
+        for event in batch {
+            match event {
+                Event::Pod(Seen::Is(pod)) => {
+                    let change = pod.labels.get("change").expect("it has one");
+                    let change = change.parse().expect("a number");
+                    let before = self.0.insert(pod.key.name.to_string(), change);
+                    assert!(before < Some(change), "{} {before:?} {change}", pod.key);
+                }
+                Event::Pod(Seen::Gone(key)) => {
+                    assert!(self.0.remove(key.name.as_str()).is_some(), "{key} was not there");
+                }
+                other => panic!("only pods are watched: {other:?}"),
+            }
+        }
+    }
+
+    /// What is to be told in the end.
+    fn at(server: &TestServer) -> BTreeMap<String, usize> {
+        let pods = server.store().list("pods").into_iter().map(|pod| {
+            let metadata = &pod["metadata"];
+            let change = metadata["labels"]["change"].as_str().expect("it has one");
+            let name = metadata["name"].as_str().expect("it has a name");
+            (name.to_owned(), change.parse().expect("a number"))
+        });
+        pods.collect()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_lost_or_doubled_whatever_breaks() {
+    for release in [20, 36] {
+        let server = TestServer::start(Options { release, ..Options::default() });
+        let faults = server.faults();
+        faults.duplicate_events(3);
+        faults.add(Fault::every(5, Trouble::Status(500)).verbs(&["list", "watch"]));
+        faults.add(Fault::every(7, Trouble::Hangup).verbs(&["list", "watch"]));
+        let (watches, mut events) = watch(&server, vec![Kind::Pod]).await;
+        let mut told = Told(BTreeMap::new());
+        for change in 0..600 {
+            server.store().apply(pod(change % 23, change)).expect("the pod is right");
+            if change % 5 == 0 {
+                server.store().delete("pods", "n", &format!("p{}", change * 7 % 23));
+            }
+            match change % 120 {
+                15 => faults.break_watches(Break::Torn),
+                35 => faults.break_watches(Break::Expired),
+                55 => faults.break_watches(Break::Clean),
+                75 => {
+                    faults.compact();
+                    faults.break_watches(Break::Torn);
+                }
+                95 => {
+                    server.stop();
+                    server.restart().expect("the port is still free");
+                }
+                _ => (),
+            }
+            // Sometimes all is told before something else happens, and sometimes nothing.
+            let until = if change % 20 == 19 { Told::at(&server) } else { BTreeMap::new() };
+            let settled = async {
+                while !until.is_empty() && told.0 != until {
+                    told.take(events.recv().await.expect("the watches run"));
+                }
+            };
+            let settled = tokio::time::timeout(PATIENCE, settled).await;
+            assert!(settled.is_ok(), "release {release}, {change}: {:?}", watches.counts());
+        }
+        let counts = watches.counts()[&Kind::Pod];
+        assert!(5 < counts.lists && 10 < counts.watches && 5 < counts.failures, "{counts:?}");
+        assert!(0 < counts.unchanged, "{counts:?}");
+    }
+}
