@@ -1,6 +1,6 @@
 //! Watches: what is in the cluster, told to the engine as it changes.
 //!
-//! Each kind has an informer of its own ([`informer`]): it has all objects told to it once, by a streaming
+//! Each kind has an informer of its own (`informer.rs`): it has all objects told to it once, by a streaming
 //! list where the server has them and by pages of a list elsewhere, and then follows a watch. After a
 //! break it goes on where it was; where the server does not know that place any more (410), it has all
 //! told again and finds out itself what is gone. An object is reduced to what scheduling reads as it
