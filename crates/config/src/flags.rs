@@ -9,6 +9,7 @@ use crate::catalogue::Catalogue;
 use crate::configuration::{Configuration, upon_provider};
 use crate::faults::ConfigError;
 use crate::legacy::Provider;
+use crate::migrate;
 use crate::origin::Form;
 use crate::types::PluginConfig;
 
@@ -106,6 +107,12 @@ impl Configuration {
         self.origin.form = other.origin.form;
         self.origin.priorities.clone_from(&other.origin.priorities);
         self.origin.dropped.extend_from_slice(&other.origin.dropped);
+    }
+
+    /// The file that `--write-config-to` writes: version v1 with all defaults.
+    pub fn to_yaml(&self) -> String {
+        let effective = serde_json::to_value(&self.effective);
+        migrate::to_yaml(&effective.expect("a configuration is JSON"))
     }
 
     /// Names the only profile, as `--scheduler-name` did. Of several profiles none is renamed.
