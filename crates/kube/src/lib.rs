@@ -3,6 +3,7 @@
 
 mod call;
 pub mod client;
+mod config_map;
 pub mod discovery;
 pub mod events;
 #[cfg(test)]
@@ -13,6 +14,9 @@ pub mod lease;
 pub mod limit;
 pub mod originals;
 mod request;
+pub mod run;
 pub mod watch;
 mod wire_time;
 pub mod write;
+
+pub use config_map::{ConfigMapError, config_map};

@@ -1,0 +1,26 @@
+//! The time that the engine is told.
+
+use std::time::Instant;
+
+use jiff::Timestamp;
+use plimsoll_framework::Time;
+
+/// A clock that was set once and then only counts: when the time of day jumps, backoffs and timeouts stay
+/// what they are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock {
+    set_to: i64,
+    at: Instant,
+}
+
+impl Clock {
+    /// Set to the time of day.
+    pub(crate) fn start() -> Self {
+        Clock { set_to: Timestamp::now().as_millisecond(), at: Instant::now() }
+    }
+
+    /// What it shows now.
+    pub(crate) fn now(&self) -> Time {
+        Time::from_millis(self.set_to) + self.at.elapsed()
+    }
+}

@@ -1,0 +1,202 @@
+//! The loop around the engine: what comes in, one step, what goes out.
+//!
+//! The engine lives on a thread of its own and owns its state. It hears of the cluster from the moment on
+//! when the watches begin, and decides once it knows all of it and may write.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use plimsoll_engine::{EffectId, Event, Next, Scheduler, WriteError};
+use plimsoll_framework::Time;
+use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
+
+use super::clock::Clock;
+use crate::lease::State;
+use crate::watch::Waiting;
+use crate::write::Writer;
+
+/// So many requests may wait to be sent before the engine waits, too: a decision is as good as the
+/// picture it was made from, and what waits too long is given up.
+const MOST_QUEUED: usize = 256;
+
+/// So many batches of events are taken in between two decisions, at most: a flood of them must not keep
+/// pods waiting, and pods must not keep the picture from being true.
+const MOST_BATCHES: usize = 64;
+
+/// How often it is looked whether all is done, at the end.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+
+/// Something that is done on the engine's thread between two steps.
+pub(crate) type Errand = Box<dyn FnOnce(&mut Scheduler, Time) + Send>;
+
+/// Answers to writes.
+pub(crate) type Answer = (EffectId, Result<(), WriteError>);
+
+/// Everything that the engine hears from.
+pub(crate) struct Inbox {
+    pub(crate) events: mpsc::Receiver<Vec<Event>>,
+    pub(crate) answers: mpsc::UnboundedReceiver<Answer>,
+    pub(crate) errands: mpsc::Receiver<Errand>,
+    /// The kinds that have not been told whole yet.
+    pub(crate) waiting: watch::Receiver<Waiting>,
+    /// Whether this instance leads.
+    pub(crate) leads: watch::Receiver<State>,
+    pub(crate) stop: CancellationToken,
+}
+
+/// The engine with all it talks to.
+pub(crate) struct Core {
+    scheduler: Scheduler,
+    clock: Clock,
+    inbox: Inbox,
+    writer: Arc<Writer>,
+    /// Whether the whole cluster is known.
+    knows_all: bool,
+    /// Told once, when the first decision can be made.
+    ready: watch::Sender<bool>,
+}
+
+impl Core {
+    pub(crate) fn new(
+        scheduler: Scheduler,
+        clock: Clock,
+        inbox: Inbox,
+        writer: Arc<Writer>,
+        ready: watch::Sender<bool>,
+    ) -> Self {
+        Core { scheduler, clock, inbox, writer, knows_all: false, ready }
+    }
+
+    /// Works until it is stopped; then finishes what it has begun, within `grace`.
+    pub(crate) async fn run(mut self, grace: Duration) {
+        self.decide().await;
+        if self.has_lost() {
+            return;
+        }
+        // Told in vain if it takes too long: whoever waits for this finds out what is left.
+        let _ = tokio::time::timeout(grace, self.wind_up()).await;
+    }
+
+    async fn decide(&mut self) {
+        let mut effects = Vec::new();
+        while !self.inbox.stop.is_cancelled() && !self.has_lost() {
+            self.take_in();
+            if !self.may_decide() {
+                self.wait(None).await;
+                continue;
+            }
+            if MOST_QUEUED <= self.writer.load().queued {
+                self.wait_for_writer().await;
+                continue;
+            }
+            let next = self.scheduler.step(self.clock.now(), &mut effects);
+            if !effects.is_empty() {
+                self.writer.perform(std::mem::take(&mut effects));
+            }
+            match next {
+                Next::Again => {}
+                Next::At(time) => {
+                    let span = time.since(self.clock.now());
+                    self.wait(Some(span)).await;
+                }
+                Next::Idle => self.wait(None).await,
+            }
+        }
+    }
+
+    /// Carries on what was begun, until nothing of it is being written.
+    async fn wind_up(&mut self) {
+        let mut effects = Vec::new();
+        loop {
+            self.take_in();
+            self.scheduler.wind_up(self.clock.now(), &mut effects);
+            if !effects.is_empty() {
+                self.writer.perform(std::mem::take(&mut effects));
+            }
+            let load = self.writer.load();
+            if load.queued + load.in_flight == 0 && self.inbox.answers.is_empty() {
+                return;
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// Takes in what has come, without waiting for more.
+    fn take_in(&mut self) {
+        // What was told before this is in the channel: see `Watches::waiting`.
+        let is_told = !self.knows_all && self.inbox.waiting.borrow_and_update().is_over();
+        let mut batches = 0;
+        while let Ok(batch) = self.inbox.events.try_recv() {
+            self.observe(batch);
+            batches += 1;
+            if batches == MOST_BATCHES && !is_told {
+                break;
+            }
+        }
+        if is_told {
+            self.knows_all = true;
+            self.ready.send_replace(true);
+            tracing::info!("the cluster is known: decisions can be made");
+        }
+        while let Ok(answer) = self.inbox.answers.try_recv() {
+            self.observe_answer(answer);
+        }
+        while let Ok(errand) = self.inbox.errands.try_recv() {
+            self.run_errand(errand);
+        }
+    }
+
+    /// Whether the lease is lost: nothing may be done any more.
+    fn has_lost(&self) -> bool {
+        *self.inbox.leads.borrow() == State::Lost
+    }
+
+    fn may_decide(&self) -> bool {
+        self.knows_all && *self.inbox.leads.borrow() == State::Leading
+    }
+
+    /// Waits until something comes in, or `span` is over.
+    async fn wait(&mut self, span: Option<Duration>) {
+        let inbox = &mut self.inbox;
+        let alarm = async {
+            match span {
+                Some(span) => tokio::time::sleep(span).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            Some(batch) = inbox.events.recv() => self.observe(batch),
+            Some(answer) = inbox.answers.recv() => self.observe_answer(answer),
+            Some(errand) = inbox.errands.recv() => self.run_errand(errand),
+            Ok(()) = inbox.waiting.changed(), if !self.knows_all => {}
+            Ok(()) = inbox.leads.changed() => {}
+            () = inbox.stop.cancelled() => {}
+            () = alarm => {}
+        }
+    }
+
+    /// Waits until requests have gone out; what comes in meanwhile is taken in.
+    async fn wait_for_writer(&mut self) {
+        let writer = self.writer.clone();
+        tokio::select! {
+            () = writer.eased(MOST_QUEUED / 2) => {}
+            () = self.wait(None) => {}
+        }
+    }
+
+    fn observe(&mut self, batch: Vec<Event>) {
+        let now = self.clock.now();
+        for event in batch {
+            self.scheduler.observe(now, event);
+        }
+    }
+
+    fn observe_answer(&mut self, (id, result): Answer) {
+        self.scheduler.observe(self.clock.now(), Event::Done(id, result));
+    }
+
+    fn run_errand(&mut self, errand: Errand) {
+        errand(&mut self.scheduler, self.clock.now());
+    }
+}

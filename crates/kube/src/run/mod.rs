@@ -1,0 +1,236 @@
+//! `plimsoll run`: the engine on a real cluster.
+//!
+//! [`run`] connects, watches, takes part in the election of a leader and, once it leads, lets the engine
+//! decide and the writer write, until it is told to stop or loses the lease.
+
+mod clock;
+mod core;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use plimsoll_engine::{Options, Profile, ProfileError, Scheduler};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use self::clock::Clock;
+use self::core::{Core, Inbox};
+use crate::client::{Access, AccessError, Connection, RestMetrics, connect};
+use crate::events::{self, Broadcaster};
+use crate::identity::hostname;
+use crate::kinds::Kind;
+use crate::lease::{self, Election, Ended, Leadership, SettingsError, State};
+use crate::limit::{Bucket, Rate};
+use crate::watch::{self as watches, Pace, Watches};
+use crate::write::{self, Writer};
+
+/// So many batches of events may wait for the engine; then watches wait.
+const EVENT_BATCHES: usize = 256;
+/// So many errands may wait for the engine; then those who ask wait.
+const ERRANDS: usize = 64;
+/// How long the release of the lease may take at the end.
+const RELEASE: Duration = Duration::from_secs(5);
+
+/// Everything that is set up before anything is begun.
+#[derive(Debug)]
+pub struct Setup {
+    /// What decides.
+    pub profiles: Vec<Profile>,
+    /// How the engine works.
+    pub engine: Options,
+    /// Where chance comes from.
+    pub seed: u64,
+    /// Where the API server is.
+    pub access: Access,
+    /// How many requests are sent: by the writer, and as many again by the recorder of events.
+    pub rate: Rate,
+    /// The election of a leader; without one this instance leads.
+    pub election: Option<lease::Settings>,
+    /// `delayCacheUntilActive`: nothing is watched before this instance leads.
+    pub delay_cache_until_active: bool,
+    /// How long what is under way may take when it is told to stop.
+    pub grace: Duration,
+}
+
+/// How it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// It was told to stop.
+    Stopped,
+    /// Another instance may lead now.
+    LostLease,
+}
+
+/// Why it did not begin, or had to end.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The API server cannot be reached that way.
+    #[error(transparent)]
+    Access(#[from] AccessError),
+    /// The profiles make no scheduler.
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
+    /// The election cannot be held.
+    #[error("leaderElection: {0}")]
+    Election(#[from] SettingsError),
+    /// A part of the process has ended that must not.
+    #[error("{0} has ended: a bug, please report it with the log")]
+    Ended(&'static str),
+}
+
+/// Runs until `stop` is cancelled or the lease is lost.
+pub async fn run(setup: Setup, stop: CancellationToken) -> Result<Exit, RunError> {
+    let scheduler = Scheduler::new(setup.profiles, setup.engine, setup.seed)?;
+    let metrics = Arc::new(RestMetrics::default());
+    let connection = connect(setup.access, metrics).await?;
+    let broadcaster =
+        Broadcaster::new(connection.client("events", setup.rate), events::Options::new(hostname()));
+    let record = Arc::new(broadcaster.clone());
+    let end_election = CancellationToken::new();
+    let mut post = Post::take(&connection, setup.election, record.clone(), end_election.clone())?;
+    let (answers, answered) = mpsc::unbounded_channel();
+    let mut writing = write::Options::new(record);
+    if let Some(leadership) = &post.leadership {
+        writing.may_write = leadership.may_write();
+    }
+    // Who waits for its turn inside a client would be taken to be sent already.
+    let bucket = Bucket::new(setup.rate);
+    writing.turn = Arc::new(move || {
+        let bucket = bucket.clone();
+        Box::pin(async move {
+            bucket.wait().await;
+        })
+    });
+    let client = connection.client("scheduler", Rate::UNLIMITED);
+    let writer = Arc::new(Writer::new(client, writing, answers));
+
+    if setup.delay_cache_until_active && !post.wait_to_lead(&stop).await {
+        return post.give_back(end_election).await;
+    }
+    let (mut watched, events) = begin_to_watch(&connection, &scheduler);
+    let (_errands, errand) = mpsc::channel(ERRANDS);
+    let (ready, _is_ready) = watch::channel(false);
+    let stop_deciding = CancellationToken::new();
+    let inbox = Inbox {
+        events,
+        answers: answered,
+        errands: errand,
+        waiting: watched.waiting(),
+        leads: post.state.clone(),
+        stop: stop_deciding.clone(),
+    };
+    let core = Core::new(scheduler, Clock::start(), inbox, writer.clone(), ready);
+    let mut core = on_own_thread(core, setup.grace);
+
+    let ended: Option<&str> = tokio::select! {
+        biased;
+        () = stop.cancelled() => None,
+        () = post.lost() => {
+            // Whoever leads now must not be disturbed by what was decided before.
+            writer.stop_at_once();
+            stop_deciding.cancel();
+            return Ok(Exit::LostLease);
+        }
+        () = watched.ended() => Some("the watches"),
+        _ = &mut core => Some("the engine"),
+    };
+    stop_deciding.cancel();
+    if ended != Some("the engine") {
+        let _ = core.await;
+    }
+    let left = writer.finish(setup.grace).await;
+    if 0 < left.queued + left.in_flight {
+        let (queued, in_flight) = (left.queued, left.in_flight);
+        tracing::warn!(queued, in_flight, "some writes were given up at the end");
+    }
+    broadcaster.finish(setup.grace).await;
+    let exit = post.give_back(end_election).await?;
+    match ended {
+        None => Ok(exit),
+        Some(part) => Err(RunError::Ended(part)),
+    }
+}
+
+fn begin_to_watch(
+    connection: &Connection,
+    scheduler: &Scheduler,
+) -> (Watches, mpsc::Receiver<Vec<plimsoll_engine::Event>>) {
+    let (events, taken) = mpsc::channel(EVENT_BATCHES);
+    let options = watches::Options {
+        kinds: Kind::needed_by(scheduler.stores_read()),
+        events,
+        originals: None,
+        pace: Pace::default(),
+    };
+    (watches::start(connection.client("watch", Rate::UNLIMITED), options), taken)
+}
+
+/// Lets the engine work where nothing else does.
+fn on_own_thread(core: Core, grace: Duration) -> JoinHandle<()> {
+    let runtime = tokio::runtime::Handle::current();
+    tokio::task::spawn_blocking(move || runtime.block_on(core.run(grace)))
+}
+
+/// The place of this instance among those that want to lead.
+struct Post {
+    leadership: Option<Leadership>,
+    state: watch::Receiver<State>,
+    election: Option<JoinHandle<Ended>>,
+    /// Who leads without an election.
+    _leads: Option<watch::Sender<State>>,
+}
+
+impl Post {
+    /// Takes part in the election, if there is one.
+    fn take(
+        connection: &Connection,
+        settings: Option<lease::Settings>,
+        record: Arc<Broadcaster>,
+        end: CancellationToken,
+    ) -> Result<Self, SettingsError> {
+        let Some(settings) = settings else {
+            let (leads, state) = watch::channel(State::Leading);
+            return Ok(Post { leadership: None, state, election: None, _leads: Some(leads) });
+        };
+        let client = connection.client("leader-election", Rate::UNLIMITED);
+        let election = Election::new(client, settings, record)?;
+        let leadership = election.leadership();
+        let state = leadership.state();
+        let election = Some(tokio::spawn(election.run(end)));
+        Ok(Post { leadership: Some(leadership), state, election, _leads: None })
+    }
+
+    /// Waits until this instance leads; `false` if it is told to stop before.
+    async fn wait_to_lead(&self, stop: &CancellationToken) -> bool {
+        let mut state = self.state.clone();
+        let leads = state.wait_for(|state| *state != State::Standby);
+        tokio::select! {
+            state = leads => state.is_ok(),
+            () = stop.cancelled() => false,
+        }
+    }
+
+    /// Waits until the lease is lost.
+    async fn lost(&self) {
+        let mut state = self.state.clone();
+        if state.wait_for(|state| *state == State::Lost).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Gives the lease back, if it is held.
+    async fn give_back(&mut self, end: CancellationToken) -> Result<Exit, RunError> {
+        end.cancel();
+        let Some(election) = self.election.take() else { return Ok(Exit::Stopped) };
+        match tokio::time::timeout(RELEASE, election).await {
+            Ok(Ok(Ended::Lost)) => Ok(Exit::LostLease),
+            Ok(Ok(Ended::Stopped)) => Ok(Exit::Stopped),
+            Ok(Err(_)) => Err(RunError::Ended("the election")),
+            Err(_) => {
+                tracing::warn!("the lease could not be given back in time: it will run out");
+                Ok(Exit::Stopped)
+            }
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! The whole edge against an API server in memory: everything is bound, once, whatever goes wrong.
+
+mod ends;
+mod faults;
+mod lab;
+mod leaders;
