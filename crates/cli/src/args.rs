@@ -1,6 +1,7 @@
 //! What was typed.
 
 mod bench;
+mod run;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,6 +13,7 @@ use plimsoll_config::{DurationError, GoDuration};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::bench::Bench;
+pub(crate) use self::run::{Client, Election, Run};
 use crate::deprecated::Deprecated;
 
 /// The namespace of a pod that is named without one.
@@ -95,6 +97,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Run(Box<Run>),
     Simulate(Simulate),
     Explain(Explain),
     Plugins(Plugins),

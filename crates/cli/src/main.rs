@@ -10,6 +10,7 @@ mod deprecated;
 mod faults;
 mod given;
 mod input;
+mod logs;
 mod measured;
 mod notices;
 mod old_scale;
@@ -27,7 +28,7 @@ use clap::Parser;
 use crate::args::Args;
 
 fn main() -> ExitCode {
-    match commands::run(Args::parse()) {
+    match commands::run(Args::parse_from(commands::with_dashes(std::env::args_os()))) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Result;
-use plimsoll_config::{Catalogue, ConfigError, Configuration};
+use plimsoll_config::{Catalogue, ConfigError, Configuration, GivenGates};
 use plimsoll_document::{Document, FieldPath};
 use plimsoll_engine::{Backoff, Options, Profile, ProfileError};
 use plimsoll_framework::{ArgsError, FeatureGates, Registry};
@@ -60,14 +60,30 @@ impl Setup {
         Self::assemble(given, registry)
     }
 
+    /// The same with feature gates.
+    pub(crate) fn choose_with(
+        args: &args::Cluster,
+        sources: &[Source],
+        registry: &Registry,
+        gates: &GivenGates,
+    ) -> Result<Self> {
+        let catalogue = catalogue(registry).with_gates(gates.args);
+        let given = Given::choose(args, sources, &catalogue)?;
+        Self::assemble_with(given, registry, &gates.plugins)
+    }
+
     fn assemble(given: Given, registry: &Registry) -> Result<Self> {
+        Self::assemble_with(given, registry, &FeatureGates::default())
+    }
+
+    fn assemble_with(given: Given, registry: &Registry, gates: &FeatureGates) -> Result<Self> {
         let Given { mut configuration, place } = given;
         if configuration.counts_disks()
             && let Some(most) = max_volumes()
         {
             configuration.set_max_volumes(most);
         }
-        let profiles = configuration.profiles(registry, &FeatureGates::default());
+        let profiles = configuration.profiles(registry, gates);
         let profiles = profiles.map_err(|error| located(error, &configuration, place.as_ref()))?;
         let mut warnings = configuration.warnings.clone();
         if let Some(place) = &place {

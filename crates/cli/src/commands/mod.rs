@@ -6,6 +6,7 @@ mod config;
 mod explain;
 mod migrate;
 mod plugins;
+mod run;
 mod simulate;
 mod swarm;
 
@@ -15,6 +16,7 @@ use anyhow::{Result, ensure};
 use plimsoll_plugins::in_tree;
 use plimsoll_sim::Cluster;
 
+pub(crate) use self::run::with_dashes;
 use crate::args::{self, Args, Command, Config};
 use crate::input::STDIN;
 use crate::options::Setup;
@@ -23,6 +25,7 @@ use crate::{caveats, input};
 /// Does what was typed, and prints the answer.
 pub(crate) fn run(args: Args) -> Result<()> {
     match args.command {
+        Command::Run(args) => run::run(*args),
         Command::Simulate(args) => simulate::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Plugins(args) => plugins::run(&args),

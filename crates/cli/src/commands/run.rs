@@ -1,0 +1,221 @@
+//! `plimsoll run`: in kube-scheduler's place.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use plimsoll_config::{Configuration, GivenGates, GoDuration};
+use plimsoll_engine::{Options, TieBreak};
+use plimsoll_kube::client::Access;
+use plimsoll_kube::lease;
+use plimsoll_kube::limit::Rate;
+use plimsoll_kube::run::{self, Exit};
+use plimsoll_plugins::in_tree;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use crate::args::{self, Client, Election, Run};
+use crate::deprecated::{PolicySource, no_effect};
+use crate::input::Source;
+use crate::options::Setup;
+use crate::{logs, notices};
+
+/// So many threads carry requests. The engine has one of its own.
+const WORKERS: usize = 2;
+
+/// Runs until it is told to stop. The error of a lost lease ends the process with 1, as it does
+/// kube-scheduler.
+pub(crate) fn run(args: Run) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(WORKERS)
+        .enable_all()
+        .build()
+        .context("no thread can be begun")?;
+    runtime.block_on(begin(args))
+}
+
+async fn begin(args: Run) -> Result<()> {
+    let Run { main, election, gates, logs, client, deprecated, .. } = args;
+    let given_gates = GivenGates::parse(&gates.feature_gates).context("--feature-gates")?;
+    for gate in &given_gates.without_effect {
+        notices::warning(format_args!("--feature-gates: {gate} has no effect here"));
+    }
+    let has_config = main.config.is_some();
+    let asked = args::Cluster { files: Vec::new(), config: main.config, deprecated };
+    let policy = match asked.deprecated.policy() {
+        Some(PolicySource::ConfigMap(key)) => {
+            let access = client.access(main.master.clone());
+            let text = plimsoll_kube::config_map(access, &key).await?;
+            vec![Source { name: format!("ConfigMap {key}"), text }]
+        }
+        Some(PolicySource::File(_)) | None => Vec::new(),
+    };
+    let mut setup = Setup::choose_with(&asked, &policy, &in_tree(), &given_gates)?;
+    election.apply(&mut setup.configuration)?;
+    client.apply(&mut setup.configuration, has_config);
+    if let Some(file) = main.write_config_to {
+        let text = setup.configuration.to_yaml();
+        return std::fs::write(&file, text)
+            .with_context(|| format!("--write-config-to: {}", file.display()));
+    }
+
+    let _verbosity = logs::begin(&logs.logging_format, logs.verbosity);
+    let controller = setup.configuration.profiles[0].scheduler_name.clone();
+    let leader_election = &setup.configuration.effective.leader_election;
+    let election =
+        lease::Settings::from_config(leader_election, &controller).context("leaderElection")?;
+    let connection = &setup.configuration.effective.client_connection;
+    let engine = Options {
+        tie_break: TieBreak::Random,
+        audit_every: main.audit,
+        max_in_unschedulable: span(
+            "--pod-max-in-unschedulable-pods-duration",
+            main.pod_max_in_unschedulable_pods_duration,
+        )?,
+        ..setup.options()
+    };
+    let setup = run::Setup {
+        access: Access::new(connection, main.master),
+        rate: Rate { qps: connection.qps, burst: connection.burst },
+        election,
+        delay_cache_until_active: setup.configuration.effective.delay_cache_until_active,
+        grace: span("--shutdown-grace-period", main.shutdown_grace_period)?,
+        profiles: setup.profiles,
+        engine,
+        seed: rand::random(),
+    };
+    let stop = CancellationToken::new();
+    stop_on_signals(stop.clone())?;
+    match run::run(setup, stop).await? {
+        Exit::Stopped => {
+            tracing::info!("requested to terminate, exiting");
+            Ok(())
+        }
+        Exit::LostLease => bail!("leaderelection lost"),
+    }
+}
+
+/// SIGTERM and SIGINT stop it; a second one ends it at once.
+fn stop_on_signals(stop: CancellationToken) -> Result<()> {
+    let mut terminate = signal(SignalKind::terminate()).context("SIGTERM cannot be handled")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("SIGINT cannot be handled")?;
+    tokio::spawn(async move {
+        for is_first in [true, false] {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+            if !is_first {
+                std::process::exit(1);
+            }
+            tracing::info!("told to stop: what is under way is finished");
+            stop.cancel();
+        }
+    });
+    Ok(())
+}
+
+fn span(flag: &str, duration: GoDuration) -> Result<Duration> {
+    duration.to_std().with_context(|| format!("{flag} must not be negative"))
+}
+
+impl Election {
+    /// Puts what was given into the configuration.
+    fn apply(&self, configuration: &mut Configuration) -> Result<()> {
+        let election = &mut configuration.effective.leader_election;
+        let set = |field: &mut GoDuration, given: Option<GoDuration>| {
+            *field = given.unwrap_or(*field);
+        };
+        set(&mut election.lease_duration, self.leader_elect_lease_duration);
+        set(&mut election.renew_deadline, self.leader_elect_renew_deadline);
+        set(&mut election.retry_period, self.leader_elect_retry_period);
+        let set = |field: &mut String, given: &Option<String>| {
+            if let Some(given) = given {
+                field.clone_from(given);
+            }
+        };
+        set(&mut election.resource_lock, &self.leader_elect_resource_lock);
+        set(&mut election.resource_name, &self.leader_elect_resource_name);
+        set(&mut election.resource_namespace, &self.leader_elect_resource_namespace);
+        election.leader_elect = self.leader_elect.or(election.leader_elect);
+        if election.leader_elect != Some(false) {
+            let lock = &election.resource_lock;
+            ensure!(
+                lock == "leases",
+                "--leader-elect-resource-lock={lock}: must be leases, the only kind since release 1.24"
+            );
+            for (flag, value) in [
+                ("--leader-elect-resource-name", &election.resource_name),
+                ("--leader-elect-resource-namespace", &election.resource_namespace),
+            ] {
+                ensure!(!value.is_empty(), "{flag} must not be empty");
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Client {
+    /// Where the API server is, without a configuration.
+    fn access(&self, master: Option<String>) -> Access {
+        Access { kubeconfig: self.kubeconfig.clone(), master, ..Access::default() }
+    }
+
+    /// Puts what was given into the configuration, where there was no file.
+    fn apply(&self, configuration: &mut Configuration, has_config: bool) {
+        let given = [
+            ("kubeconfig", self.kubeconfig.is_some()),
+            ("kube-api-qps", self.kube_api_qps.is_some()),
+            ("kube-api-burst", self.kube_api_burst.is_some()),
+            ("kube-api-content-type", self.kube_api_content_type.is_some()),
+            ("profiling", self.profiling.is_some()),
+            ("contention-profiling", self.contention_profiling.is_some()),
+        ];
+        if has_config {
+            for (flag, _) in given.iter().filter(|(_, is_given)| *is_given) {
+                no_effect(flag, "the file of --config says it");
+            }
+            return;
+        }
+        let connection = &mut configuration.effective.client_connection;
+        let path = |path: &PathBuf| path.to_string_lossy().into_owned();
+        connection.kubeconfig = self
+            .kubeconfig
+            .as_ref()
+            .map_or_else(|| std::mem::take(&mut connection.kubeconfig), path);
+        connection.qps = self.kube_api_qps.unwrap_or(connection.qps);
+        connection.burst = self.kube_api_burst.unwrap_or(connection.burst);
+        if let Some(content_type) = &self.kube_api_content_type {
+            connection.content_type.clone_from(content_type);
+        }
+    }
+}
+
+/// The command line with the underscores of flags as dashes, where it is about `run`, as pflag reads them.
+pub(crate) fn with_dashes(line: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut line: Vec<OsString> = line.collect();
+    if line.get(1).is_some_and(|command| command == "run") {
+        for word in line.iter_mut().skip(2) {
+            let Some(text) = word.to_str().filter(|text| text.starts_with("--")) else { continue };
+            let (name, value) = match text.split_once('=') {
+                Some((name, value)) => (name, format!("={value}")),
+                None => (text, String::new()),
+            };
+            *word = (name.replace('_', "-") + &value).into();
+        }
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn underscores_in_flags_are_dashes_and_in_values_they_stay() {
+        let line = ["plimsoll", "run", "--leader_elect=false", "--config=a_b.yaml", "c_d"];
+        let read = with_dashes(line.into_iter().map(OsString::from));
+        assert_eq!(read, ["plimsoll", "run", "--leader-elect=false", "--config=a_b.yaml", "c_d"]);
+    }
+}
