@@ -188,6 +188,11 @@ impl Scheduler {
         self.next(now)
     }
 
+    /// Carries binding cycles on and decides nothing more: for the end, when what was begun is finished.
+    pub fn wind_up(&mut self, now: Time, effects: &mut Vec<Effect>) {
+        self.carry_on(now, effects);
+    }
+
     fn next(&self, now: Time) -> Next {
         let work = self.queue.has_ready()
             || !self.waiting_decisions.is_empty()

@@ -1,0 +1,97 @@
+//! The process that binds, and what it costs.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use tempfile::NamedTempFile;
+use tokio::process::Command;
+
+/// What a process has cost so far.
+pub(super) struct Cost {
+    pub(super) cpu: Duration,
+    pub(super) peak_mib: f64,
+}
+
+/// A process that binds.
+pub(super) struct Child {
+    child: tokio::process::Child,
+    _config: Option<NamedTempFile>,
+}
+
+/// Builds Plimsoll, and says where it is.
+pub(super) fn build() -> Result<PathBuf> {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    let status = std::process::Command::new(cargo)
+        .args(["build", "--release", "--locked", "--package", "plimsoll-cli"])
+        .status()
+        .context("cargo cannot be started")?;
+    ensure!(status.success(), "plimsoll cannot be built");
+    let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
+    Ok(PathBuf::from(target).join("release/plimsoll"))
+}
+
+impl Child {
+    /// `plimsoll run` for the pods of `scheduler_name`.
+    pub(super) fn plimsoll(binary: &Path, kubeconfig: &Path, scheduler_name: &str) -> Result<Self> {
+        let config = tempfile::Builder::new().suffix(".yaml").tempfile()?;
+        let kubeconfig = kubeconfig.display();
+        let text = format!(
+            "apiVersion: kubescheduler.config.k8s.io/v1\n\
+             kind: KubeSchedulerConfiguration\n\
+             leaderElection: {{leaderElect: false}}\n\
+             clientConnection: {{kubeconfig: \"{kubeconfig}\", qps: 20000, burst: 20000}}\n\
+             profiles: [{{schedulerName: {scheduler_name}}}]\n"
+        );
+        std::fs::write(config.path(), text)?;
+        let child = Command::new(binary)
+            .args(["run", "--secure-port=0", "--config"])
+            .arg(config.path())
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .with_context(|| format!("{} cannot be started", binary.display()))?;
+        Ok(Child { child, _config: Some(config) })
+    }
+
+    /// This program as a binder.
+    pub(super) fn binder(kubeconfig: &Path) -> Result<Self> {
+        let own = std::env::current_exe().context("where this program is cannot be told")?;
+        let child = Command::new(own).arg("bind").arg(kubeconfig).kill_on_drop(true).spawn()?;
+        Ok(Child { child, _config: None })
+    }
+
+    /// An error if it has ended.
+    pub(super) fn check(&mut self) -> Result<()> {
+        match self.child.try_wait()? {
+            Some(status) if !status.success() => bail!("who should bind has ended: {status}"),
+            _ => Ok(()),
+        }
+    }
+
+    /// What it has cost. As in proc(5).
+    pub(super) fn cost(&self) -> Result<Cost> {
+        let id = self.child.id().context("who should bind has ended")?;
+        let stat = std::fs::read_to_string(format!("/proc/{id}/stat"))?;
+        let (_, after_name) = stat.rsplit_once(')').context("/proc has another form")?;
+        let fields: Vec<&str> = after_name.split_whitespace().collect();
+        let ticks = |at: usize| -> Result<u64> {
+            Ok(fields.get(at).context("/proc has another form")?.parse()?)
+        };
+        // utime and stime are the fields 14 and 15; the name is the second.
+        let ticks = ticks(11)? + ticks(12)?;
+        let cpu = Duration::from_millis(ticks * 1000 / rustix::param::clock_ticks_per_second());
+        let status = std::fs::read_to_string(format!("/proc/{id}/status"))?;
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kib = peak.and_then(|peak| peak.trim().strip_suffix(" kB")).unwrap_or("0");
+        let peak_mib = kib.trim().parse::<f64>()? / 1024.0;
+        Ok(Cost { cpu, peak_mib })
+    }
+
+    /// Ends it.
+    pub(super) async fn stop(mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill().await;
+    }
+}
