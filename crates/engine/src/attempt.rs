@@ -11,38 +11,39 @@ use crate::event::WriteError;
 use crate::explain::decision;
 use crate::memo::{Answer, Want};
 use crate::metrics::{self, Lap, Meter, MeteredPoint, Status};
+use crate::names::PodId;
 use crate::pick::{self, Chance, TieBreak};
 use crate::profile::Profile;
-use crate::queue::{Audience, Place, QueuedPodInfo, Surroundings, Verdict};
+use crate::queue::{Attempt, Audience, Surroundings, Verdict};
 use crate::sample::Sample;
 use crate::scheduler::{Detail, Scheduler};
 use crate::waiting::Verdicts;
 
 impl Scheduler {
     /// Tries one pod.
-    pub(crate) fn attempt(&mut self, now: Time, info: &QueuedPodInfo, effects: &mut Vec<Effect>) {
-        let pod = &info.pod;
+    pub(crate) fn attempt(&mut self, now: Time, attempt: &Attempt, effects: &mut Vec<Effect>) {
+        let pod = &attempt.pod;
         if pod.is_terminating() {
             let note = format!("skip schedule deleting pod: {}", pod.key);
             self.write(pod, Write::Record(Record::failed(&note)), effects);
-            self.queue.done(&pod.key);
+            self.queue.done(attempt.id);
             return;
         }
         let lap = self.counts.start();
         let cycle = self.cycle(pod);
         self.counts.searched(lap);
         match cycle.result {
-            CycleResult::Found { row, .. } => self.place(now, info, row, cycle, effects),
+            CycleResult::Found { row, .. } => self.place(now, attempt, row, cycle, effects),
             CycleResult::Unschedulable(_) | CycleResult::Error(_) => {
-                self.log(info, &cycle);
+                self.log(attempt, &cycle);
                 let failure = match cycle.result {
                     CycleResult::Unschedulable(failure) => *failure,
                     CycleResult::Error(message) => Failure::error(message),
                     CycleResult::Found { .. } => return,
                 };
                 self.count_preemption(pod, &failure);
-                self.nominate(now, pod, &failure, effects);
-                self.fail(now, pod, failure, effects);
+                self.nominate(now, attempt, &failure, effects);
+                self.fail(now, attempt.id, pod, failure, effects);
             }
         }
     }
@@ -76,9 +77,7 @@ impl Scheduler {
     /// Decides a pending pod from what is remembered and from scratch, compares both, and changes nothing
     /// but [`Scheduler::audit`]. `false` where the pod is not pending or only decided from scratch.
     pub fn audit_pod(&mut self, pod: &PodKey) -> bool {
-        let Some(info) = self.queue.get(pod).filter(|info| info.place != Place::InFlight) else {
-            return false;
-        };
+        let Some(info) = self.pending_pod(pod) else { return false };
         let (pod, rng, start) = (info.pod.clone(), self.rng.clone(), self.next_start);
         let mut remembered = self.remembered(&pod);
         (self.rng, self.next_start) = (rng.clone(), start);
@@ -180,20 +179,20 @@ impl Scheduler {
     fn place(
         &mut self,
         now: Time,
-        info: &QueuedPodInfo,
+        attempt: &Attempt,
         row: Row,
         mut cycle: Cycle,
         effects: &mut Vec<Effect>,
     ) {
         let node = self.cache.view().nodes.name_of(row).clone();
-        let assumed = info.pod.placed_on(node);
-        self.cache.assume(assumed.clone(), row);
-        self.nominated.remove(&info.pod.key);
+        let assumed = attempt.pod.placed_on(node);
+        self.cache.assume(attempt.id, assumed.clone(), row);
+        self.nominated.remove(&attempt.pod.key);
         let shared = std::mem::take(&mut cycle.shared);
-        let profile = self.profiles.get(&info.pod.scheduler_name).expect("it was just used");
+        let profile = self.profiles.get(&attempt.pod.scheduler_name).expect("it was just used");
         let lap = self.counts.start();
-        let reserved =
-            BindingCycle::reserve(assumed, info.attempts, shared, profile, &mut self.cache);
+        let placed = Attempt { pod: assumed, ..*attempt };
+        let reserved = BindingCycle::reserve(placed, shared, profile, &mut self.cache);
         let status = reserved.as_ref().err().map_or(Status::Success, Unbound::status);
         self.counts.stage(profile.index, MeteredPoint::Reserve, status, lap);
         let permitted = reserved.and_then(|mut binding| {
@@ -219,10 +218,10 @@ impl Scheduler {
             // Nobody else has seen the pod on its node, so nobody hears that it leaves. Two pods that are
             // always denied would wake each other for ever.
             Err(why) => {
-                self.unbound(now, &info.pod, info.attempts, why, effects);
+                self.unbound(now, attempt, why, effects);
             }
             Ok((mut binding, pending)) => {
-                self.log(info, &cycle);
+                self.log(attempt, &cycle);
                 if pending.is_empty() {
                     self.proceed(now, binding, effects);
                 } else {
@@ -249,8 +248,8 @@ impl Scheduler {
         }
         self.answers = answers;
         self.give_up_evictions(now);
-        for key in self.bindings.to_look_at(now) {
-            if let Some(cycle) = self.bindings.take(&key) {
+        for id in self.bindings.to_look_at(now) {
+            if let Some(cycle) = self.bindings.take(id) {
                 self.drive(now, cycle, effects, BindingCycle::look);
             }
         }
@@ -258,7 +257,8 @@ impl Scheduler {
 
     fn permit_over(&mut self, now: Time, verdicts: Verdicts, effects: &mut Vec<Effect>) {
         for (key, verdict) in verdicts {
-            let Some(cycle) = self.bindings.take(&key) else { continue };
+            let id = self.names.find(&key);
+            let Some(cycle) = id.and_then(|id| self.bindings.take(id)) else { continue };
             let status = verdict.as_ref().err().map_or(Status::Success, Unbound::status);
             self.counts.permit_over(status, now.since(cycle.permit_began));
             match verdict {
@@ -270,7 +270,7 @@ impl Scheduler {
 
     /// Permit is over.
     fn proceed(&mut self, now: Time, cycle: BindingCycle, effects: &mut Vec<Effect>) {
-        self.queue.permitted(&cycle.pod.key);
+        self.queue.permitted(cycle.id);
         self.drive(now, cycle, effects, BindingCycle::proceed);
     }
 
@@ -309,7 +309,7 @@ impl Scheduler {
             Moved::Bound => {
                 let key = &cycle.pod.key;
                 desk.write(&cycle.pod, Write::Record(Record::scheduled(key, cycle.node())));
-                if let Some(bound) = self.queue.done(key) {
+                if let Some(bound) = self.queue.done(cycle.id) {
                     self.counts.bound(now, profile.index, &bound);
                 }
             }
@@ -336,9 +336,10 @@ impl Scheduler {
             let (index, point) = (profile.index, MeteredPoint::Unreserve);
             self.counts.stage(index, point, Status::Success, lap);
         }
-        let left = self.unbound(now, &cycle.pod, cycle.attempt, why, effects);
+        let BindingCycle { id, pod, attempt: number, .. } = cycle;
+        let left = self.unbound(now, &Attempt { id, pod, number }, why, effects);
         if let Some(pod) = left {
-            self.freed(now, &pod, Audience::AllBut(&cycle.pod.key));
+            self.freed(now, &pod, Audience::AllBut(id));
         }
     }
 
@@ -347,11 +348,11 @@ impl Scheduler {
     fn unbound(
         &mut self,
         now: Time,
-        pod: &PodInfo,
-        attempt: u32,
+        attempt: &Attempt,
         why: Unbound,
         effects: &mut Vec<Effect>,
     ) -> Option<PodInfo> {
+        let &Attempt { id, ref pod, number } = attempt;
         let failure = match why {
             Unbound::Error(message) => Failure::error(message),
             Unbound::Rejected { plugin, why } => cycle::rejected_on_its_node(plugin, &why),
@@ -369,28 +370,35 @@ impl Scheduler {
                 },
             };
             let pod = pod.key.clone();
-            self.decisions.push(Decision { pod, attempt, outcome, nodes: Vec::new() });
+            let decision = Decision { pod, attempt: number, outcome, nodes: Vec::new() };
+            self.decisions.push(decision);
         }
-        let left = self.cache.forget(&pod.key);
-        match self.queue.get(&pod.key).map(|info| info.pod.clone()) {
+        let left = self.cache.forget(id);
+        match self.queue.get(id).map(|info| info.pod.clone()) {
             Some(latest) => {
                 self.withdraw(&latest, effects);
-                self.fail(now, &latest, failure, effects);
+                self.fail(now, id, &latest, failure, effects);
             }
-            None => self.fail(now, pod, failure, effects),
+            None => self.fail(now, id, pod, failure, effects),
         }
         left
     }
 
     /// An attempt has failed: tells the world, and puts the pod back into the queue.
-    fn fail(&mut self, now: Time, pod: &PodInfo, failure: Failure, effects: &mut Vec<Effect>) {
-        let key = &pod.key;
+    fn fail(
+        &mut self,
+        now: Time,
+        id: PodId,
+        pod: &PodInfo,
+        failure: Failure,
+        effects: &mut Vec<Effect>,
+    ) {
         self.write(pod, Write::Record(Record::failed(&failure.message)), effects);
         // As in schedule_one.go, handleSchedulingFailure: the binding may have been done although its
         // answer says otherwise, and a pod that was seen on a node is not tried again.
         let reason = failure.reason;
-        if self.cache.knows(key) {
-            let began = self.queue.done(key).map(|done| done.began);
+        if self.cache.knows(id) {
+            let began = self.queue.done(id).map(|done| done.began);
             self.count_failure(pod, reason, began);
             return;
         }
@@ -398,7 +406,7 @@ impl Scheduler {
         self.write(pod, Write::Condition(condition), effects);
         let verdict = Verdict { rejectors: failure.rejectors, pending: failure.pending };
         let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
-        let began = self.queue.failed(now, key, verdict, with);
+        let began = self.queue.failed(now, id, verdict, with);
         self.count_failure(pod, reason, began);
     }
 
@@ -435,11 +443,11 @@ impl Scheduler {
         id
     }
 
-    fn log(&mut self, info: &QueuedPodInfo, cycle: &Cycle) {
+    fn log(&mut self, attempt: &Attempt, cycle: &Cycle) {
         if self.options.detail != Detail::None {
             let view = self.cache.view();
             let detail = self.options.detail;
-            let decision = decision(&info.pod.key, info.attempts, cycle, view, detail);
+            let decision = decision(&attempt.pod.key, attempt.number, cycle, view, detail);
             self.decisions.push(decision);
         }
     }

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use plimsoll_api::{PodKey, Str};
+use plimsoll_api::Str;
 use plimsoll_framework::{
     Assume, Code, CycleState, Held, Permission, PodInfo, Point, Readiness, Rejection, Time,
     WaitingDecision, WaitingPod, binding::PERMIT_TIMEOUT_MAX,
@@ -16,8 +16,9 @@ use crate::cache::Cache;
 use crate::effect::{Effect, EffectId, Write};
 use crate::event::WriteError;
 use crate::metrics::{Counts, Lap, MeteredPoint, Status};
+use crate::names::PodId;
 use crate::profile::Profile;
-use crate::table::Keyed;
+use crate::queue::Attempt;
 
 /// Why a pod that had a node is not bound after all.
 #[derive(Clone, Debug)]
@@ -56,6 +57,7 @@ enum Stage {
 /// The binding cycle of one pod.
 #[derive(Debug)]
 pub(crate) struct BindingCycle {
+    pub(crate) id: PodId,
     /// The pod, on its node.
     pub(crate) pod: PodInfo,
     pub(crate) attempt: u32,
@@ -106,24 +108,18 @@ impl Desk<'_> {
     }
 }
 
-impl Keyed for BindingCycle {
-    fn key(&self) -> &PodKey {
-        &self.pod.key
-    }
-}
-
 impl BindingCycle {
     /// Reserves. On failure everything that was reserved is given back.
     pub(crate) fn reserve(
-        pod: PodInfo,
-        attempt: u32,
+        attempt: Attempt,
         shared: CycleState,
         profile: &Profile,
         cache: &mut Cache,
     ) -> Result<Self, Unbound> {
         let mut cycle = BindingCycle {
-            pod,
-            attempt,
+            id: attempt.id,
+            pod: attempt.pod,
+            attempt: attempt.number,
             permit_began: Time::ZERO,
             lap: Lap::default(),
             held: Vec::new(),

@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hashbrown::HashMap;
-use plimsoll_api::{Node, PodKey, Str};
+use plimsoll_api::{Node, Str};
 use plimsoll_framework::parts::{NodeReads, PodReads, StoreReads};
 use plimsoll_framework::{Assumption, Columns, PodInfo, Row, Stores, View};
 use rustc_hash::FxBuildHasher;
+use smallvec::SmallVec;
 
+use crate::by_pod::ByPod;
 use crate::class;
-use crate::table::{Keyed, Slot, Table};
+use crate::names::PodId;
 
 /// The label that names the zone of a node, and the one that names its region.
 const ZONE: &str = "topology.kubernetes.io/zone";
@@ -27,12 +29,6 @@ struct CachedPod {
     at: Option<(Row, usize)>,
     /// Placed by this scheduler, and not yet seen there.
     assumed: bool,
-}
-
-impl Keyed for CachedPod {
-    fn key(&self) -> &PodKey {
-        &self.pod.key
-    }
 }
 
 impl CachedPod {
@@ -119,9 +115,11 @@ pub(crate) struct Cache {
     rows: HashMap<Str, Row, FxBuildHasher>,
     /// Nodes by zone, both in the order of their arrival.
     zones: Vec<(Str, Vec<Row>)>,
-    pods: Table<CachedPod>,
+    pods: ByPod<CachedPod>,
+    /// The pods on each node, in their order there.
+    on_rows: Vec<SmallVec<[PodId; 4]>>,
     /// Pods on nodes that are not known, by node.
-    homeless: BTreeMap<Str, Vec<Slot>>,
+    homeless: BTreeMap<Str, Vec<PodId>>,
 }
 
 impl Cache {
@@ -135,9 +133,12 @@ impl Cache {
             let row = self.columns.add(node);
             self.rows.insert(name.clone(), row);
             self.enter_zone(row, zone);
-            for slot in self.homeless.remove(&name).unwrap_or_default() {
-                let pod = self.pods[slot].pod.clone();
-                self.pods[slot].at = Some(self.settle(&pod, row));
+            if self.on_rows.len() == row.index() {
+                self.on_rows.push(SmallVec::new());
+            }
+            for id in self.homeless.remove(&name).unwrap_or_default() {
+                let pod = self.pods[id].pod.clone();
+                self.pods[id].at = Some(self.settle(id, &pod, row));
             }
             return NodeChange { before: None, changed: NodeReads::all() };
         };
@@ -163,31 +164,29 @@ impl Cache {
         self.stores.images.set(Some(&before), None);
         self.changes.move_ground();
         self.leave_zone(row);
-        let pods = self.columns.remove(row);
+        self.columns.remove(row);
+        let pods = std::mem::take(&mut self.on_rows[row.index()]).into_vec();
+        for &id in &pods {
+            self.pods[id].at = None;
+        }
         if !pods.is_empty() {
-            let slots = pods.iter().filter_map(|pod| self.pods.find(&pod.key));
-            let slots: Vec<Slot> = slots.collect();
-            for &slot in &slots {
-                self.pods[slot].at = None;
-            }
-            self.homeless.insert(name.clone(), slots);
+            self.homeless.insert(name.clone(), pods);
         }
         Some(before)
     }
 
     /// Takes in a pod that was seen on its node; what was known of it before, if anything.
-    pub(crate) fn set_pod(&mut self, pod: PodInfo) -> Option<Before> {
-        let Some(slot) = self.pods.find(&pod.key) else {
+    pub(crate) fn set_pod(&mut self, id: PodId, pod: PodInfo) -> Option<Before> {
+        let Some(known) = self.pods.get_mut(id) else {
             let row = pod.node().and_then(|node| self.row(node));
-            self.put(pod, row, false);
+            self.put(id, pod, row, false);
             return None;
         };
-        let known = &mut self.pods[slot];
         if known.pod.node() != pod.node() {
             let assumed = known.assumed;
-            let before = self.take(slot);
+            let before = self.take(id)?;
             let row = pod.node().and_then(|node| self.row(node));
-            self.put(pod, row, false);
+            self.put(id, pod, row, false);
             return Some(Before { pod: before, assumed });
         }
         if let Some((row, at)) = known.at {
@@ -205,78 +204,81 @@ impl Cache {
     }
 
     /// Takes it that a pod is on its node, which is in `row`, before it is seen there.
-    pub(crate) fn assume(&mut self, pod: PodInfo, row: Row) {
-        self.put(pod, Some(row), true);
+    pub(crate) fn assume(&mut self, id: PodId, pod: PodInfo, row: Row) {
+        self.put(id, pod, Some(row), true);
     }
 
     /// Takes an assumption back; the pod, if it was still only assumed.
-    pub(crate) fn forget(&mut self, key: &PodKey) -> Option<PodInfo> {
-        let slot = self.pods.find(key)?;
-        self.pods[slot].assumed.then(|| self.take(slot))
+    pub(crate) fn forget(&mut self, id: PodId) -> Option<PodInfo> {
+        self.pods.get(id).filter(|cached| cached.assumed)?;
+        self.take(id)
     }
 
     /// Forgets a pod; the pod, if it was known.
-    pub(crate) fn remove_pod(&mut self, key: &PodKey) -> Option<PodInfo> {
-        self.pods.find(key).map(|slot| self.take(slot))
+    pub(crate) fn remove_pod(&mut self, id: PodId) -> Option<PodInfo> {
+        self.take(id)
     }
 
-    fn put(&mut self, pod: PodInfo, row: Option<Row>, assumed: bool) {
-        let at = row.map(|row| self.settle(&pod, row));
-        let slot = self.pods.insert(CachedPod { pod, at, assumed });
+    fn put(&mut self, id: PodId, pod: PodInfo, row: Option<Row>, assumed: bool) {
+        let at = row.map(|row| self.settle(id, &pod, row));
+        let cached = CachedPod { pod, at, assumed };
         if at.is_none() {
-            let node = self.pods[slot].node().clone();
-            self.homeless.entry(node).or_default().push(slot);
+            self.homeless.entry(cached.node().clone()).or_default().push(id);
         }
+        self.pods.insert(id, cached);
     }
 
     /// Puts a pod onto a node that is known; where it is.
-    fn settle(&mut self, pod: &PodInfo, row: Row) -> (Row, usize) {
+    fn settle(&mut self, id: PodId, pod: &PodInfo, row: Row) -> (Row, usize) {
         self.columns.place(row, pod);
         self.changes.note(Change::Placed(row, pod.clone()));
-        (row, self.columns.pods_on(row).len() - 1)
+        let on_row = &mut self.on_rows[row.index()];
+        on_row.push(id);
+        (row, on_row.len() - 1)
     }
 
-    fn take(&mut self, slot: Slot) -> PodInfo {
-        let cached = self.pods.remove(slot);
+    fn take(&mut self, id: PodId) -> Option<PodInfo> {
+        let cached = self.pods.remove(id)?;
         match cached.at {
             Some((row, at)) => {
                 let pod = self.columns.displace_at(row, at);
                 self.changes.note(Change::Displaced(row, pod));
-                let moved = self.columns.pods_on(row).get(at);
-                if let Some(moved) = moved.and_then(|moved| self.pods.find(&moved.key)) {
+                let on_row = &mut self.on_rows[row.index()];
+                on_row.swap_remove(at);
+                if let Some(&moved) = on_row.get(at) {
                     self.pods[moved].at = Some((row, at));
                 }
             }
             None => {
-                if let Some(slots) = self.homeless.get_mut(cached.node()) {
-                    slots.retain(|&other| other != slot);
-                    if slots.is_empty() {
+                if let Some(pods) = self.homeless.get_mut(cached.node()) {
+                    pods.retain(|&other| other != id);
+                    if pods.is_empty() {
                         self.homeless.remove(cached.node());
                     }
                 }
             }
         }
-        cached.pod
+        Some(cached.pod)
     }
 
     /// Whether a pod is on a node, or assumed to be.
-    pub(crate) fn knows(&self, key: &PodKey) -> bool {
-        self.pods.find(key).is_some()
+    pub(crate) fn knows(&self, id: PodId) -> bool {
+        self.pods.has(id)
     }
 
     /// The pods on nodes, in no particular order.
     pub(crate) fn pods(&self) -> impl Iterator<Item = &PodInfo> {
-        self.pods.iter().map(|cached| &cached.pod)
+        self.pods.iter().map(|(_, cached)| &cached.pod)
     }
 
-    /// The pod named `key`, if it is on a node or assumed to be.
-    pub(crate) fn pod(&self, key: &PodKey) -> Option<&PodInfo> {
-        self.pods.get(key).map(|cached| &cached.pod)
+    /// A pod, if it is on a node or assumed to be.
+    pub(crate) fn pod(&self, id: PodId) -> Option<&PodInfo> {
+        self.pods.get(id).map(|cached| &cached.pod)
     }
 
-    /// The pod named `key`, if it is assumed to be on a node but was not yet seen there.
-    pub(crate) fn assumed(&self, key: &PodKey) -> Option<&PodInfo> {
-        self.pods.get(key).filter(|cached| cached.assumed).map(|cached| &cached.pod)
+    /// A pod, if it is assumed to be on a node but was not yet seen there.
+    pub(crate) fn assumed(&self, id: PodId) -> Option<&PodInfo> {
+        self.pods.get(id).filter(|cached| cached.assumed).map(|cached| &cached.pod)
     }
 
     /// The row of the node named `name`.
@@ -309,7 +311,7 @@ impl Cache {
 
     /// How many nodes there are, how many pods, and how many of these are only assumed.
     pub(crate) fn sizes(&self) -> [usize; 3] {
-        let assumed = self.pods.iter().filter(|pod| pod.assumed).count();
+        let assumed = self.pods.iter().filter(|(_, pod)| pod.assumed).count();
         [self.columns.len(), self.pods.len(), assumed]
     }
 
@@ -362,7 +364,7 @@ fn zone_of(node: &Node) -> Str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_api::Pod;
+    use plimsoll_api::{Pod, PodKey};
 
     fn node(name: &str, zone: &str) -> Node {
         let labels = [(ZONE, zone)].into_iter().collect();
@@ -378,7 +380,7 @@ mod tests {
     #[test]
     fn a_pod_waits_for_its_node_and_outlives_it() {
         let mut cache = Cache::default();
-        cache.set_pod(pod("p"));
+        cache.set_pod(PodId::from_index(0), pod("p"));
         cache.set_node(node("a", "z"));
         let row = cache.row("a").expect("the node is known");
         assert_eq!(cache.view().nodes.requested_of(row).milli_cpu, 100);
@@ -393,12 +395,12 @@ mod tests {
     fn an_assumed_pod_can_be_forgotten_until_it_is_seen() {
         let mut cache = Cache::default();
         cache.set_node(node("a", "z"));
-        let row = cache.row("a").expect("the node is known");
-        cache.assume(pod("p"), row);
-        assert!(cache.forget(&pod("p").key).is_some());
-        cache.assume(pod("p"), row);
-        cache.set_pod(pod("p"));
-        assert!(cache.forget(&pod("p").key).is_none());
+        let (row, id) = (cache.row("a").expect("the node is known"), PodId::from_index(0));
+        cache.assume(id, pod("p"), row);
+        assert!(cache.forget(id).is_some());
+        cache.assume(id, pod("p"), row);
+        cache.set_pod(id, pod("p"));
+        assert!(cache.forget(id).is_none());
         assert_eq!(cache.view().nodes.pods_on(row).len(), 1);
     }
 
@@ -406,11 +408,11 @@ mod tests {
     fn pods_of_a_node_are_found_whichever_of_them_left() {
         let mut cache = Cache::default();
         cache.set_node(node("a", "z"));
-        for name in ["p", "q", "r", "s"] {
-            cache.set_pod(pod(name));
+        for (id, name) in [(0, "p"), (1, "q"), (2, "r"), (3, "s")] {
+            cache.set_pod(PodId::from_index(id), pod(name));
         }
-        for (gone, left) in [("q", 300), ("s", 200), ("p", 100), ("r", 0)] {
-            assert!(cache.remove_pod(&pod(gone).key).is_some());
+        for (gone, left) in [(1, 300), (3, 200), (0, 100), (2, 0)] {
+            assert!(cache.remove_pod(PodId::from_index(gone)).is_some());
             let row = cache.row("a").expect("the node is known");
             assert_eq!(cache.view().nodes.requested_of(row).milli_cpu, left);
         }

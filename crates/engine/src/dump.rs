@@ -57,7 +57,8 @@ impl Scheduler {
             let mut pods: Vec<&PodInfo> = nodes.pods_on(row).iter().collect();
             pods.sort_unstable_by(|a, b| a.key.cmp(&b.key));
             for pod in pods {
-                let assumed = self.cache.assumed(&pod.key).map_or("", |_| ", assumed");
+                let id = self.names.find(&pod.key);
+                let assumed = id.and_then(|id| self.cache.assumed(id)).map_or("", |_| ", assumed");
                 writeln!(out, "  pod {}, uid {}{assumed}", pod.key, pod.uid)?;
             }
             for pod in self.nominated.on(name) {

@@ -8,7 +8,7 @@ use crate::decision::{Decision, NodeDecision, NodeVerdict, Outcome};
 use crate::metrics::Meter;
 use crate::pick::Chance;
 use crate::profile::Profile;
-use crate::queue::Place;
+use crate::queue::{Place, QueuedPodInfo};
 use crate::scheduler::{Detail, Scheduler};
 
 impl Scheduler {
@@ -23,12 +23,18 @@ impl Scheduler {
         self.explain_by(pod, |_, _| profile)
     }
 
+    /// A pod that waits to be tried.
+    pub(crate) fn pending_pod(&self, pod: &PodKey) -> Option<&QueuedPodInfo> {
+        let info = self.queue.get(self.names.find(pod)?)?;
+        (info.place != Place::InFlight).then_some(info)
+    }
+
     fn explain_by<'a>(
         &'a self,
         pod: &PodKey,
         profile_of: impl FnOnce(&'a Self, &PodInfo) -> &'a Profile,
     ) -> Option<Decision> {
-        let info = self.queue.get(pod).filter(|info| info.place != Place::InFlight)?;
+        let info = self.pending_pod(pod)?;
         if let Place::Gated { why, .. } = &info.place {
             let (message, attempt) = (why.to_string(), info.attempts + 1);
             let outcome = Outcome::Unschedulable { message, pre_filter: None, nomination: None };

@@ -10,6 +10,7 @@ use plimsoll_framework::{Action, Change, ClusterEvent, PodInfo, Resource, Time};
 use crate::binding::BindingCycle;
 use crate::event::{Event, Seen};
 use crate::metrics::EventLabel;
+use crate::names::PodId;
 use crate::queue::{Audience, Surroundings};
 use crate::scheduler::Scheduler;
 
@@ -76,48 +77,64 @@ impl Scheduler {
     }
 
     fn pod_is(&mut self, now: Time, pod: Arc<Pod>) {
-        let pod = PodInfo::from(pod);
-        let known = self.known(&pod.key).map(|known| known.uid == pod.uid);
-        if known == Some(false) {
+        let mut number = self.names.find(&pod.key);
+        let is_another = |id: PodId| self.is_known(id) && self.names[id].uid != pod.uid;
+        if number.is_some_and(is_another) {
             // The end of the pod that had this name was missed.
             self.pod_gone(now, &pod.key);
+            number = None;
         }
+        if pod.node_name.is_none() && self.profiles.get(&pod.scheduler_name).is_none() {
+            if let Some(id) = number {
+                self.is_anothers(id);
+            }
+            return;
+        }
+        let id = match number {
+            None => self.names.insert(pod.clone()),
+            Some(id) => {
+                self.names.update(id, pod.clone());
+                id
+            }
+        };
+        let pod = PodInfo::from(pod);
         if pod.node_name.is_some() {
-            self.pod_is_on_its_node(now, &pod);
-        } else if self.profiles.get(&pod.scheduler_name).is_none() {
-            self.queue.remove(&pod.key);
-        } else if known != Some(true) {
+            self.pod_is_on_its_node(now, id, &pod);
+        } else if !self.is_known(id) {
             self.counts.hears(EventLabel::PENDING_POD_ADD);
             if pod.nominated_node.is_some() || !self.nominated.is_empty() {
-                self.renominate(&pod);
+                self.renominate(id, &pod);
             }
             let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
-            self.queue.add(now, pod, with);
-        } else if self.queue.get(&pod.key).is_some() || !self.cache.knows(&pod.key) {
+            self.queue.set(now, id, pod, with);
+        } else if self.queue.get(id).is_some() {
             self.counts.hears(EventLabel::PENDING_POD_UPDATE);
             if pod.is_terminating() && self.waiting.has(&pod.key) {
                 self.reject_waiting_pod(&pod.key, "", REMOVED);
             }
-            let left = self.left_by(&pod.key, pod.nominated_node.as_ref());
-            self.renominate(&pod);
+            let left = self.left_by(id, pod.nominated_node.as_ref());
+            self.renominate(id, &pod);
             let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
-            self.queue.set(now, pod, with);
+            self.queue.set(now, id, pod, with);
             self.leaves_nomination(now, left);
         }
         // Otherwise it is bound, and this was written before: it must not be scheduled again.
     }
 
-    /// A pod as it was last seen.
-    fn known(&self, key: &PodKey) -> Option<&PodInfo> {
-        self.queue.get(key).map(|info| &info.pod).or_else(|| self.cache.pod(key))
+    /// A pending pod is not ours to place any more.
+    fn is_anothers(&mut self, id: PodId) {
+        self.queue.remove(id);
+        if !self.cache.knows(id) {
+            self.names.forget(id);
+        }
     }
 
     /// A pending pod that had a node cleared for it, as if it were there, if it is to be at `now` or
     /// nowhere.
-    fn left_by(&self, key: &PodKey, now: Option<&Str>) -> Option<PodInfo> {
-        let queued = self.queue.get(key).map(|info| &info.pod);
+    fn left_by(&self, id: PodId, now: Option<&Str>) -> Option<PodInfo> {
+        let queued = self.queue.get(id).map(|info| &info.pod);
         // Once the binding is answered it is not queued any more, but may not be seen there yet.
-        let pod = queued.or_else(|| self.cache.assumed(key))?;
+        let pod = queued.or_else(|| self.cache.assumed(id))?;
         let node = pod.nominated_node.as_ref().filter(|node| Some(*node) != now)?;
         Some(pod.placed_on(node.clone()))
     }
@@ -133,8 +150,8 @@ impl Scheduler {
 
     /// Takes note of the node that a pending pod says was cleared for it. As in nominator.go,
     /// UpdateNominatedPod: a pod that never said so keeps the node that we cleared for it.
-    fn renominate(&mut self, pod: &PodInfo) {
-        let before = self.queue.get(&pod.key).and_then(|info| info.pod.nominated_node.clone());
+    fn renominate(&mut self, id: PodId, pod: &PodInfo) {
+        let before = self.queue.get(id).and_then(|info| info.pod.nominated_node.clone());
         match (&pod.nominated_node, before) {
             (Some(node), _) => self.nominated.set(pod.clone(), node.clone()),
             (None, Some(_)) => {
@@ -149,16 +166,16 @@ impl Scheduler {
     }
 
     /// A pod was seen on its node: placed by us and now confirmed, or placed by someone else.
-    fn pod_is_on_its_node(&mut self, now: Time, pod: &PodInfo) {
-        let (key, Some(node)) = (&pod.key, &pod.node_name) else { return };
-        let left = self.left_by(key, Some(node));
-        self.nominated.remove(key);
+    fn pod_is_on_its_node(&mut self, now: Time, id: PodId, pod: &PodInfo) {
+        let Some(node) = &pod.node_name else { return };
+        let left = self.left_by(id, Some(node));
+        self.nominated.remove(&pod.key);
         // Where the binding is written its answer is awaited all the same: PostBind depends on it.
-        if !self.bindings.get(key).is_some_and(BindingCycle::is_binding) {
-            self.cancel_binding(key);
-            self.queue.remove(key);
+        if !self.bindings.get(id).is_some_and(BindingCycle::is_binding) {
+            self.cancel_binding(id);
+            self.queue.remove(id);
         }
-        let (assumed, seen) = match self.cache.set_pod(pod.clone()) {
+        let (assumed, seen) = match self.cache.set_pod(id, pod.clone()) {
             Some(before) if before.assumed => (Some(before.pod), None),
             before => (None, before.map(|before| before.pod)),
         };
@@ -179,30 +196,35 @@ impl Scheduler {
     }
 
     fn pod_gone(&mut self, now: Time, key: &PodKey) {
-        let left = self.left_by(key, None);
-        self.cancel_binding(key);
+        let Some(id) = self.names.find(key) else {
+            self.counts.hears(EventLabel::PENDING_POD_DELETE);
+            return;
+        };
+        let left = self.left_by(id, None);
+        self.cancel_binding(id);
         self.nominated.remove(key);
         self.evictions.remove(key);
-        self.queue.remove(key);
-        match self.cache.remove_pod(key) {
+        self.queue.remove(id);
+        match self.cache.remove_pod(id) {
             Some(before) => self.freed(now, &before, Audience::All),
             None => self.counts.hears(EventLabel::PENDING_POD_DELETE),
         }
+        self.names.forget(id);
         self.leaves_nomination(now, left);
     }
 
     /// A pod is no longer on its node, so others may fit.
-    pub(crate) fn freed(&mut self, now: Time, pod: &PodInfo, audience: Audience<'_>) {
+    pub(crate) fn freed(&mut self, now: Time, pod: &PodInfo, audience: Audience) {
         let row = pod.node().and_then(|node| self.cache.row(node));
         let object = Object::Assigned { before: Some(pod), after: None, row };
         self.changed(now, ClusterEvent::new(Resource::Pod, Action::DELETE), object, audience);
     }
 
     /// Ends a binding cycle of a pod that needs none any more.
-    fn cancel_binding(&mut self, key: &PodKey) {
-        if let Some(mut cycle) = self.bindings.take(key) {
+    fn cancel_binding(&mut self, id: PodId) {
+        if let Some(mut cycle) = self.bindings.take(id) {
             cycle.unreserve(&mut self.cache);
-            self.waiting.remove(key);
+            self.waiting.remove(&cycle.pod.key);
             // The pod stays in the cache until its deletion is told to everyone.
         }
     }
@@ -245,13 +267,7 @@ impl Scheduler {
         }
     }
 
-    fn changed(
-        &mut self,
-        now: Time,
-        event: ClusterEvent,
-        object: Object<'_>,
-        audience: Audience<'_>,
-    ) {
+    fn changed(&mut self, now: Time, event: ClusterEvent, object: Object<'_>, audience: Audience) {
         let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
         let change = Change { event, object, view: self.cache.view() };
         self.counts.hears(EventLabel::of(&change));

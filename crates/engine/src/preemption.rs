@@ -11,7 +11,7 @@ use plimsoll_framework::{Nomination, PodInfo, Time, WaitingDecision};
 use crate::cycle::Failure;
 use crate::effect::{Effect, EffectId, Eviction, Write};
 use crate::event::WriteError;
-use crate::queue::Surroundings;
+use crate::queue::{Attempt, Surroundings};
 use crate::scheduler::Scheduler;
 
 /// The evictions that one pod waits for.
@@ -31,13 +31,14 @@ impl Scheduler {
     pub(crate) fn nominate(
         &mut self,
         now: Time,
-        pod: &PodInfo,
+        attempt: &Attempt,
         failure: &Failure,
         effects: &mut Vec<Effect>,
     ) {
+        let pod = &attempt.pod;
         match &failure.nomination {
             Some(nomination) => {
-                self.clear_way(now, pod, nomination, failure.nominated_by, effects);
+                self.clear_way(now, attempt, nomination, failure.nominated_by, effects);
                 self.nominated.set(pod.clone(), nomination.node.clone());
                 self.write_nomination(pod, Some(nomination.node.clone()), effects);
             }
@@ -64,11 +65,12 @@ impl Scheduler {
     fn clear_way(
         &mut self,
         now: Time,
-        pod: &PodInfo,
+        attempt: &Attempt,
         nomination: &Nomination,
         plugin: &'static str,
         effects: &mut Vec<Effect>,
     ) {
+        let pod = &attempt.pod;
         let lower = |other: &&PodInfo| other.priority < pod.priority && other.key != pod.key;
         let lower: Vec<PodInfo> =
             self.nominated.on(&nomination.node).filter(lower).cloned().collect();
@@ -84,7 +86,7 @@ impl Scheduler {
                     plugin: plugin.into(),
                     reason: "preempted".into(),
                 });
-            } else if let Some(victim) = self.cache.pod(victim) {
+            } else if let Some(victim) = self.names.find(victim).and_then(|id| self.cache.pod(id)) {
                 let eviction = Eviction::new(victim, pod, &nomination.node);
                 writes.insert(self.write(pod, Write::Evict(eviction), effects));
             }
@@ -92,7 +94,7 @@ impl Scheduler {
         if !writes.is_empty() {
             let deadline = now + self.options.write_timeout;
             self.evictions.insert(pod.key.clone(), Awaited { writes, began: now, deadline });
-            self.queue.hold(pod.key.clone(), plugin);
+            self.queue.hold(attempt.id, plugin);
         }
     }
 
@@ -110,8 +112,7 @@ impl Scheduler {
         if answer.is_err() || awaited.writes.is_empty() {
             self.counts.evictions_over(answer.is_err(), now.since(awaited.began));
             self.evictions.remove(&pod);
-            let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
-            self.queue.release(now, &pod, answer.is_err(), with);
+            self.release(now, &pod, answer.is_err());
         }
         true
     }
@@ -124,9 +125,15 @@ impl Scheduler {
             if let Some(awaited) = self.evictions.remove(&pod) {
                 self.counts.evictions_over(true, now.since(awaited.began));
             }
-            let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
-            self.queue.release(now, &pod, true, with);
+            self.release(now, &pod, true);
         }
+    }
+
+    /// The evictions for a pod are over; whether one has failed.
+    fn release(&mut self, now: Time, pod: &PodKey, failed: bool) {
+        let Some(id) = self.names.find(pod) else { return };
+        let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
+        self.queue.release(now, id, failed, with);
     }
 
     /// When the next evictions count as failed.

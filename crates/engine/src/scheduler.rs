@@ -15,6 +15,7 @@ use crate::decision::Decision;
 use crate::effect::Effect;
 use crate::memo::Memo;
 use crate::metrics::{Counts, Stopwatch};
+use crate::names::{Names, PodId};
 use crate::pick::TieBreak;
 use crate::preemption::Evictions;
 use crate::profile::{Profile, ProfileError};
@@ -117,6 +118,7 @@ pub struct Scheduler {
     pub(crate) profiles: Profiles,
     pub(crate) options: Options,
     pub(crate) rng: Pcg64,
+    pub(crate) names: Names,
     pub(crate) cache: Cache,
     pub(crate) queue: Queue,
     pub(crate) bindings: Bindings,
@@ -163,6 +165,7 @@ impl Scheduler {
             counts,
             options,
             rng: Pcg64::seed_from_u64(seed),
+            names: Names::default(),
             cache,
             queue: Queue::new(options.backoff, options.max_in_unschedulable, options.stopwatch),
             bindings: Bindings::default(),
@@ -182,8 +185,8 @@ impl Scheduler {
     pub fn step(&mut self, now: Time, effects: &mut Vec<Effect>) -> Next {
         self.carry_on(now, effects);
         let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
-        if let Some(info) = self.queue.pop(now, with) {
-            self.attempt(now, &info, effects);
+        if let Some(attempt) = self.queue.pop(now, with) {
+            self.attempt(now, &attempt, effects);
         }
         self.next(now)
     }
@@ -257,14 +260,19 @@ impl Scheduler {
 
     /// Every pod that is known: those on nodes, and the pending ones; in no particular order.
     pub fn pods(&self) -> impl Iterator<Item = &PodInfo> {
-        let queued = self.queue.iter_in_any_order().map(|info| &info.pod);
-        let pending = queued.filter(|pod| !self.cache.knows(&pod.key));
-        self.cache.pods().chain(pending)
+        let pending = self.queue.iter_in_any_order().filter(|(id, _)| !self.cache.knows(*id));
+        self.cache.pods().chain(pending.map(|(_, info)| &info.pod))
     }
 
     /// Whether a pod is known: it is on a node, or pending and ours to place.
     pub fn knows_pod(&self, pod: &PodKey) -> bool {
-        self.cache.knows(pod) || self.queue.get(pod).is_some()
+        self.names.find(pod).is_some_and(|id| self.is_known(id))
+    }
+
+    /// Whether a pod is on a node, or in the queue. It is neither when it has a number only because its
+    /// end is still to be seen.
+    pub(crate) fn is_known(&self, id: PodId) -> bool {
+        self.cache.knows(id) || self.queue.get(id).is_some()
     }
 
     /// The cluster as it stands, with the pods that are assumed to be on their nodes.

@@ -123,7 +123,7 @@ impl Scheduler {
             book.histogram(&known::HINTS, &[plugin, &event.name(), worth.as_str()], took);
         }
         let (mut pending, mut unschedulable) = ([0; 4], BTreeMap::<(&str, &str), u64>::new());
-        for info in queue.iter_in_any_order() {
+        for (_, info) in queue.iter_in_any_order() {
             let place = match info.place {
                 Place::Active => 0,
                 Place::Backoff { .. } | Place::ErrorBackoff { .. } => 1,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::pod::Verdict;
 use crate::class::ClassId;
-use crate::table::Slot;
+use crate::names::PodId;
 
 /// What the pods of a group have in common.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,7 +45,7 @@ pub(super) type GroupId = usize;
 pub(super) struct Group {
     pub(super) common: Common,
     /// In no particular order; never empty.
-    pub(super) pods: Vec<Slot>,
+    pub(super) pods: Vec<PodId>,
 }
 
 /// The pods that wait, in groups.
@@ -63,7 +63,7 @@ pub(super) struct Groups {
 
 impl Groups {
     /// Puts a pod in: its group and its place there.
-    pub(super) fn insert(&mut self, common: Common, pod: Slot) -> (GroupId, usize) {
+    pub(super) fn insert(&mut self, common: Common, pod: PodId) -> (GroupId, usize) {
         if matches!(common.wait, Wait::Change(_)) {
             self.n_for_change += 1;
         }
@@ -77,7 +77,7 @@ impl Groups {
     }
 
     /// Takes the pod at place `at` of a group out; the pod that is there now instead.
-    pub(super) fn remove(&mut self, id: GroupId, at: usize) -> Option<Slot> {
+    pub(super) fn remove(&mut self, id: GroupId, at: usize) -> Option<PodId> {
         let group = self.all[id].as_mut().expect(KNOWN);
         if matches!(group.common.wait, Wait::Change(_)) {
             self.n_for_change -= 1;
@@ -111,7 +111,7 @@ impl Groups {
     }
 
     /// The pods that wait for a change.
-    pub(super) fn for_change(&self) -> impl Iterator<Item = Slot> {
+    pub(super) fn for_change(&self) -> impl Iterator<Item = PodId> {
         let groups = self.all.iter().flatten();
         let waiting = groups.filter(|group| matches!(group.common.wait, Wait::Change(_)));
         waiting.flat_map(|group| &group.pods).copied()

@@ -12,7 +12,7 @@ use plimsoll_framework::{Change, ClusterEvent, PodInfo, VolumeChange};
 
 use crate::cache::Cache;
 use crate::metrics::EventLabel;
-use crate::table::Slot;
+use crate::names::PodId;
 
 /// A change, kept with its objects.
 #[derive(Clone, Debug)]
@@ -86,7 +86,7 @@ pub(crate) struct InFlight {
     /// How many pods began before each change, the earliest first. The first is never 0.
     begun: VecDeque<(Since, usize)>,
     /// The changes, numbered without a gap up to `next`.
-    log: VecDeque<(Option<Slot>, Kept)>,
+    log: VecDeque<(Option<PodId>, Kept)>,
     next: Since,
 }
 
@@ -104,7 +104,7 @@ impl InFlight {
     }
 
     /// Something happened: to everyone, or to one pod in flight only.
-    pub(crate) fn record(&mut self, only: Option<Slot>, change: &Change<'_>) {
+    pub(crate) fn record(&mut self, only: Option<PodId>, change: &Change<'_>) {
         if !self.begun.is_empty() {
             self.log.push_back((only, Kept::new(change)));
             self.next += 1;
@@ -112,7 +112,7 @@ impl InFlight {
     }
 
     /// The attempt of `pod` that began at `since` has ended: what happened since.
-    pub(crate) fn end(&mut self, pod: Slot, since: Since) -> Vec<Kept> {
+    pub(crate) fn end(&mut self, pod: PodId, since: Since) -> Vec<Kept> {
         let n_heard = usize::try_from(self.next - since).expect("the log lies in memory");
         let heard = self.log.range(self.log.len() - n_heard..);
         let heard = heard.filter(|(only, _)| only.is_none_or(|only| only == pod));

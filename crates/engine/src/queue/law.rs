@@ -16,6 +16,7 @@ use super::worth::{Strategy, Surroundings};
 use super::{Audience, Backoff, FLUSH_INTERVAL, Queue};
 use crate::cache::Cache;
 use crate::metrics::{Hints, Lap, QueueCounts};
+use crate::names::{Names, PodId};
 use crate::profiles::Profiles;
 use crate::tests::lab;
 
@@ -120,14 +121,15 @@ impl Slow {
         &mut self,
         now: Time,
         change: &Change<'_>,
-        audience: Audience<'_>,
+        (audience, names): (Audience, &Names),
         with: Surroundings<'_>,
     ) {
         self.in_flight.values_mut().for_each(|heard| heard.push(Kept::new(change)));
         for key in self.keys() {
             let info = &self.pods[&key];
             let waits = matches!(info.place, Place::Unschedulable | Place::Gated { .. });
-            if waits && audience.has(info) {
+            let id = names.find(&key).expect("every pod has a number");
+            if waits && audience.has(id, info) {
                 match with.worth(info, change, &mut Hints::default()) {
                     Strategy::Skip => {}
                     strategy => self.requeue(now, &key, strategy, with),
@@ -158,6 +160,7 @@ impl Slow {
 
 /// Both queues, and the cluster around them.
 struct Both {
+    names: Names,
     fast: Queue,
     slow: Slow,
     cache: Cache,
@@ -171,6 +174,7 @@ impl Both {
     fn new() -> Self {
         let profile = lab::profile("lab", None, |_| true);
         Both {
+            names: Names::default(),
             fast: Queue::new(Backoff::default(), MAX_WAIT, None),
             slow: Slow::default(),
             cache: Cache::default(),
@@ -202,13 +206,15 @@ impl Both {
 
     fn set(&mut self, pod: Pod) {
         let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
-        self.fast.set(self.now, pod.clone().into(), with);
+        let known = self.names.find(&pod.key);
+        let id = known.unwrap_or_else(|| self.names.insert(pod.clone().into()));
+        self.fast.set(self.now, id, pod.clone().into(), with);
         self.slow.set(self.now, pod.into(), with);
     }
 
     fn pop(&mut self) {
         let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
-        let fast = self.fast.pop(self.now, with).map(|info| info.pod.key.clone());
+        let fast = self.fast.pop(self.now, with).map(|attempt| attempt.pod.key.clone());
         let slow = self.slow.pop(self.now, with);
         assert_eq!(fast, slow, "{}", self.trace);
         self.in_flight.extend(fast);
@@ -219,21 +225,22 @@ impl Both {
             return;
         }
         let key = self.in_flight.swap_remove(rng.random_range(0..self.in_flight.len()));
+        let id = self.id(&key);
         let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
         match rng.random_range(0..6) {
             0 => {
-                self.fast.done(&key);
+                self.fast.done(id);
                 self.slow.in_flight.remove(&key);
                 self.slow.pods.remove(&key);
             }
             1 => {
-                self.fast.permitted(&key);
+                self.fast.permitted(id);
                 self.slow.in_flight.remove(&key);
                 self.in_flight.push(key);
             }
             _ => {
                 let verdict = random_verdict(rng);
-                self.fast.failed(self.now, &key, verdict.clone(), with);
+                self.fast.failed(self.now, id, verdict.clone(), with);
                 self.slow.failed(self.now, &key, verdict, with);
             }
         }
@@ -260,23 +267,31 @@ impl Both {
         let pod = PodInfo::new(random_pod(rng)).placed_on("n0".into());
         let object =
             Object::Assigned { before: Some(&pod), after: None, row: self.cache.row("n0") };
-        let audience = match rng.random_range(0..3) {
-            0 => Audience::All,
-            1 => Audience::AllBut(&pod.key),
-            _ => Audience::UpTo(pod.priority),
+        let id = self.names.find(&pod.key);
+        let audience = match (rng.random_range(0..3), id) {
+            (1, Some(id)) => Audience::AllBut(id),
+            (2, _) => Audience::UpTo(pod.priority),
+            _ => Audience::All,
         };
         self.tell(ClusterEvent::new(Resource::Pod, Action::DELETE), object, audience);
     }
 
-    fn tell(&mut self, event: ClusterEvent, object: Object<'_>, audience: Audience<'_>) {
+    fn id(&self, key: &PodKey) -> PodId {
+        self.names.find(key).expect("it was set before")
+    }
+
+    fn tell(&mut self, event: ClusterEvent, object: Object<'_>, audience: Audience) {
         let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
         let change = Change { event, object, view: self.cache.view() };
         self.fast.on_change(self.now, &change, audience, with);
-        self.slow.on_change(self.now, &change, audience, with);
+        self.slow.on_change(self.now, &change, (audience, &self.names), with);
     }
 
     fn remove(&mut self, key: &PodKey) {
-        self.fast.remove(key);
+        if let Some(id) = self.names.find(key) {
+            self.fast.remove(id);
+            self.names.forget(id);
+        }
         self.slow.pods.remove(key);
         self.slow.in_flight.remove(key);
         self.in_flight.retain(|other| other != key);
@@ -327,9 +342,10 @@ fn pods_that_differ_only_in_name_wait_as_one_and_those_that_are_asked_by_name_ap
         both.pop();
     }
     let keys: Vec<PodKey> = std::mem::take(&mut both.in_flight);
+    let ids: Vec<PodId> = keys.iter().map(|key| both.id(key)).collect();
     let with = Surroundings { profiles: &both.profiles, cache: &both.cache };
-    for key in &keys {
-        both.fast.failed(both.now, key, rejected("Cpu"), with);
+    for id in ids {
+        both.fast.failed(both.now, id, rejected("Cpu"), with);
     }
     let asked = |queue: &Queue, plugin: &str| {
         let groups = queue.groups.waiting_for(|known| known == plugin);
@@ -340,7 +356,7 @@ fn pods_that_differ_only_in_name_wait_as_one_and_those_that_are_asked_by_name_ap
     both.set(lab::pod("guest", &["cpu=2"]));
     both.pop();
     let with = Surroundings { profiles: &both.profiles, cache: &both.cache };
-    let key = PodKey::new("default", "guest");
-    both.fast.failed(both.now, &key, rejected("Invited"), with);
+    let id = both.id(&PodKey::new("default", "guest"));
+    both.fast.failed(both.now, id, rejected("Invited"), with);
     assert_eq!(asked(&both.fast, "Invited"), (1, false));
 }

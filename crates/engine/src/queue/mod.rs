@@ -4,7 +4,6 @@
 mod backoff;
 mod groups;
 mod in_flight;
-mod lane;
 #[cfg(test)]
 mod law;
 mod pod;
@@ -14,7 +13,6 @@ mod worth;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use plimsoll_api::PodKey;
 use plimsoll_framework::Rejection;
 use plimsoll_framework::events::{self, Object};
 use plimsoll_framework::{Change, ClusterEvent, PodInfo, Resource, SortKey, Time};
@@ -22,14 +20,15 @@ use plimsoll_framework::{Change, ClusterEvent, PodInfo, Resource, SortKey, Time}
 pub use self::backoff::Backoff;
 use self::groups::{Common, GroupId, Groups, Wait};
 use self::in_flight::{InFlight, Kept, Since};
-pub(crate) use self::pod::Verdict;
+pub(crate) use self::pod::{Attempt, Verdict};
 pub use self::pod::{Place, QueuedPodInfo};
 use self::shelves::{ActiveKey, Shelves};
 use self::worth::Strategy;
 pub(crate) use self::worth::{Audience, Surroundings};
+use crate::by_pod::ByPod;
 use crate::class::Classes;
 use crate::metrics::{Bound, EventLabel, Lap, QueueCounts, QueueName, Stopwatch};
-use crate::table::{Keyed, Slot, Table};
+use crate::names::PodId;
 
 /// How often pods that wait for a change are looked at for those that wait too long.
 const FLUSH_INTERVAL: Duration = Duration::from_secs(30);
@@ -43,13 +42,14 @@ pub(crate) struct Queue {
     backoff: Backoff,
     /// How long a pod may wait for a change before it is tried all the same.
     max_wait: Duration,
-    pods: Table<Entry>,
+    /// In boxes: of all pods that are known, few are in the queue.
+    pods: ByPod<Box<Entry>>,
     shelves: Shelves,
     groups: Groups,
     classes: Classes,
     in_flight: InFlight,
     /// Pods whose victims are being evicted, with the plugin that wants it: kept out meanwhile.
-    held: BTreeMap<PodKey, &'static str>,
+    held: BTreeMap<PodId, &'static str>,
     arrivals: u64,
     next_flush: Option<Time>,
     pub(crate) counts: QueueCounts,
@@ -67,12 +67,6 @@ struct Entry {
     group: Option<(GroupId, usize)>,
 }
 
-impl Keyed for Entry {
-    fn key(&self) -> &PodKey {
-        &self.info.pod.key
-    }
-}
-
 impl Entry {
     fn active_key(&self) -> ActiveKey {
         (self.sort, self.info.arrival)
@@ -84,7 +78,7 @@ impl Queue {
         Queue {
             backoff,
             max_wait,
-            pods: Table::default(),
+            pods: ByPod::default(),
             shelves: Shelves::default(),
             groups: Groups::default(),
             classes: Classes::default(),
@@ -97,29 +91,30 @@ impl Queue {
     }
 
     /// Takes in a pod that is new, or what became of one.
-    pub(crate) fn set(&mut self, now: Time, pod: PodInfo, with: Surroundings<'_>) {
-        match self.pods.find(&pod.key) {
-            Some(slot) => self.update(now, slot, pod, with),
-            None => self.add(now, pod, with),
+    pub(crate) fn set(&mut self, now: Time, id: PodId, pod: PodInfo, with: Surroundings<'_>) {
+        match self.pods.has(id) {
+            true => self.update(now, id, pod, with),
+            false => self.add(now, id, pod, with),
         }
     }
 
     /// Takes in a pod that is not known.
-    pub(crate) fn add(&mut self, now: Time, pod: PodInfo, with: Surroundings<'_>) {
+    fn add(&mut self, now: Time, id: PodId, pod: PodInfo, with: Surroundings<'_>) {
         self.arrivals += 1;
         let info = QueuedPodInfo::new(pod, now, self.arrivals);
         let sort = with.key(&info);
-        let slot = self.pods.insert(Entry { info, sort, hears_since: None, group: None });
-        self.pods[slot].info.place = self.gate(slot, with).unwrap_or(Place::Active);
-        self.came(now, slot, EventLabel::PENDING_POD_ADD);
-        self.put(slot, with);
+        let entry = Entry { info, sort, hears_since: None, group: None };
+        self.pods.insert(id, Box::new(entry));
+        self.pods[id].info.place = self.gate(id, with).unwrap_or(Place::Active);
+        self.came(now, id, EventLabel::PENDING_POD_ADD);
+        self.put(id, with);
     }
 
     /// As in scheduling_queue.go, Update: a pod that is ready or in backoff stays where it is, and one
     /// that waits is tried again if its own change may help.
-    fn update(&mut self, now: Time, slot: Slot, pod: PodInfo, with: Surroundings<'_>) {
-        self.take(slot);
-        let entry = &mut self.pods[slot];
+    fn update(&mut self, now: Time, id: PodId, pod: PodInfo, with: Surroundings<'_>) {
+        self.take(id);
+        let entry = &mut self.pods[id];
         let before = std::mem::replace(&mut entry.info.pod, pod);
         entry.sort = with.key(&entry.info);
         let action = events::pod_actions(&before, &entry.info.pod);
@@ -130,7 +125,7 @@ impl Queue {
             _ if action.is_empty() => Strategy::Skip,
             Place::InFlight => {
                 if entry.hears_since.is_some() {
-                    self.in_flight.record(Some(slot), &change);
+                    self.in_flight.record(Some(id), &change);
                 }
                 Strategy::Skip
             }
@@ -141,48 +136,48 @@ impl Queue {
         };
         let label = EventLabel::of(&change);
         match strategy {
-            Strategy::Skip => self.put(slot, with),
-            strategy => self.requeue(now, slot, strategy, label, with),
+            Strategy::Skip => self.put(id, with),
+            strategy => self.requeue(now, id, strategy, label, with),
         }
     }
 
     /// Forgets a pod.
-    pub(crate) fn remove(&mut self, key: &PodKey) {
-        self.held.remove(key);
-        let Some(slot) = self.pods.find(key) else { return };
-        self.take(slot);
-        self.leave(slot);
+    pub(crate) fn remove(&mut self, id: PodId) {
+        self.held.remove(&id);
+        if self.pods.has(id) {
+            self.take(id);
+            self.leave(id);
+        }
     }
 
     /// The next pod to be tried.
-    pub(crate) fn pop(&mut self, now: Time, with: Surroundings<'_>) -> Option<QueuedPodInfo> {
+    pub(crate) fn pop(&mut self, now: Time, with: Surroundings<'_>) -> Option<Attempt> {
         self.tick(now, with);
-        let slot = self.shelves.first()?;
-        self.take(slot);
-        let entry = &mut self.pods[slot];
+        let id = self.shelves.first()?;
+        self.take(id);
+        let entry = &mut self.pods[id];
         entry.hears_since = Some(self.in_flight.begin());
         if entry.info.place != Place::Active {
             self.counts.came(QueueName::Active, EventLabel::POP_FROM_BACKOFF);
         }
         entry.info.begin(self.counts.start());
         entry.info.place = Place::InFlight;
-        Some(entry.info.clone())
+        Some(Attempt { id, pod: entry.info.pod.clone(), number: entry.info.attempts })
     }
 
     /// The pod needs no further attempt. What metrics say of it.
-    pub(crate) fn done(&mut self, key: &PodKey) -> Option<Bound> {
-        let slot = self.pods.find(key)?;
-        let bound = self.pods[slot].info.bound();
-        self.take(slot);
-        self.leave(slot);
+    pub(crate) fn done(&mut self, id: PodId) -> Option<Bound> {
+        let bound = self.pods.get(id)?.info.bound();
+        self.take(id);
+        self.leave(id);
         Some(bound)
     }
 
     /// No plugin can reject the pod any more. As in schedule_one.go, bindingCycle: what happens from
     /// now on need not be kept for it, since after an error it is tried again in any case.
-    pub(crate) fn permitted(&mut self, key: &PodKey) {
-        let Some(slot) = self.pods.find(key) else { return };
-        if let Some(since) = self.pods[slot].hears_since.take() {
+    pub(crate) fn permitted(&mut self, id: PodId) {
+        let since = self.pods.get_mut(id).and_then(|entry| entry.hears_since.take());
+        if let Some(since) = since {
             self.in_flight.forget(since);
         }
     }
@@ -192,16 +187,18 @@ impl Queue {
     pub(crate) fn failed(
         &mut self,
         now: Time,
-        key: &PodKey,
+        id: PodId,
         verdict: Verdict,
         with: Surroundings<'_>,
     ) -> Option<Lap> {
-        let slot = self.pods.find(key)?;
-        self.take(slot);
-        let entry = &mut self.pods[slot];
+        if !self.pods.has(id) {
+            return None;
+        }
+        self.take(id);
+        let entry = &mut self.pods[id];
         let hints = &mut self.counts.hints;
         let since = entry.hears_since.take();
-        let heard = since.map_or_else(Vec::new, |since| self.in_flight.end(slot, since));
+        let heard = since.map_or_else(Vec::new, |since| self.in_flight.end(id, since));
         let info = &mut entry.info;
         info.fail(now, verdict);
         entry.sort = with.key(info);
@@ -212,7 +209,7 @@ impl Queue {
             worth => worth.unwrap_or(Strategy::Skip),
         };
         let began = info.began;
-        self.requeue(now, slot, strategy, EventLabel::ATTEMPT_FAILURE, with);
+        self.requeue(now, id, strategy, EventLabel::ATTEMPT_FAILURE, with);
         Some(began)
     }
 
@@ -222,31 +219,31 @@ impl Queue {
         &mut self,
         now: Time,
         change: &Change<'_>,
-        audience: Audience<'_>,
+        audience: Audience,
         with: Surroundings<'_>,
     ) {
         self.in_flight.record(None, change);
         let label = EventLabel::of(change);
         let hears = |plugin| with.profiles.hears(plugin, change.event);
-        for id in self.groups.waiting_for(hears) {
-            let group = self.groups.get(id);
+        for group_id in self.groups.waiting_for(hears) {
+            let group = self.groups.get(group_id);
             if group.common.class.is_some() {
                 let first = &self.pods[group.pods[0]].info;
                 let strategy = with.worth(first, change, &mut self.counts.hints);
                 if strategy != Strategy::Skip {
-                    self.wake(now, id, (strategy, label), audience, with);
+                    self.wake(now, group_id, (strategy, label), audience, with);
                 }
                 continue;
             }
-            for slot in group.pods.clone() {
-                let info = &self.pods[slot].info;
-                if !audience.has(info) {
+            for id in group.pods.clone() {
+                let info = &self.pods[id].info;
+                if !audience.has(id, info) {
                     continue;
                 }
                 let strategy = with.worth(info, change, &mut self.counts.hints);
                 if strategy != Strategy::Skip {
-                    self.take(slot);
-                    self.requeue(now, slot, strategy, label, with);
+                    self.take(id);
+                    self.requeue(now, id, strategy, label, with);
                 }
             }
         }
@@ -256,39 +253,37 @@ impl Queue {
     fn wake(
         &mut self,
         now: Time,
-        id: GroupId,
+        group: GroupId,
         (strategy, label): (Strategy, EventLabel),
-        audience: Audience<'_>,
+        audience: Audience,
         with: Surroundings<'_>,
     ) {
-        let first = &self.pods[self.groups.get(id).pods[0]].info;
-        let except = match audience {
-            Audience::All => None,
-            Audience::AllBut(key) => self.pods.find(key),
-            Audience::UpTo(_) if audience.has(first) => None,
-            Audience::UpTo(_) => return,
-        };
+        let id = self.groups.get(group).pods[0];
+        let first = &self.pods[id].info;
+        // Pods of one group have one priority.
+        if matches!(audience, Audience::UpTo(_)) && !audience.has(id, first) {
+            return;
+        }
         let gate = with.gate(&first.pod, &mut self.counts);
-        for slot in self.groups.take(id).pods {
-            self.pods[slot].group = None;
-            if Some(slot) == except {
-                self.put(slot, with);
+        for id in self.groups.take(group).pods {
+            self.pods[id].group = None;
+            if audience.has(id, &self.pods[id].info) {
+                let gate = self.hold_of(id).or_else(|| gate.clone());
+                self.requeue_behind(now, id, (strategy, label), gate, with);
             } else {
-                let held = || self.hold_of(&self.pods[slot].info.pod.key);
-                let gate = held().or_else(|| gate.clone());
-                self.requeue_behind(now, slot, (strategy, label), gate, with);
+                self.put(id, with);
             }
         }
     }
 
     /// Moves pods whose time has come: from backoff to ready, and from waiting too long to either.
     pub(crate) fn tick(&mut self, now: Time, with: Surroundings<'_>) {
-        while let Some(slot) = self.shelves.backoff_over(now) {
-            self.take(slot);
+        while let Some(id) = self.shelves.backoff_over(now) {
+            self.take(id);
             // Its gates were asked when its backoff began.
-            self.pods[slot].info.place = Place::Active;
-            self.came(now, slot, EventLabel::BACKOFF_COMPLETE);
-            self.put(slot, with);
+            self.pods[id].info.place = Place::Active;
+            self.came(now, id, EventLabel::BACKOFF_COMPLETE);
+            self.put(id, with);
         }
         self.flush(now, with);
     }
@@ -299,19 +294,13 @@ impl Queue {
             return;
         }
         self.next_flush = Some(now + FLUSH_INTERVAL);
-        let stale = |slot: &Slot| self.pods[*slot].info.queued < now - self.max_wait;
-        let stale: Vec<Slot> = self.groups.for_change().filter(stale).collect();
-        for slot in stale {
-            self.take(slot);
-            self.requeue(
-                now,
-                slot,
-                Strategy::AfterBackoff,
-                EventLabel::UNSCHEDULABLE_TIMEOUT,
-                with,
-            );
+        let stale = |id: &PodId| self.pods[*id].info.queued < now - self.max_wait;
+        let stale: Vec<PodId> = self.groups.for_change().filter(stale).collect();
+        for id in stale {
+            self.take(id);
+            self.requeue(now, id, Strategy::AfterBackoff, EventLabel::UNSCHEDULABLE_TIMEOUT, with);
             // As in scheduling_queue.go: a pod that a gate keeps out was not flushed.
-            let info = &mut self.pods[slot].info;
+            let info = &mut self.pods[id].info;
             info.flushed = !matches!(info.place, Place::Gated { .. });
         }
     }
@@ -333,12 +322,14 @@ impl Queue {
 
     /// The pods of the queue, by name.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &QueuedPodInfo> {
-        self.pods.iter_by_name().map(|entry| &entry.info)
+        let mut all: Vec<_> = self.iter_in_any_order().map(|(_, info)| info).collect();
+        all.sort_unstable_by(|a, b| a.pod.key.cmp(&b.pod.key));
+        all.into_iter()
     }
 
     /// The pods of the queue, in no particular order.
-    pub(crate) fn iter_in_any_order(&self) -> impl Iterator<Item = &QueuedPodInfo> {
-        self.pods.iter().map(|entry| &entry.info)
+    pub(crate) fn iter_in_any_order(&self) -> impl Iterator<Item = (PodId, &QueuedPodInfo)> {
+        self.pods.iter().map(|(id, entry)| (id, &entry.info))
     }
 
     /// How many pods are in flight, and which changes are kept for them.
@@ -346,29 +337,22 @@ impl Queue {
         self.in_flight.kept()
     }
 
-    /// The pod named `key`.
-    pub(crate) fn get(&self, key: &PodKey) -> Option<&QueuedPodInfo> {
-        self.pods.get(key).map(|entry| &entry.info)
+    /// A pod, if it is in the queue.
+    pub(crate) fn get(&self, id: PodId) -> Option<&QueuedPodInfo> {
+        self.pods.get(id).map(|entry| &entry.info)
     }
 
     /// Keeps a pod out until its victims have been told to go.
-    pub(crate) fn hold(&mut self, pod: PodKey, plugin: &'static str) {
-        self.held.insert(pod, plugin);
+    pub(crate) fn hold(&mut self, id: PodId, plugin: &'static str) {
+        self.held.insert(id, plugin);
     }
 
     /// The victims of a pod have been told to go, or `failed` to be. A pod that was woken meanwhile may
     /// be tried again, once its backoff is over; after a failure it is tried at once, since nobody else
     /// might wake it.
-    pub(crate) fn release(
-        &mut self,
-        now: Time,
-        pod: &PodKey,
-        failed: bool,
-        with: Surroundings<'_>,
-    ) {
-        let Some(plugin) = self.held.remove(pod) else { return };
-        let Some(slot) = self.pods.find(pod) else { return };
-        let place = &self.pods[slot].info.place;
+    pub(crate) fn release(&mut self, now: Time, id: PodId, failed: bool, with: Surroundings<'_>) {
+        let Some(plugin) = self.held.remove(&id) else { return };
+        let Some(place) = self.get(id).map(|info| &info.place) else { return };
         let kept_out = matches!(place, Place::Gated { plugin: by, .. } if *by == plugin);
         let waits = matches!(place, Place::Unschedulable | Place::Backoff { .. });
         let strategy = match failed {
@@ -376,35 +360,35 @@ impl Queue {
             false if kept_out => Strategy::AfterBackoff,
             _ => return,
         };
-        self.take(slot);
-        self.requeue(now, slot, strategy, EventLabel::FORCE_ACTIVATE, with);
+        self.take(id);
+        self.requeue(now, id, strategy, EventLabel::FORCE_ACTIVATE, with);
     }
 
     fn requeue(
         &mut self,
         now: Time,
-        slot: Slot,
+        id: PodId,
         strategy: Strategy,
         label: EventLabel,
         with: Surroundings<'_>,
     ) {
         let gate = match strategy {
             Strategy::Skip => None,
-            _ => self.gate(slot, with),
+            _ => self.gate(id, with),
         };
-        self.requeue_behind(now, slot, (strategy, label), gate, with);
+        self.requeue_behind(now, id, (strategy, label), gate, with);
     }
 
     /// Puts a pod where a change that is worth `strategy` leads it, or behind its gate.
     fn requeue_behind(
         &mut self,
         now: Time,
-        slot: Slot,
+        id: PodId,
         (strategy, label): (Strategy, EventLabel),
         gate: Option<Place>,
         with: Surroundings<'_>,
     ) {
-        let info = &mut self.pods[slot].info;
+        let info = &mut self.pods[id].info;
         let until = self.backoff.end(info.queued, info.failures()).filter(|until| now < *until);
         let waited = matches!(info.place, Place::Unschedulable | Place::Gated { .. });
         info.place = match (strategy, until, gate) {
@@ -419,15 +403,15 @@ impl Queue {
             }
         };
         if !(waited && matches!(info.place, Place::Unschedulable | Place::Gated { .. })) {
-            self.came(now, slot, label);
+            self.came(now, id, label);
         }
-        self.put(slot, with);
+        self.put(id, with);
     }
 
     /// A pod comes to the place that it says. As in unschedulable_pods.go, for metrics pods that wait
     /// for a change and gated ones are in one queue.
-    fn came(&mut self, now: Time, slot: Slot, label: EventLabel) {
-        let info = &mut self.pods[slot].info;
+    fn came(&mut self, now: Time, id: PodId, label: EventLabel) {
+        let info = &mut self.pods[id].info;
         let queue = match info.place {
             Place::Active => QueueName::Active,
             Place::Backoff { .. } | Place::ErrorBackoff { .. } => QueueName::Backoff,
@@ -440,33 +424,32 @@ impl Queue {
         self.counts.came(queue, label);
     }
 
-    fn gate(&mut self, slot: Slot, with: Surroundings<'_>) -> Option<Place> {
-        let pod = &self.pods[slot].info.pod;
-        self.hold_of(&pod.key).or_else(|| with.gate(pod, &mut self.counts))
+    fn gate(&mut self, id: PodId, with: Surroundings<'_>) -> Option<Place> {
+        self.hold_of(id).or_else(|| with.gate(&self.pods[id].info.pod, &mut self.counts))
     }
 
     /// Where a pod is kept whose victims are being evicted.
-    fn hold_of(&self, pod: &PodKey) -> Option<Place> {
-        let plugin = self.held.get(pod)?;
+    fn hold_of(&self, id: PodId) -> Option<Place> {
+        let plugin = self.held.get(&id)?;
         Some(Place::Gated { plugin, why: Rejection::unresolvable(EVICTING) })
     }
 
     /// Puts a pod onto the shelf or into the group that its place says.
-    fn put(&mut self, slot: Slot, with: Surroundings<'_>) {
-        let entry = &mut self.pods[slot];
+    fn put(&mut self, id: PodId, with: Surroundings<'_>) {
+        let entry = &mut self.pods[id];
         let wait = match entry.info.place {
             Place::Unschedulable => Wait::Change(entry.info.verdict.clone().unwrap_or_default()),
             Place::Gated { plugin, .. } => Wait::Gate(plugin),
-            _ => return self.shelves.put(&entry.info.place, entry.active_key(), slot),
+            _ => return self.shelves.put(&entry.info.place, entry.active_key(), id),
         };
         let pod = &entry.info.pod;
         let class = with.asks_as_one(pod, &wait).then(|| self.classes.intern(pod));
-        entry.group = Some(self.groups.insert(Common { class, wait }, slot));
+        entry.group = Some(self.groups.insert(Common { class, wait }, id));
     }
 
     /// Takes a pod from where it is.
-    fn take(&mut self, slot: Slot) {
-        let entry = &mut self.pods[slot];
+    fn take(&mut self, id: PodId) {
+        let entry = &mut self.pods[id];
         match entry.group.take() {
             None => self.shelves.take(&entry.info.place, entry.active_key()),
             Some((group, at)) => {
@@ -478,8 +461,9 @@ impl Queue {
     }
 
     /// Forgets a pod that was taken from where it was.
-    fn leave(&mut self, slot: Slot) {
-        if let Some(since) = self.pods.remove(slot).hears_since {
+    fn leave(&mut self, id: PodId) {
+        let since = self.pods.remove(id).and_then(|entry| entry.hears_since);
+        if let Some(since) = since {
             self.in_flight.forget(since);
         }
     }

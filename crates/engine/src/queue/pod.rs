@@ -6,6 +6,7 @@ use std::sync::Arc;
 use plimsoll_framework::{PodInfo, Rejection, Time};
 
 use crate::metrics::{Bound, Lap};
+use crate::names::PodId;
 
 /// Where a pod of the queue is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,6 +61,15 @@ pub struct QueuedPodInfo {
     pub(super) verdict: Option<Arc<Verdict>>,
     /// The order of its arrival: of two pods with equal keys the earlier goes first.
     pub(super) arrival: u64,
+}
+
+/// An attempt at a pod begins.
+#[derive(Clone, Debug)]
+pub(crate) struct Attempt {
+    pub(crate) id: PodId,
+    pub(crate) pod: PodInfo,
+    /// The how-manieth attempt at the pod it is, from 1.
+    pub(crate) number: u32,
 }
 
 /// Why an attempt failed.

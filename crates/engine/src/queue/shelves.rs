@@ -2,9 +2,9 @@
 
 use plimsoll_framework::{SortKey, Time};
 
-use super::lane::Lane;
 use super::pod::Place;
-use crate::table::Slot;
+use crate::lane::Lane;
+use crate::names::PodId;
 
 /// Where a pod stands among the ready ones: of two with equal keys the one that came earlier goes first.
 pub(super) type ActiveKey = (SortKey, u64);
@@ -19,7 +19,7 @@ pub(super) struct Shelves {
 
 impl Shelves {
     /// Puts a pod where its place says.
-    pub(super) fn put(&mut self, place: &Place, key: ActiveKey, pod: Slot) {
+    pub(super) fn put(&mut self, place: &Place, key: ActiveKey, pod: PodId) {
         match place {
             Place::Active => self.active.insert(key, pod),
             &Place::Backoff { until } => self.backoff.insert((until, key), pod),
@@ -40,13 +40,13 @@ impl Shelves {
 
     /// The pod to be tried next. As PopFromBackoffQ has it, one whose backoff has not ended is taken
     /// if nothing else is ready.
-    pub(super) fn first(&self) -> Option<Slot> {
+    pub(super) fn first(&self) -> Option<PodId> {
         let active = self.active.first().map(|(_, pod)| pod);
         active.or_else(|| self.backoff.first().map(|(_, pod)| pod))
     }
 
     /// A pod whose backoff is over.
-    pub(super) fn backoff_over(&self, now: Time) -> Option<Slot> {
+    pub(super) fn backoff_over(&self, now: Time) -> Option<PodId> {
         let over = |lane: &Lane<(Time, ActiveKey)>| {
             lane.first().filter(|((until, _), _)| *until <= now).map(|(_, pod)| pod)
         };

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use plimsoll_api::PodKey;
 use plimsoll_framework::{Change, Gate, PodInfo, Point, QueuedPod, SortKey};
 
 use super::groups::Wait;
 use super::pod::{Place, QueuedPodInfo};
 use crate::cache::Cache;
 use crate::metrics::{Hints, QueueCounts, Status};
+use crate::names::PodId;
 use crate::profile::{Profile, ProfilePlugin};
 use crate::profiles::Profiles;
 
@@ -25,20 +25,20 @@ pub(super) enum Strategy {
 
 /// Which pods a change can help at all.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Audience<'a> {
+pub(crate) enum Audience {
     /// Any.
     All,
     /// Any but the one that caused it.
-    AllBut(&'a PodKey),
+    AllBut(PodId),
     /// Those of this priority and lower ones.
     UpTo(i32),
 }
 
-impl Audience<'_> {
-    pub(super) fn has(self, info: &QueuedPodInfo) -> bool {
+impl Audience {
+    pub(super) fn has(self, id: PodId, info: &QueuedPodInfo) -> bool {
         match self {
             Audience::All => true,
-            Audience::AllBut(key) => info.pod.key != *key,
+            Audience::AllBut(other) => id != other,
             Audience::UpTo(priority) => info.pod.priority <= priority,
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::table::Slot;
+use crate::names::PodId;
 
 /// How many ascending rows of pods a lane has. Pods mostly come in the order in which they go, and after
 /// a change a whole group of earlier ones comes back at once; what is out of every order goes into a
@@ -16,16 +16,16 @@ const SHORT: usize = 64;
 #[derive(Debug)]
 struct Run<K> {
     /// Neither the first nor the last is a hole.
-    pods: VecDeque<(K, Option<Slot>)>,
+    pods: VecDeque<(K, Option<PodId>)>,
     holes: usize,
 }
 
 /// Pods by keys, of which no two are equal. Putting in at the end and taking the first costs the same
 /// however many pods there are.
 #[derive(Debug)]
-pub(super) struct Lane<K> {
+pub(crate) struct Lane<K> {
     runs: [Run<K>; RUNS],
-    rest: BTreeMap<K, Slot>,
+    rest: BTreeMap<K, PodId>,
 }
 
 impl<K> Default for Lane<K> {
@@ -37,7 +37,7 @@ impl<K> Default for Lane<K> {
 
 impl<K: Copy + Ord> Lane<K> {
     /// Puts a pod in.
-    pub(super) fn insert(&mut self, key: K, pod: Slot) {
+    pub(crate) fn insert(&mut self, key: K, pod: PodId) {
         let fits = |run: &&mut Run<K>| run.pods.back().is_none_or(|(last, _)| *last < key);
         match self.runs.iter_mut().find(fits) {
             Some(run) => run.pods.push_back((key, Some(pod))),
@@ -48,26 +48,34 @@ impl<K: Copy + Ord> Lane<K> {
     }
 
     /// Takes the pod of this key out, if it is here.
-    pub(super) fn remove(&mut self, key: K) {
+    pub(crate) fn remove(&mut self, key: K) {
         if !self.runs.iter_mut().any(|run| run.remove(key)) {
             self.rest.remove(&key);
         }
     }
 
     /// The first key and its pod.
-    pub(super) fn first(&self) -> Option<(K, Slot)> {
+    pub(crate) fn first(&self) -> Option<(K, PodId)> {
         let rest = self.rest.first_key_value().map(|(&key, &pod)| (key, pod));
         self.runs.iter().filter_map(Run::first).chain(rest).min()
     }
 
+    /// The pods with keys up to `last`, in no particular order.
+    pub(crate) fn up_to(&self, last: K) -> impl Iterator<Item = PodId> {
+        let runs = self.runs.iter().flat_map(move |run| {
+            run.pods.iter().take_while(move |(key, _)| *key <= last).filter_map(|&(_, pod)| pod)
+        });
+        runs.chain(self.rest.range(..=last).map(|(_, &pod)| pod))
+    }
+
     /// Whether no pod is here.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.rest.is_empty() && self.runs.iter().all(|run| run.pods.is_empty())
     }
 }
 
 impl<K: Copy + Ord> Run<K> {
-    fn first(&self) -> Option<(K, Slot)> {
+    fn first(&self) -> Option<(K, PodId)> {
         self.pods.front().and_then(|&(key, pod)| Some((key, pod?)))
     }
 
@@ -102,24 +110,20 @@ impl<K: Copy + Ord> Run<K> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
+    use std::collections::{BTreeMap, BTreeSet};
 
-    use plimsoll_api::PodKey;
     use rand::{RngExt, SeedableRng};
 
     use super::*;
-    use crate::table::Table;
 
     #[test]
     fn a_lane_is_a_sorted_map_whatever_comes_and_goes() {
-        let mut table = Table::default();
-        let slots: Vec<Slot> =
-            (0..50).map(|i| table.insert(PodKey::new("default", format!("{i}")))).collect();
+        let pods: Vec<PodId> = (0..50).map(PodId::from_index).collect();
         for seed in 0..200 {
             let mut rng = rand_pcg::Pcg64::seed_from_u64(seed);
             let (mut lane, mut map) = (Lane::default(), BTreeMap::new());
             for _ in 0..200 {
-                let key = rng.random_range(0..slots.len());
+                let key = rng.random_range(0..pods.len());
                 match rng.random_range(0..4) {
                     0 => {
                         let first = lane.first();
@@ -134,11 +138,14 @@ mod tests {
                     }
                     _ if map.contains_key(&key) => {}
                     _ => {
-                        lane.insert(key, slots[key]);
-                        map.insert(key, slots[key]);
+                        lane.insert(key, pods[key]);
+                        map.insert(key, pods[key]);
                     }
                 }
                 assert_eq!(lane.is_empty(), map.is_empty(), "seed {seed}");
+                let last = rng.random_range(0..pods.len());
+                let up_to: BTreeSet<PodId> = lane.up_to(last).collect();
+                assert_eq!(up_to, map.range(..=last).map(|(_, &pod)| pod).collect(), "seed {seed}");
             }
         }
     }

@@ -1,0 +1,135 @@
+//! The pods that are known, by name: each has a number that costs nothing to look up.
+
+use std::hash::{Hash, Hasher};
+use std::ops::Index;
+use std::sync::Arc;
+
+use hashbrown::HashTable;
+use plimsoll_api::{Pod, PodKey};
+use rustc_hash::FxHasher;
+
+/// The number of a pod that is known; another one has it once the pod is forgotten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct PodId(u32);
+
+impl PodId {
+    /// No pod has a greater one.
+    pub(crate) const LAST: PodId = PodId(u32::MAX);
+
+    /// The number of the pod at this place in a row of all pods.
+    ///
+    /// # Panics
+    /// Beyond 2³² pods.
+    pub(crate) fn from_index(index: usize) -> Self {
+        PodId(u32::try_from(index).expect("fewer than 2^32 pods are known"))
+    }
+
+    /// Its place in a row of all pods.
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// The pods that are known. Finding one by name costs the same however many there are, and is done once
+/// for each thing that happens to it: everything else goes by the number.
+///
+/// The order of numbers says nothing; whoever needs an order asks for names.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    /// Each as it was last seen, by number.
+    pods: Vec<Option<Arc<Pod>>>,
+    free: Vec<PodId>,
+    /// Numbers by the hash of the name, which stands there too: a table that grows need not look at pods.
+    index: HashTable<(u64, PodId)>,
+}
+
+impl Names {
+    /// Takes in a pod that is not known.
+    pub(crate) fn insert(&mut self, pod: Arc<Pod>) -> PodId {
+        let hash = hash_of(&pod.key);
+        debug_assert!(self.find(&pod.key).is_none(), "a pod has one number");
+        let id = self.free.pop().unwrap_or_else(|| {
+            self.pods.push(None);
+            PodId::from_index(self.pods.len() - 1)
+        });
+        self.pods[id.index()] = Some(pod);
+        self.index.insert_unique(hash, (hash, id), |(hash, _)| *hash);
+        id
+    }
+
+    /// Takes in what became of a pod.
+    pub(crate) fn update(&mut self, id: PodId, pod: Arc<Pod>) {
+        debug_assert!(self[id].key == pod.key, "a pod keeps its name");
+        self.pods[id.index()] = Some(pod);
+    }
+
+    /// Forgets a pod.
+    pub(crate) fn forget(&mut self, id: PodId) {
+        let pod = self.pods[id.index()].take().expect(KNOWN);
+        let entry = self.index.find_entry(hash_of(&pod.key), |(_, known)| *known == id);
+        entry.expect("every pod is in the index").remove();
+        self.free.push(id);
+    }
+
+    /// The number of the pod named `key`.
+    pub(crate) fn find(&self, key: &PodKey) -> Option<PodId> {
+        if self.index.is_empty() {
+            return None;
+        }
+        let wanted = hash_of(key);
+        let same = |&(hash, id): &(u64, PodId)| hash == wanted && self[id].key == *key;
+        self.index.find(wanted, same).map(|&(_, id)| id)
+    }
+}
+
+const KNOWN: &str = "a number is used as long as its pod is known";
+
+impl Index<PodId> for Names {
+    type Output = Pod;
+    fn index(&self, id: PodId) -> &Pod {
+        self.pods[id.index()].as_ref().expect(KNOWN)
+    }
+}
+
+fn hash_of(key: &PodKey) -> u64 {
+    let mut hasher = FxHasher::default();
+    key.hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pod(namespace: &str, name: &str) -> Arc<Pod> {
+        Arc::new(Pod { key: PodKey::new(namespace, name), ..Pod::default() })
+    }
+
+    #[test]
+    fn a_pod_is_found_by_name_until_it_is_forgotten() {
+        let mut names = Names::default();
+        let [_, id, other] = ["b", "c", "a"].map(|name| names.insert(pod("default", name)));
+        assert_eq!(names.find(&PodKey::new("default", "c")), Some(id));
+        names.forget(id);
+        assert_eq!(names.find(&PodKey::new("default", "c")), None);
+        assert_eq!(names.find(&PodKey::new("default", "a")), Some(other));
+    }
+
+    #[test]
+    fn a_number_is_given_again_to_another_pod() {
+        let mut names = Names::default();
+        let id = names.insert(pod("default", "a"));
+        names.forget(id);
+        assert_eq!(names.insert(pod("default", "b")), id);
+        assert!(names.find(&PodKey::new("default", "a")).is_none());
+        assert_eq!(names[id].key.name, "b");
+    }
+
+    #[test]
+    fn namespaces_tell_pods_of_one_name_apart() {
+        let mut names = Names::default();
+        names.insert(pod("x", "p"));
+        assert!(names.find(&PodKey::new("y", "p")).is_none());
+        assert!(names.find(&PodKey::new("xp", "")).is_none());
+    }
+}
