@@ -111,8 +111,8 @@ pub struct Profile {
     pub(crate) percentage_of_nodes_to_score: Option<u8>,
     pub(crate) run_all_filters: bool,
     plugins: Vec<ProfilePlugin>,
-    /// A dozen points at most: looking through them is faster than any map.
-    order: Vec<(Point, Vec<(PluginIndex, i64)>)>,
+    /// Plugins with their weights, by point.
+    order: [Vec<(PluginIndex, i64)>; Point::ALL.len()],
 }
 
 impl std::fmt::Debug for Profile {
@@ -136,15 +136,13 @@ impl Profile {
             percentage_of_nodes_to_score: spec.percentage_of_nodes_to_score,
             run_all_filters: spec.run_all_filters,
             plugins: Vec::new(),
-            order: Vec::new(),
+            order: Default::default(),
         };
         for (&point, names) in &spec.points {
-            let mut order = Vec::new();
             for (name, weight) in names {
                 let plugin = profile.plugin(name, point, spec, registry, gates)?;
-                order.push((plugin, (*weight).max(1)));
+                profile.order[point.index()].push((plugin, (*weight).max(1)));
             }
-            profile.order.push((point, order));
         }
         profile.check()?;
         Ok(profile)
@@ -190,10 +188,11 @@ impl Profile {
         if self.at(Point::QueueSort).count() != 1 {
             return incomplete("exactly one queue sort plugin must be enabled");
         }
-        for &(point, ref plugins) in &self.order {
+        for point in Point::ALL {
             let mut seen = BTreeSet::new();
-            if let Some((twice, _)) = plugins.iter().find(|(index, _)| !seen.insert(*index)) {
-                let plugin = self.get(*twice).name.to_owned();
+            let mut plugins = self.indices(point);
+            if let Some((twice, _)) = plugins.find(|(index, _)| !seen.insert(*index)) {
+                let plugin = self.get(twice).name.to_owned();
                 return Err(ProfileError::Twice {
                     profile: self.scheduler_name.clone(),
                     plugin,
@@ -230,8 +229,7 @@ impl Profile {
 
     /// The indices of the plugins at `point` in order, with their weights.
     pub(crate) fn indices(&self, point: Point) -> impl Iterator<Item = (PluginIndex, i64)> {
-        let here = self.order.iter().find(|(other, _)| *other == point);
-        here.into_iter().flat_map(|(_, plugins)| plugins).copied()
+        self.order[point.index()].iter().copied()
     }
 
     /// The plugin at `index`.

@@ -1,6 +1,6 @@
 //! All profiles, by scheduler name.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use plimsoll_framework::{ClusterEvent, Point, QueuedPod, SortKey};
 
@@ -13,49 +13,53 @@ const UNKNOWN_REJECTOR: &str = "(unknown)";
 /// All profiles, by scheduler name. There is at least one, and all order the queue alike.
 #[derive(Debug)]
 pub(crate) struct Profiles {
-    by_name: BTreeMap<String, Profile>,
-    /// The profile whose QueueSort orders the queue.
-    first: String,
+    /// By name. There are few: looking through them is faster than any map.
+    all: Vec<Profile>,
+    /// Where the profile is that was named first: its QueueSort orders the queue.
+    first: usize,
 }
 
 impl Profiles {
-    pub(crate) fn new(profiles: Vec<Profile>) -> Result<Self, ProfileError> {
+    pub(crate) fn new(mut profiles: Vec<Profile>) -> Result<Self, ProfileError> {
         let sort = |profile: &Profile| profile.at(Point::QueueSort).next().map(|(p, _)| p.name);
         let Some(first) = profiles.first() else {
             let message = "at least one profile is needed";
             return Err(ProfileError::Incomplete { profile: String::new(), message });
         };
         let (first, order) = (first.scheduler_name.clone(), sort(first));
-        let mut by_name = BTreeMap::<String, Profile>::new();
-        for profile in profiles {
-            let name = profile.scheduler_name.clone();
-            if sort(&profile) != order {
+        let mut names = BTreeSet::new();
+        for profile in &profiles {
+            let name = || profile.scheduler_name.clone();
+            if sort(profile) != order {
                 let message = "different queue sort plugins in two profiles";
-                return Err(ProfileError::Incomplete { profile: name, message });
+                return Err(ProfileError::Incomplete { profile: name(), message });
             }
-            if by_name.insert(name.clone(), profile).is_some() {
-                return Err(ProfileError::Duplicate(name));
+            if !names.insert(name()) {
+                return Err(ProfileError::Duplicate(name()));
             }
         }
-        for (index, profile) in by_name.values_mut().enumerate() {
+        profiles.sort_by(|a, b| a.scheduler_name.cmp(&b.scheduler_name));
+        for (index, profile) in profiles.iter_mut().enumerate() {
             profile.index = index;
         }
-        Ok(Profiles { by_name, first })
+        let is_first = |profile: &Profile| profile.scheduler_name == first;
+        let first = profiles.iter().position(is_first).expect("it was just sorted in");
+        Ok(Profiles { all: profiles, first })
     }
 
     /// All profiles, by name.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Profile> {
-        self.by_name.values()
+        self.all.iter()
     }
 
     /// The profile of a scheduler name.
     pub(crate) fn get(&self, scheduler_name: &str) -> Option<&Profile> {
-        self.by_name.get(scheduler_name)
+        self.all.iter().find(|profile| profile.scheduler_name == scheduler_name)
     }
 
     /// The plugin named `name` as a rejector. All that no profile has are alike.
     pub(crate) fn rejector(&self, name: &str) -> &'static str {
-        let known = self.by_name.values().find_map(|profile| profile.named(name));
+        let known = self.all.iter().find_map(|profile| profile.named(name));
         match known {
             Some(plugin) => plugin.name,
             None if name == NO_NODE_REJECTOR => NO_NODE_REJECTOR,
@@ -69,8 +73,7 @@ impl Profiles {
         if plugin == NO_NODE_REJECTOR {
             return NEW_NODE.covers(event);
         }
-        let mut known =
-            self.by_name.values().filter_map(|profile| profile.named(plugin)).peekable();
+        let mut known = self.all.iter().filter_map(|profile| profile.named(plugin)).peekable();
         // As in scheduling_queue.go: a rejector without registered events, such as an extender, hears
         // of every event.
         known.peek().is_none() || known.any(|plugin| plugin.hears(event))
@@ -78,7 +81,7 @@ impl Profiles {
 
     /// Where a pod stands in the queue.
     pub(crate) fn sort_key(&self, pod: &QueuedPod<'_>) -> SortKey {
-        let (sort, _) = self.by_name[&self.first]
+        let (sort, _) = self.all[self.first]
             .at(Point::QueueSort)
             .next()
             .expect("a profile has exactly one QueueSort plugin");

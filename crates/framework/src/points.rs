@@ -72,6 +72,11 @@ impl Point {
         Point::PostBind,
     ];
 
+    /// Its place in [`Point::ALL`].
+    pub fn index(self) -> usize {
+        self as usize
+    }
+
     /// The name Kubernetes uses for it, such as `PreFilter`.
     pub fn as_str(self) -> &'static str {
         match self {
