@@ -269,7 +269,7 @@ impl Scheduler {
     }
 
     /// Permit is over.
-    fn proceed(&mut self, now: Time, cycle: BindingCycle, effects: &mut Vec<Effect>) {
+    fn proceed(&mut self, now: Time, cycle: Box<BindingCycle>, effects: &mut Vec<Effect>) {
         self.queue.permitted(cycle.id);
         self.drive(now, cycle, effects, BindingCycle::proceed);
     }
@@ -290,7 +290,7 @@ impl Scheduler {
     fn drive(
         &mut self,
         now: Time,
-        mut cycle: BindingCycle,
+        mut cycle: Box<BindingCycle>,
         effects: &mut Vec<Effect>,
         act: impl FnOnce(&mut BindingCycle, &mut Desk<'_>) -> Moved,
     ) {
@@ -326,7 +326,7 @@ impl Scheduler {
     fn give_up(
         &mut self,
         now: Time,
-        mut cycle: BindingCycle,
+        mut cycle: Box<BindingCycle>,
         why: Unbound,
         effects: &mut Vec<Effect>,
     ) {
@@ -336,7 +336,7 @@ impl Scheduler {
             let (index, point) = (profile.index, MeteredPoint::Unreserve);
             self.counts.stage(index, point, Status::Success, lap);
         }
-        let BindingCycle { id, pod, attempt: number, .. } = cycle;
+        let BindingCycle { id, pod, attempt: number, .. } = *cycle;
         let left = self.unbound(now, &Attempt { id, pod, number }, why, effects);
         if let Some(pod) = left {
             self.freed(now, &pod, Audience::AllBut(id));

@@ -115,8 +115,8 @@ impl BindingCycle {
         shared: CycleState,
         profile: &Profile,
         cache: &mut Cache,
-    ) -> Result<Self, Unbound> {
-        let mut cycle = BindingCycle {
+    ) -> Result<Box<Self>, Unbound> {
+        let mut cycle = Box::new(BindingCycle {
             id: attempt.id,
             pod: attempt.pod,
             attempt: attempt.number,
@@ -126,7 +126,7 @@ impl BindingCycle {
             shared,
             stage: Stage::Permit,
             deadline: None,
-        };
+        });
         for (plugin, _) in profile.at(Point::Reserve) {
             let point = plugin.points.reserve.as_ref();
             let Some(point) = point.filter(|point| point.applies(&cycle.pod)) else { continue };

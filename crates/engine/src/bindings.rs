@@ -7,6 +7,7 @@ use plimsoll_framework::Time;
 use rustc_hash::FxBuildHasher;
 
 use crate::binding::BindingCycle;
+use crate::by_pod::ByPod;
 use crate::effect::EffectId;
 use crate::lane::Lane;
 use crate::names::PodId;
@@ -15,7 +16,8 @@ use crate::names::PodId;
 /// at cycles for which nothing has happened.
 #[derive(Debug, Default)]
 pub(crate) struct Bindings {
-    cycles: HashMap<PodId, BindingCycle, FxBuildHasher>,
+    /// In boxes: of all pods that are known, few are being bound.
+    cycles: ByPod<Box<BindingCycle>>,
     awaited: HashMap<EffectId, PodId, FxBuildHasher>,
     deadlines: Lane<(Time, PodId)>,
     /// Those that wait for the world to catch up.
@@ -24,7 +26,7 @@ pub(crate) struct Bindings {
 
 impl Bindings {
     /// Puts a cycle in.
-    pub(crate) fn put(&mut self, cycle: BindingCycle) {
+    pub(crate) fn put(&mut self, cycle: Box<BindingCycle>) {
         let id = cycle.id;
         self.awaited.extend(cycle.awaited().map(|effect| (effect, id)));
         if let Some(time) = cycle.deadline() {
@@ -37,8 +39,8 @@ impl Bindings {
     }
 
     /// Takes the cycle of a pod out.
-    pub(crate) fn take(&mut self, id: PodId) -> Option<BindingCycle> {
-        let cycle = self.cycles.remove(&id)?;
+    pub(crate) fn take(&mut self, id: PodId) -> Option<Box<BindingCycle>> {
+        let cycle = self.cycles.remove(id)?;
         for effect in cycle.awaited() {
             self.awaited.remove(&effect);
         }
@@ -52,14 +54,14 @@ impl Bindings {
     }
 
     /// Takes the cycle out that awaits the answer to a write. An answer belongs to that one cycle.
-    pub(crate) fn take_awaiting(&mut self, effect: EffectId) -> Option<BindingCycle> {
+    pub(crate) fn take_awaiting(&mut self, effect: EffectId) -> Option<Box<BindingCycle>> {
         let id = *self.awaited.get(&effect)?;
         self.take(id)
     }
 
     /// The cycle of a pod.
     pub(crate) fn get(&self, id: PodId) -> Option<&BindingCycle> {
-        self.cycles.get(&id)
+        self.cycles.get(id).map(|cycle| &**cycle)
     }
 
     /// How many there are.
@@ -69,15 +71,19 @@ impl Bindings {
 
     /// Whether there is none.
     pub(crate) fn is_empty(&self) -> bool {
-        self.cycles.is_empty()
+        self.cycles.len() == 0
     }
 
     /// The pods whose cycle may have to go on without an answer, by name: the world may have caught up, or
     /// the time is over.
     pub(crate) fn to_look_at(&self, now: Time) -> Vec<PodId> {
+        let is_due = self.next_deadline().is_some_and(|deadline| deadline <= now);
+        if !is_due && self.settling.is_empty() {
+            return Vec::new();
+        }
         let due = self.deadlines.up_to((now, PodId::LAST));
         let mut all: Vec<PodId> = self.settling.iter().copied().chain(due).collect();
-        all.sort_unstable_by_key(|id| &self.cycles[id].pod.key);
+        all.sort_unstable_by(|a, b| self.cycles[*a].pod.key.cmp(&self.cycles[*b].pod.key));
         all.dedup();
         all
     }

@@ -271,6 +271,11 @@ impl Cache {
         self.pods.iter().map(|(_, cached)| &cached.pod)
     }
 
+    /// The row of the node that a pod is on, if the node is known.
+    pub(crate) fn row_of(&self, id: PodId) -> Option<Row> {
+        self.pods.get(id)?.at.map(|(row, _)| row)
+    }
+
     /// A pod, if it is on a node or assumed to be.
     pub(crate) fn pod(&self, id: PodId) -> Option<&PodInfo> {
         self.pods.get(id).map(|cached| &cached.pod)
@@ -345,10 +350,13 @@ impl Cache {
     }
 }
 
-/// Whether a pod that was seen on its node is to others what it was before.
+/// Whether a pod that was seen on its node is to others what it was before. It is the same pod on the
+/// same node.
 fn is_as_it_was(before: &PodInfo, pod: &PodInfo) -> bool {
+    const SAME: PodReads =
+        PodReads::KEY.union(PodReads::NAMESPACE).union(PodReads::UID).union(PodReads::PINNED_NODE);
     before.is_terminating() == pod.is_terminating()
-        && class::parts_are_alike(PodReads::all().difference(PodReads::PINNED_NODE), before, pod)
+        && class::parts_are_alike(PodReads::all().difference(SAME), before, pod)
 }
 
 /// Region and zone as one text. As in component-helpers' GetZoneKey: empty where a node has neither.

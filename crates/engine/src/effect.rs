@@ -90,13 +90,20 @@ pub const NOTE_LENGTH_LIMIT: usize = 1024;
 impl Record {
     /// The pod was bound.
     pub(crate) fn scheduled(pod: &PodKey, node: &str) -> Self {
+        const SAID: &str = "Successfully assigned ";
+        let (namespace, name) = (&pod.namespace, &pod.name);
         // Every pod that is bound has this note, and `format!` costs several times as much.
-        let parts = match pod.namespace.as_str() {
-            "" => ["Successfully assigned ", "", "", &pod.name, " to ", node],
-            namespace => ["Successfully assigned ", namespace, "/", &pod.name, " to ", node],
-        };
-        let text = parts.concat();
-        Record { kind: "Normal", reason: "Scheduled", action: "Binding", note: truncate(text) }
+        let mut note =
+            String::with_capacity(SAID.len() + namespace.len() + name.len() + node.len() + 5);
+        note.push_str(SAID);
+        if !namespace.is_empty() {
+            note.push_str(namespace);
+            note.push('/');
+        }
+        note.push_str(name);
+        note.push_str(" to ");
+        note.push_str(node);
+        Record { kind: "Normal", reason: "Scheduled", action: "Binding", note: truncate(note) }
     }
 
     /// The pod could not be scheduled.

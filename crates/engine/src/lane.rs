@@ -25,22 +25,27 @@ struct Run<K> {
 #[derive(Debug)]
 pub(crate) struct Lane<K> {
     runs: [Run<K>; RUNS],
+    /// The runs behind these are empty.
+    n_runs: usize,
     rest: BTreeMap<K, PodId>,
 }
 
 impl<K> Default for Lane<K> {
     fn default() -> Self {
         let run = |_| Run { pods: VecDeque::new(), holes: 0 };
-        Lane { runs: std::array::from_fn(run), rest: BTreeMap::new() }
+        Lane { runs: std::array::from_fn(run), n_runs: 0, rest: BTreeMap::new() }
     }
 }
 
 impl<K: Copy + Ord> Lane<K> {
     /// Puts a pod in.
     pub(crate) fn insert(&mut self, key: K, pod: PodId) {
-        let fits = |run: &&mut Run<K>| run.pods.back().is_none_or(|(last, _)| *last < key);
-        match self.runs.iter_mut().find(fits) {
-            Some(run) => run.pods.push_back((key, Some(pod))),
+        let fits = |run: &Run<K>| run.pods.back().is_none_or(|(last, _)| *last < key);
+        match self.runs.iter().position(fits) {
+            Some(at) => {
+                self.runs[at].pods.push_back((key, Some(pod)));
+                self.n_runs = self.n_runs.max(at + 1);
+            }
             None => {
                 self.rest.insert(key, pod);
             }
@@ -49,20 +54,23 @@ impl<K: Copy + Ord> Lane<K> {
 
     /// Takes the pod of this key out, if it is here.
     pub(crate) fn remove(&mut self, key: K) {
-        if !self.runs.iter_mut().any(|run| run.remove(key)) {
+        if !self.runs[..self.n_runs].iter_mut().any(|run| run.remove(key)) {
             self.rest.remove(&key);
+        }
+        while self.runs[..self.n_runs].last().is_some_and(|run| run.pods.is_empty()) {
+            self.n_runs -= 1;
         }
     }
 
     /// The first key and its pod.
     pub(crate) fn first(&self) -> Option<(K, PodId)> {
         let rest = self.rest.first_key_value().map(|(&key, &pod)| (key, pod));
-        self.runs.iter().filter_map(Run::first).chain(rest).min()
+        self.runs().filter_map(Run::first).chain(rest).min()
     }
 
     /// The pods with keys up to `last`, in no particular order.
     pub(crate) fn up_to(&self, last: K) -> impl Iterator<Item = PodId> {
-        let runs = self.runs.iter().flat_map(move |run| {
+        let runs = self.runs().flat_map(move |run| {
             run.pods.iter().take_while(move |(key, _)| *key <= last).filter_map(|&(_, pod)| pod)
         });
         runs.chain(self.rest.range(..=last).map(|(_, &pod)| pod))
@@ -70,7 +78,11 @@ impl<K: Copy + Ord> Lane<K> {
 
     /// Whether no pod is here.
     pub(crate) fn is_empty(&self) -> bool {
-        self.rest.is_empty() && self.runs.iter().all(|run| run.pods.is_empty())
+        self.n_runs == 0 && self.rest.is_empty()
+    }
+
+    fn runs(&self) -> impl Iterator<Item = &Run<K>> {
+        self.runs[..self.n_runs].iter()
     }
 }
 
@@ -81,19 +93,30 @@ impl<K: Copy + Ord> Run<K> {
 
     /// Takes the pod of this key out; whether it was here.
     fn remove(&mut self, key: K) -> bool {
-        // Mostly it is the first.
-        let at = match self.pods.front() {
-            Some((first, _)) if *first == key => Ok(0),
+        match self.pods.front() {
+            // Mostly it is the first.
+            Some((first, _)) if *first == key => {
+                self.pods.pop_front();
+            }
             Some((first, _)) if *first < key => {
-                self.pods.binary_search_by(|(other, _)| other.cmp(&key))
+                let Ok(at) = self.pods.binary_search_by(|(other, _)| other.cmp(&key)) else {
+                    return false;
+                };
+                if self.pods[at].1.take().is_none() {
+                    return false;
+                }
+                self.holes += 1;
             }
             _ => return false,
-        };
-        let Ok(at) = at else { return false };
-        if self.pods[at].1.take().is_none() {
-            return false;
         }
-        self.holes += 1;
+        if 0 < self.holes {
+            self.close_holes();
+        }
+        true
+    }
+
+    /// Drops holes at both ends, and all where there are many.
+    fn close_holes(&mut self) {
         while self.pods.pop_front_if(|(_, pod)| pod.is_none()).is_some() {
             self.holes -= 1;
         }
@@ -104,7 +127,6 @@ impl<K: Copy + Ord> Run<K> {
             self.pods.retain(|(_, pod)| pod.is_some());
             self.holes = 0;
         }
-        true
     }
 }
 

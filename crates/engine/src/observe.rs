@@ -188,7 +188,7 @@ impl Scheduler {
             Some(before) => events::pod_actions(before, pod),
         };
         if !action.is_empty() {
-            let row = self.cache.row(node);
+            let row = self.cache.row_of(id);
             let object = Object::Assigned { before: seen.as_ref(), after: Some(pod), row };
             self.changed(now, ClusterEvent::new(Resource::Pod, action), object, Audience::All);
         }

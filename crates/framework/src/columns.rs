@@ -149,11 +149,11 @@ impl PodSet {
 
 /// Whether no column tells two pods on a node apart.
 fn takes_the_same(one: &PodInfo, other: &PodInfo) -> bool {
-    one.requests == other.requests
-        && one.non_zero_requests == other.non_zero_requests
-        && one.host_ports == other.host_ports
-        && one.affinity.is_empty()
-        && other.affinity.is_empty()
+    let takes_the_same = Arc::ptr_eq(&one.template, &other.template)
+        || (one.requests == other.requests
+            && one.non_zero_requests == other.non_zero_requests
+            && one.host_ports == other.host_ports);
+    takes_the_same && one.affinity.is_empty() && other.affinity.is_empty()
 }
 
 /// What `NodeInfo` holds in kube-scheduler, turned sideways: one column for each property.
