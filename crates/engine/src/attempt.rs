@@ -263,7 +263,7 @@ impl Scheduler {
             self.counts.permit_over(status, now.since(cycle.permit_began));
             match verdict {
                 Ok(()) => self.proceed(now, cycle, effects),
-                Err(why) => self.give_up(now, cycle, why, effects),
+                Err(why) => self.give_up(now, *cycle, why, effects),
             }
         }
     }
@@ -317,7 +317,7 @@ impl Scheduler {
                 if let Some((point, lap)) = cycle.stands_at() {
                     self.counts.stage(profile.index, point, why.status(), lap);
                 }
-                self.give_up(now, cycle, why, effects);
+                self.give_up(now, *cycle, why, effects);
             }
         }
     }
@@ -326,7 +326,7 @@ impl Scheduler {
     fn give_up(
         &mut self,
         now: Time,
-        mut cycle: Box<BindingCycle>,
+        mut cycle: BindingCycle,
         why: Unbound,
         effects: &mut Vec<Effect>,
     ) {
@@ -336,7 +336,7 @@ impl Scheduler {
             let (index, point) = (profile.index, MeteredPoint::Unreserve);
             self.counts.stage(index, point, Status::Success, lap);
         }
-        let BindingCycle { id, pod, attempt: number, .. } = *cycle;
+        let BindingCycle { id, pod, attempt: number, .. } = cycle;
         let left = self.unbound(now, &Attempt { id, pod, number }, why, effects);
         if let Some(pod) = left {
             self.freed(now, &pod, Audience::AllBut(id));

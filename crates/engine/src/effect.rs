@@ -93,17 +93,17 @@ impl Record {
         const SAID: &str = "Successfully assigned ";
         let (namespace, name) = (&pod.namespace, &pod.name);
         // Every pod that is bound has this note, and `format!` costs several times as much.
-        let mut note =
+        let mut text =
             String::with_capacity(SAID.len() + namespace.len() + name.len() + node.len() + 5);
-        note.push_str(SAID);
+        text.push_str(SAID);
         if !namespace.is_empty() {
-            note.push_str(namespace);
-            note.push('/');
+            text.push_str(namespace);
+            text.push('/');
         }
-        note.push_str(name);
-        note.push_str(" to ");
-        note.push_str(node);
-        Record { kind: "Normal", reason: "Scheduled", action: "Binding", note: truncate(note) }
+        text.push_str(name);
+        text.push_str(" to ");
+        text.push_str(node);
+        Record { kind: "Normal", reason: "Scheduled", action: "Binding", note: truncate(text) }
     }
 
     /// The pod could not be scheduled.
