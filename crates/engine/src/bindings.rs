@@ -16,7 +16,6 @@ use crate::names::PodId;
 /// at cycles for which nothing has happened.
 #[derive(Debug, Default)]
 pub(crate) struct Bindings {
-    /// In boxes: of all pods that are known, few are being bound.
     cycles: ByPod<Box<BindingCycle>>,
     awaited: HashMap<EffectId, PodId, FxBuildHasher>,
     deadlines: Lane<(Time, PodId)>,

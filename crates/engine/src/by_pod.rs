@@ -5,61 +5,84 @@ use std::ops::{Index, IndexMut};
 use crate::names::PodId;
 
 /// Values that belong to some of the pods that are known, at most one to each.
+///
+/// Values lie side by side, whichever pods they belong to: a pod without one costs four bytes.
 #[derive(Debug)]
 pub(crate) struct ByPod<T> {
-    values: Vec<Option<T>>,
-    len: usize,
+    /// By pod, where its value is; [`NOWHERE`] if it has none.
+    places: Vec<u32>,
+    values: Vec<(PodId, T)>,
 }
+
+const NOWHERE: u32 = u32::MAX;
+
+/// With less room than for so many values none is given back.
+const FEW: usize = 1 << 10;
 
 impl<T> Default for ByPod<T> {
     fn default() -> Self {
-        ByPod { values: Vec::new(), len: 0 }
+        ByPod { places: Vec::new(), values: Vec::new() }
     }
 }
 
 impl<T> ByPod<T> {
     /// Takes in the value of a pod that has none.
     pub(crate) fn insert(&mut self, pod: PodId, value: T) {
-        if self.values.len() <= pod.index() {
-            self.values.resize_with(pod.index() + 1, || None);
+        debug_assert!(!self.has(pod), "a pod has one value");
+        if self.places.len() <= pod.index() {
+            self.places.resize(pod.index() + 1, NOWHERE);
         }
-        debug_assert!(self.values[pod.index()].is_none(), "a pod has one value");
-        self.values[pod.index()] = Some(value);
-        self.len += 1;
+        self.places[pod.index()] = place(self.values.len());
+        self.values.push((pod, value));
     }
 
     /// Takes the value of a pod out.
     pub(crate) fn remove(&mut self, pod: PodId) -> Option<T> {
-        let value = self.values.get_mut(pod.index())?.take()?;
-        self.len -= 1;
+        let at = self.place(pod)?;
+        self.places[pod.index()] = NOWHERE;
+        let (_, value) = self.values.swap_remove(at);
+        if let Some(&(moved, _)) = self.values.get(at) {
+            self.places[moved.index()] = place(at);
+        }
+        if FEW < self.values.capacity() && self.values.len() < self.values.capacity() / 4 {
+            self.values.shrink_to(self.values.capacity() / 2);
+        }
         Some(value)
     }
 
     /// The value of a pod.
     pub(crate) fn get(&self, pod: PodId) -> Option<&T> {
-        self.values.get(pod.index())?.as_ref()
+        self.place(pod).map(|at| &self.values[at].1)
     }
 
     /// The value of a pod, to be changed.
     pub(crate) fn get_mut(&mut self, pod: PodId) -> Option<&mut T> {
-        self.values.get_mut(pod.index())?.as_mut()
+        self.place(pod).map(|at| &mut self.values[at].1)
     }
 
     /// Whether a pod has one.
     pub(crate) fn has(&self, pod: PodId) -> bool {
-        self.get(pod).is_some()
+        self.place(pod).is_some()
     }
 
     /// How many values there are.
     pub(crate) fn len(&self) -> usize {
-        self.len
+        self.values.len()
     }
 
     /// All pods that have one, in no particular order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (PodId, &T)> {
-        let all = self.values.iter().enumerate();
-        all.filter_map(|(index, value)| Some((PodId::from_index(index), value.as_ref()?)))
+        self.values.iter().map(|(pod, value)| (*pod, value))
     }
+
+    fn place(&self, pod: PodId) -> Option<usize> {
+        let place = *self.places.get(pod.index())?;
+        (place != NOWHERE).then_some(place as usize)
+    }
+}
+
+fn place(at: usize) -> u32 {
+    u32::try_from(at).expect("there are fewer than 2^32 pods")
 }
 
 const HAS: &str = "whoever goes by the number knows that the pod has a value";
@@ -74,5 +97,36 @@ impl<T> Index<PodId> for ByPod<T> {
 impl<T> IndexMut<PodId> for ByPod<T> {
     fn index_mut(&mut self, pod: PodId) -> &mut T {
         self.get_mut(pod).expect(HAS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use rand::{RngExt, SeedableRng};
+
+    use super::*;
+
+    #[test]
+    fn every_pod_has_the_value_that_it_was_given_whichever_come_and_go() {
+        let mut rng = rand_pcg::Pcg64::seed_from_u64(0);
+        let (mut by_pod, mut map) = (ByPod::default(), BTreeMap::new());
+        // Mostly they come, and then mostly they go.
+        for round in 0..20_000_usize {
+            let pod = PodId::from_index(rng.random_range(0..8_000));
+            let comes = rng.random_range(0..10) < if round < 10_000 { 9 } else { 1 };
+            if comes && !by_pod.has(pod) {
+                by_pod.insert(pod, round);
+                map.insert(pod, round);
+            } else if !comes {
+                assert_eq!(by_pod.remove(pod), map.remove(&pod));
+            }
+            assert_eq!((by_pod.get(pod), by_pod.len()), (map.get(&pod), map.len()));
+        }
+        assert_eq!(
+            by_pod.iter().map(|(pod, &value)| (pod, value)).collect::<BTreeMap<_, _>>(),
+            map
+        );
     }
 }

@@ -42,8 +42,7 @@ pub(crate) struct Queue {
     backoff: Backoff,
     /// How long a pod may wait for a change before it is tried all the same.
     max_wait: Duration,
-    /// In boxes: of all pods that are known, few are in the queue.
-    pods: ByPod<Box<Entry>>,
+    pods: ByPod<Entry>,
     shelves: Shelves,
     groups: Groups,
     classes: Classes,
@@ -104,7 +103,7 @@ impl Queue {
         let info = QueuedPodInfo::new(pod, now, self.arrivals);
         let sort = with.key(&info);
         let entry = Entry { info, sort, hears_since: None, group: None };
-        self.pods.insert(id, Box::new(entry));
+        self.pods.insert(id, entry);
         self.pods[id].info.place = self.gate(id, with).unwrap_or(Place::Active);
         self.came(now, id, EventLabel::PENDING_POD_ADD);
         self.put(id, with);
