@@ -49,6 +49,7 @@
 
 mod assume_store;
 pub mod binding;
+mod clearable;
 pub mod columns;
 pub mod cycle_state;
 pub mod domains;
@@ -78,6 +79,7 @@ pub use binding::{
     Assume, Assumption, Bind, Binding, Patch, Permission, Permit, Placement, PostBind, PreBind,
     Readiness, Reserve, WaitingDecision, WaitingPod, WaitingPods,
 };
+pub use clearable::Clearable;
 pub use columns::{Allocatable, Columns, NonZeroRequested, PodSet, Requested, Row};
 pub use cycle_state::CycleState;
 pub use domains::{

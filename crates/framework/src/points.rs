@@ -8,6 +8,7 @@ use crate::binding::{
     Assume, Bind, Binding, Patch, Permission, Permit, Placement, PostBind, PreBind, Readiness,
     Reserve, TIMED_OUT, WaitingDecision, WaitingPod, WaitingPods,
 };
+use crate::clearable::Clearable;
 use crate::columns::Row;
 use crate::cycle_state::{CycleState, NOTHING_SHARED};
 use crate::domains::{ByDomain, DomainFilter, DomainScore, Neighbours};
@@ -242,11 +243,19 @@ impl RequeuePoint {
 type PostFilterFn =
     dyn Fn(&PodInfo, &[NodeRejection], &WhatIf<'_>) -> PostFilterAnswer + Send + Sync;
 
+type ClearableFn = dyn Fn(&PodInfo, &[NodeRejection], &WhatIf<'_>) -> Result<Vec<Clearable>, PostFilterAnswer>
+    + Send
+    + Sync;
+
+type ChooseFn = dyn Fn(&PodInfo, Result<&[Clearable], &str>) -> PostFilterAnswer + Send + Sync;
+
 type WithoutNodesFn = dyn Fn(&PodInfo, bool) -> Option<PostFilterAnswer> + Send + Sync;
 
 /// A PostFilter plugin of a profile.
 pub struct PostFilterPoint {
     whole: Box<PostFilterFn>,
+    clearable: Box<ClearableFn>,
+    choose: Box<ChooseFn>,
     without_nodes: Box<WithoutNodesFn>,
     by_node: Option<Box<dyn ErasedByNode>>,
 }
@@ -254,7 +263,12 @@ pub struct PostFilterPoint {
 impl PostFilterPoint {
     pub(crate) fn new<P: PostFilter>(plugin: Arc<P>) -> Self {
         let asked = plugin.clone();
+        let (searching, choosing) = (plugin.clone(), plugin.clone());
         PostFilterPoint {
+            clearable: Box::new(move |pod, rejected, what_if| {
+                searching.clearable(pod, rejected, what_if)
+            }),
+            choose: Box::new(move |pod, left| choosing.choose_clearable(pod, left)),
             whole: Box::new(move |pod, rejected, what_if| {
                 plugin.post_filter(pod, rejected, what_if)
             }),
@@ -276,6 +290,25 @@ impl PostFilterPoint {
         what_if: &WhatIf<'_>,
     ) -> PostFilterAnswer {
         (self.whole)(pod, rejected, what_if)
+    }
+
+    /// The nodes that can be cleared, or the answer in which extenders have no say.
+    pub fn clearable(
+        &self,
+        pod: &PodInfo,
+        rejected: &[NodeRejection],
+        what_if: &WhatIf<'_>,
+    ) -> Result<Vec<Clearable>, PostFilterAnswer> {
+        (self.clearable)(pod, rejected, what_if)
+    }
+
+    /// Chooses among the nodes that extenders have left, or says that one failed.
+    pub fn choose_clearable(
+        &self,
+        pod: &PodInfo,
+        left: Result<&[Clearable], &str>,
+    ) -> PostFilterAnswer {
+        (self.choose)(pod, left)
     }
 
     /// The answer where it depends on no node.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use plimsoll_api::{PodKey, Str};
 
+use crate::clearable::{Clearable, NO_CANDIDATE};
 use crate::columns::{Columns, Row};
 use crate::erased::Prepared;
 use crate::filter::{PodChange, Verdict};
@@ -223,6 +224,29 @@ pub trait PostFilter: Plugin {
         rejected: &[NodeRejection],
         what_if: &WhatIf<'_>,
     ) -> PostFilterAnswer;
+    /// The nodes among which [`post_filter`](Self::post_filter) would choose, for extenders to narrow
+    /// down; at least one. Otherwise its answer, in which extenders have no say.
+    fn clearable(
+        &self,
+        pod: &PodInfo,
+        rejected: &[NodeRejection],
+        what_if: &WhatIf<'_>,
+    ) -> Result<Vec<Clearable>, PostFilterAnswer> {
+        Err(self.post_filter(pod, rejected, what_if))
+    }
+    /// Chooses among the nodes that extenders have left; there may be none. Otherwise says that an
+    /// extender failed, and why. By default the node with the smallest name is taken.
+    fn choose_clearable(
+        &self,
+        _pod: &PodInfo,
+        left: Result<&[Clearable], &str>,
+    ) -> PostFilterAnswer {
+        match left.map(|left| left.iter().min_by_key(|one| &one.node)) {
+            Ok(Some(first)) => PostFilterAnswer::Nominated(first.nomination()),
+            Ok(None) => PostFilterAnswer::Unschedulable(NO_CANDIDATE.into()),
+            Err(error) => PostFilterAnswer::Error(error.to_owned().into()),
+        }
+    }
 }
 
 /// How much harm it does to clear a node: compared number by number, the less the better. What the

@@ -2,17 +2,23 @@
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
-use std::ops::Range;
 
 use plimsoll_api::PodDisruptionBudget;
 use plimsoll_framework::parts::StoreReads;
 use plimsoll_framework::prelude::*;
 use serde::Deserialize;
 
+use self::search::Search;
+
+mod search;
+#[cfg(test)]
+mod tests;
+
 const NEVER: &str = "preemption: not eligible due to preemptionPolicy=Never.";
 const TERMINATING: &str =
     "preemption: not eligible due to a terminating pod on the nominated node.";
 const NO_VICTIMS: &str = "No preemption victims found for incoming pod";
+const NO_CANDIDATE: &str = "preemption: no candidate node for preemption";
 const NOT_HELPFUL: &str = "Preemption is not helpful for scheduling";
 
 /// Finds the node on which evicting pods of lower priority makes room for the pod at the least harm,
@@ -77,19 +83,33 @@ impl PostFilter for DefaultPreemption {
         rejected: &[NodeRejection],
         what_if: &WhatIf<'_>,
     ) -> PostFilterAnswer {
-        let nodes = what_if.view().nodes;
-        let nominated = pod.nominated_node.as_ref().and_then(|nominated| {
-            rejected.iter().find(|node| nodes.name_of(node.row) == nominated)
-        });
-        let nominated = nominated.map(|node| (node.row, node.rejection.code));
-        if let Some(answer) = self.at_once(pod, nominated, what_if.view()) {
-            return answer;
+        match self.search(pod, rejected, what_if) {
+            Ok((_, answer)) | Err(answer) => answer,
         }
-        let mut search = Search::new(self, rejected, what_if);
-        self.choose(pod, &mut search).unwrap_or_else(|| {
-            let error = search.last_error.as_ref().expect("only an error leaves it open");
-            PostFilterAnswer::Error(format!("preemption: {error}").into())
-        })
+    }
+
+    fn clearable(
+        &self,
+        pod: &PodInfo,
+        rejected: &[NodeRejection],
+        what_if: &WhatIf<'_>,
+    ) -> Result<Vec<Clearable>, PostFilterAnswer> {
+        let (search, _) = self.search(pod, rejected, what_if)?;
+        Ok(search.into_clearable())
+    }
+
+    fn choose_clearable(&self, _: &PodInfo, left: Result<&[Clearable], &str>) -> PostFilterAnswer {
+        let harm_of = |one: &Clearable| {
+            let mut victims = one.victims.clone();
+            // Extenders tell them in any order.
+            victims.sort_by_cached_key(importance);
+            (harm(one.broken_budgets, &victims), one.node.clone())
+        };
+        match left.map(|left| left.iter().min_by_key(|one| harm_of(one))) {
+            Ok(Some(best)) => PostFilterAnswer::Nominated(best.nomination()),
+            Ok(None) => PostFilterAnswer::Unschedulable(NO_CANDIDATE.into()),
+            Err(error) => PostFilterAnswer::Error(format!("preemption: {error}").into()),
+        }
     }
 }
 
@@ -118,46 +138,15 @@ impl PostFilterByNode for DefaultPreemption {
         is_being_cleared.then(|| PostFilterAnswer::Unschedulable(TERMINATING.into()))
     }
 
-    /// Finds the victims on one node. As in default_preemption.go, SelectVictimsOnNode.
     fn clear(
         &self,
         pod: &PodInfo,
         node: &mut NodeWhatIf<'_>,
         stores: &Stores,
     ) -> Result<Clearing, Rejection> {
-        let lower = |other: &&PodInfo| other.priority < pod.priority;
-        let mut lower: Vec<PodInfo> = node.pods().filter(lower).cloned().collect();
-        if lower.is_empty() {
-            return Err(Rejection::unresolvable(NO_VICTIMS));
-        }
-        for other in &lower {
-            node.remove(&other.key);
-        }
-        if let Verdict::Fail(why) = node.verdict() {
-            return Err(why);
-        }
-        lower.sort_by_cached_key(importance);
-        let (breaking, harmless) = by_budget(lower, &stores.budgets);
-        let mut victims = Vec::new();
-        let mut broken_budgets = 0;
-        let n_breaking = breaking.len();
-        for (i, other) in breaking.into_iter().chain(harmless).enumerate() {
-            node.add(&other);
-            if !node.verdict().passes() {
-                node.remove(&other.key);
-                broken_budgets += i64::from(i < n_breaking);
-                victims.push(other);
-            }
-        }
-        victims.sort_by_cached_key(importance);
-        if victims.is_empty() {
-            let text = format!("expected at least one victim pod on node {:?}", node.name());
-            return Err(Rejection::error(text));
-        }
-        let harm = harm(broken_budgets, &victims);
-        // Who is going already need not be told to.
-        let staying = victims.iter().filter(|victim| !victim.is_terminating());
-        Ok(Clearing { harm, victims: staying.map(|victim| victim.key.clone()).collect() })
+        let Victims { pods, broken_budgets } = victims(pod, node, stores)?;
+        let harm = harm(broken_budgets, &pods);
+        Ok(Clearing { harm, victims: staying(&pods).collect() })
     }
 
     /// Asks nodes in turn until enough can be cleared, of which at least one breaks no budget, and takes
@@ -198,6 +187,57 @@ impl PostFilterByNode for DefaultPreemption {
     }
 }
 
+/// The pods that have to go from one node.
+struct Victims {
+    /// The most important first; at least one.
+    pods: Vec<PodInfo>,
+    /// How many of the evictions would break a budget.
+    broken_budgets: i64,
+}
+
+/// Finds the victims on one node. As in default_preemption.go, SelectVictimsOnNode.
+fn victims(
+    pod: &PodInfo,
+    node: &mut NodeWhatIf<'_>,
+    stores: &Stores,
+) -> Result<Victims, Rejection> {
+    let lower = |other: &&PodInfo| other.priority < pod.priority;
+    let mut lower: Vec<PodInfo> = node.pods().filter(lower).cloned().collect();
+    if lower.is_empty() {
+        return Err(Rejection::unresolvable(NO_VICTIMS));
+    }
+    for other in &lower {
+        node.remove(&other.key);
+    }
+    if let Verdict::Fail(why) = node.verdict() {
+        return Err(why);
+    }
+    lower.sort_by_cached_key(importance);
+    let (breaking, harmless) = by_budget(lower, &stores.budgets);
+    let mut victims = Vec::new();
+    let mut broken_budgets = 0;
+    let n_breaking = breaking.len();
+    for (i, other) in breaking.into_iter().chain(harmless).enumerate() {
+        node.add(&other);
+        if !node.verdict().passes() {
+            node.remove(&other.key);
+            broken_budgets += i64::from(i < n_breaking);
+            victims.push(other);
+        }
+    }
+    victims.sort_by_cached_key(importance);
+    if victims.is_empty() {
+        let text = format!("expected at least one victim pod on node {:?}", node.name());
+        return Err(Rejection::error(text));
+    }
+    Ok(Victims { pods: victims, broken_budgets })
+}
+
+/// The pods that must be told to go: those that are not going already.
+fn staying(victims: &[PodInfo]) -> impl Iterator<Item = PodKey> {
+    victims.iter().filter(|victim| !victim.is_terminating()).map(|victim| victim.key.clone())
+}
+
 /// The text when no node can be cleared: a FitError of its own.
 fn no_candidate(n_nodes: usize, rejections: &[(&Rejection, usize)]) -> String {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
@@ -217,68 +257,34 @@ fn no_candidate(n_nodes: usize, rejections: &[(&Rejection, usize)]) -> String {
     format!("preemption: 0/{n_nodes} nodes are available: {}.", parts.join(", "))
 }
 
-/// A search that remembers nothing of earlier ones.
-struct Search<'a> {
-    plugin: &'a DefaultPreemption,
-    what_if: &'a WhatIf<'a>,
-    rows: Vec<Row>,
-    cleared: BTreeMap<usize, Clearing>,
-    rejected: Vec<Rejection>,
-    last_error: Option<Rejection>,
-}
-
-impl<'a> Search<'a> {
-    fn new(
-        plugin: &'a DefaultPreemption,
+impl DefaultPreemption {
+    /// Searches where evictions could help: the search that found a node, with the choice, or else the
+    /// answer.
+    fn search<'a>(
+        &self,
+        pod: &PodInfo,
         rejected: &[NodeRejection],
         what_if: &'a WhatIf<'a>,
-    ) -> Self {
-        let resolvable = |node: &&NodeRejection| node.rejection.code == Code::Unschedulable;
-        let rows = rejected.iter().filter(resolvable).map(|node| node.row).collect();
-        let (cleared, rejected, last_error) = (BTreeMap::new(), Vec::new(), None);
-        Search { plugin, what_if, rows, cleared, rejected, last_error }
-    }
-}
-
-impl Clearings for Search<'_> {
-    fn n_nodes(&self) -> usize {
-        self.what_if.view().nodes.len()
-    }
-    fn n_places(&self) -> usize {
-        self.rows.len()
-    }
-    fn next(&mut self, places: Range<usize>) -> Option<(usize, Harm)> {
-        let what_if = self.what_if;
-        for place in places {
-            let mut node = what_if.node(self.rows[place]);
-            match self.plugin.clear(what_if.pod(), &mut node, what_if.view().stores) {
-                Ok(clearing) => {
-                    let harm = clearing.harm;
-                    self.cleared.insert(place, clearing);
-                    return Some((place, harm));
-                }
-                Err(why) => {
-                    if why.code == Code::Error {
-                        self.last_error = Some(why.clone());
-                    }
-                    self.rejected.push(why);
-                }
+    ) -> Result<(Search<'a>, PostFilterAnswer), PostFilterAnswer> {
+        let nodes = what_if.view().nodes;
+        let nominated = pod.nominated_node.as_ref().and_then(|nominated| {
+            rejected.iter().find(|node| nodes.name_of(node.row) == nominated)
+        });
+        let nominated = nominated.map(|node| (node.row, node.rejection.code));
+        if let Some(answer) = self.at_once(pod, nominated, what_if.view()) {
+            return Err(answer);
+        }
+        let mut search = Search::new(rejected, what_if);
+        match self.choose(pod, &mut search) {
+            Some(found @ PostFilterAnswer::Nominated(_)) => Ok((search, found)),
+            Some(answer) => Err(answer),
+            None => {
+                let error = search.last_error.as_ref().expect("only an error leaves it open");
+                Err(PostFilterAnswer::Error(format!("preemption: {error}").into()))
             }
         }
-        None
     }
-    fn node(&self, place: usize) -> &Str {
-        self.what_if.view().nodes.name_of(self.rows[place])
-    }
-    fn victims(&self, place: usize) -> Vec<PodKey> {
-        self.cleared[&place].victims.to_vec()
-    }
-    fn rejections(&self) -> Vec<(&Rejection, usize)> {
-        self.rejected.iter().map(|why| (why, 1)).collect()
-    }
-}
 
-impl DefaultPreemption {
     /// How many candidates are enough. As in default_preemption.go, calculateNumCandidates.
     fn enough(&self, n_nodes: usize) -> usize {
         let share = n_nodes * self.args.min_candidate_nodes_percentage as usize / 100;
@@ -300,7 +306,7 @@ fn offset(pod: &PodInfo, n_nodes: usize) -> usize {
 /// preemption.go, pickOneNodeForPreemption. The first number is that of broken budgets; `victims` are in
 /// the order of their importance.
 fn harm(broken_budgets: i64, victims: &[PodInfo]) -> Harm {
-    let highest = victims[0].priority;
+    let highest = victims.first().map_or(i32::MIN, |victim| victim.priority);
     // Every priority counts as positive, so that many victims never weigh less than few.
     let lift = i64::from(i32::MAX) + 1;
     let sum = victims.iter().map(|victim| i64::from(victim.priority) + lift).sum();
@@ -350,153 +356,4 @@ fn covers(budget: &PodDisruptionBudget, pod: &PodInfo) -> bool {
         && !budget.selector.is_everything()
         && budget.selector.matches(&pod.labels)
         && !budget.disrupted_pods.contains(&pod.key.name)
-}
-
-#[cfg(test)]
-mod tests {
-    use plimsoll_testkit::{Expect, check_among, expect};
-
-    use super::*;
-    use crate::node_resources_fit;
-
-    /// What the plugin answers after NodeResourcesFit has rejected the nodes.
-    fn check(scenario: &str, expected: &Expect) {
-        check_among(&[node_resources_fit::entry()], entry(), scenario, expected);
-    }
-
-    #[test]
-    fn only_as_many_pods_go_as_have_to_and_the_least_important_first() {
-        check(
-            r#"
-            node n {"allocatable": {"cpu": "3"}}
-            pod one on n {"priority": 1, "requests": {"cpu": "1"}}
-            pod two on n {"priority": 0, "requests": {"cpu": "2"}}
-            pod p {"priority": 5, "requests": {"cpu": "2"}}
-            "#,
-            &expect![[r#"
-                p nominates n without two
-            "#]],
-        );
-    }
-
-    #[test]
-    fn pods_of_the_same_or_a_higher_priority_stay() {
-        check(
-            r#"
-            node n {"allocatable": {"cpu": "2"}}
-            node m {"allocatable": {"cpu": "2"}}
-            pod same on n {"priority": 5, "requests": {"cpu": "2"}}
-            pod higher on m {"priority": 6, "requests": {"cpu": "2"}}
-            pod p {"priority": 5, "requests": {"cpu": "2"}}
-            "#,
-            &expect![[r#"
-                p is hopeless: preemption: 0/2 nodes are available: 2 No preemption victims found for incoming pod.
-            "#]],
-        );
-    }
-
-    #[test]
-    fn where_even_an_empty_node_is_too_small_nothing_helps() {
-        check(
-            r#"
-            node n {"allocatable": {"cpu": "2"}}
-            node m {"allocatable": {"cpu": "4"}}
-            pod low on m {"requests": {"cpu": "1"}}
-            pod high on m {"priority": 9, "requests": {"cpu": "2"}}
-            pod p {"priority": 5, "requests": {"cpu": "3"}}
-            "#,
-            &expect![[r#"
-                p is hopeless: preemption: 0/2 nodes are available: 1 Insufficient cpu, 1 Preemption is not helpful for scheduling.
-            "#]],
-        );
-    }
-
-    #[test]
-    fn a_pod_that_must_not_evict_does_not() {
-        check(
-            r#"
-            node n {"allocatable": {"cpu": "2"}}
-            pod low on n {"requests": {"cpu": "2"}}
-            pod p {"priority": 5, "preemptionPolicy": "Never", "requests": {"cpu": "2"}}
-            "#,
-            &expect![[r#"
-                p is unschedulable: preemption: not eligible due to preemptionPolicy=Never.
-            "#]],
-        );
-    }
-
-    #[test]
-    fn a_node_whose_victims_break_no_budget_is_preferred() {
-        check(
-            r#"
-            node a {"allocatable": {"cpu": "2"}}
-            node b {"allocatable": {"cpu": "2"}}
-            pdb guard app=db {"allowed": 0}
-            pod guarded app=db on a {"requests": {"cpu": "2"}}
-            pod free on b {"priority": 3, "requests": {"cpu": "2"}}
-            pod p {"priority": 5, "requests": {"cpu": "2"}}
-            "#,
-            &expect![[r#"
-                p nominates b without free
-            "#]],
-        );
-    }
-
-    #[test]
-    fn among_equal_budgets_the_lowest_priority_goes_and_then_the_fewest_pods() {
-        check(
-            r#"
-            node a {"allocatable": {"cpu": "2"}}
-            node b {"allocatable": {"cpu": "2"}}
-            node c {"allocatable": {"cpu": "2"}}
-            pod a1 on a {"priority": 2, "requests": {"cpu": "2"}}
-            pod b1 on b {"priority": 1, "requests": {"cpu": "1"}}
-            pod b2 on b {"priority": 1, "requests": {"cpu": "1"}}
-            pod c1 on c {"priority": 1, "requests": {"cpu": "2"}}
-            pod p {"priority": 5, "requests": {"cpu": "2"}}
-            "#,
-            &expect![[r#"
-                p nominates c without c1
-            "#]],
-        );
-    }
-
-    #[test]
-    fn among_equal_victims_the_one_that_started_last_goes() {
-        check(
-            r#"
-            node a {"allocatable": {"cpu": "2"}}
-            node b {"allocatable": {"cpu": "2"}}
-            pod old on a {"requests": {"cpu": "2"}, "status": {"startTime": "2026-01-01T00:00:00Z"}}
-            pod young on b {"requests": {"cpu": "2"}, "status": {"startTime": "2026-02-01T00:00:00Z"}}
-            pod p {"priority": 5, "requests": {"cpu": "2"}}
-            "#,
-            &expect![[r#"
-                p nominates b without young
-            "#]],
-        );
-    }
-
-    #[test]
-    fn nobody_else_is_evicted_while_victims_are_going() {
-        check(
-            r#"
-            node n {"allocatable": {"cpu": "2"}}
-            pod low on n {"requests": {"cpu": "2"}, "metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"},
-                "status": {"conditions": [{"type": "DisruptionTarget", "status": "True",
-                "reason": "PreemptionByScheduler"}]}}
-            pod p {"priority": 5, "requests": {"cpu": "2"}, "status": {"nominatedNodeName": "n"}}
-            "#,
-            &expect![[r#"
-                p is unschedulable: preemption: not eligible due to a terminating pod on the nominated node.
-            "#]],
-        );
-    }
-
-    #[test]
-    fn enough_nodes_are_a_share_of_them_and_at_least_a_number() {
-        let plugin = DefaultPreemption { args: DefaultPreemptionArgs::default() };
-        let enough: Vec<_> = [50, 100, 1000, 5000].map(|n| plugin.enough(n)).into();
-        assert_eq!(enough, [50, 100, 100, 500]);
-    }
 }

@@ -1,0 +1,76 @@
+//! A search for nodes to clear, from scratch.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use plimsoll_framework::prelude::*;
+
+use super::{Victims, harm, staying, victims};
+
+/// A search that remembers nothing of earlier ones.
+pub(super) struct Search<'a> {
+    what_if: &'a WhatIf<'a>,
+    rows: Vec<Row>,
+    cleared: BTreeMap<usize, Victims>,
+    rejected: Vec<Rejection>,
+    pub(super) last_error: Option<Rejection>,
+}
+
+impl<'a> Search<'a> {
+    /// A search among the nodes where evictions could help.
+    pub(super) fn new(rejected: &[NodeRejection], what_if: &'a WhatIf<'a>) -> Self {
+        let resolvable = |node: &&NodeRejection| node.rejection.code == Code::Unschedulable;
+        let rows = rejected.iter().filter(resolvable).map(|node| node.row).collect();
+        let (cleared, rejected, last_error) = (BTreeMap::new(), Vec::new(), None);
+        Search { what_if, rows, cleared, rejected, last_error }
+    }
+
+    /// All nodes that it found can be cleared, by place.
+    pub(super) fn into_clearable(self) -> Vec<Clearable> {
+        let nodes = self.what_if.view().nodes;
+        let of = |(place, victims): (usize, Victims)| Clearable {
+            node: nodes.name_of(self.rows[place]).clone(),
+            victims: victims.pods,
+            broken_budgets: victims.broken_budgets,
+        };
+        self.cleared.into_iter().map(of).collect()
+    }
+}
+
+impl Clearings for Search<'_> {
+    fn n_nodes(&self) -> usize {
+        self.what_if.view().nodes.len()
+    }
+    fn n_places(&self) -> usize {
+        self.rows.len()
+    }
+    fn next(&mut self, places: Range<usize>) -> Option<(usize, Harm)> {
+        let what_if = self.what_if;
+        for place in places {
+            let mut node = what_if.node(self.rows[place]);
+            match victims(what_if.pod(), &mut node, what_if.view().stores) {
+                Ok(victims) => {
+                    let harm = harm(victims.broken_budgets, &victims.pods);
+                    self.cleared.insert(place, victims);
+                    return Some((place, harm));
+                }
+                Err(why) => {
+                    if why.code == Code::Error {
+                        self.last_error = Some(why.clone());
+                    }
+                    self.rejected.push(why);
+                }
+            }
+        }
+        None
+    }
+    fn node(&self, place: usize) -> &Str {
+        self.what_if.view().nodes.name_of(self.rows[place])
+    }
+    fn victims(&self, place: usize) -> Vec<PodKey> {
+        staying(&self.cleared[&place].pods).collect()
+    }
+    fn rejections(&self) -> Vec<(&Rejection, usize)> {
+        self.rejected.iter().map(|why| (why, 1)).collect()
+    }
+}
