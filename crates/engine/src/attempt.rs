@@ -23,15 +23,39 @@ impl Scheduler {
     /// Tries one pod.
     pub(crate) fn attempt(&mut self, now: Time, attempt: &Attempt, effects: &mut Vec<Effect>) {
         let pod = &attempt.pod;
-        if pod.is_terminating() {
-            let note = format!("skip schedule deleting pod: {}", pod.key);
-            self.write(pod, Write::Record(Record::failed(&note)), effects);
-            self.queue.done(attempt.id);
+        if self.skips(attempt, effects) {
+            return;
+        }
+        if let Some(interest) = self.extenders.to_ask(pod) {
+            self.line_up(attempt, interest);
             return;
         }
         let lap = self.counts.start();
         let cycle = self.cycle(pod);
         self.counts.searched(lap);
+        self.conclude(now, attempt, cycle, effects);
+    }
+
+    /// Whether a pod need not be scheduled any more, since it is being deleted.
+    pub(crate) fn skips(&mut self, attempt: &Attempt, effects: &mut Vec<Effect>) -> bool {
+        let pod = &attempt.pod;
+        if pod.is_terminating() {
+            let note = format!("skip schedule deleting pod: {}", pod.key);
+            self.write(pod, Write::Record(Record::failed(&note)), effects);
+            self.queue.done(attempt.id);
+        }
+        pod.is_terminating()
+    }
+
+    /// Does what was decided about a pod.
+    pub(crate) fn conclude(
+        &mut self,
+        now: Time,
+        attempt: &Attempt,
+        cycle: Cycle,
+        effects: &mut Vec<Effect>,
+    ) {
+        let pod = &attempt.pod;
         match cycle.result {
             CycleResult::Found { row, .. } => self.place(now, attempt, row, cycle, effects),
             CycleResult::Unschedulable(_) | CycleResult::Error(_) => {
@@ -75,9 +99,13 @@ impl Scheduler {
     }
 
     /// Decides a pending pod from what is remembered and from scratch, compares both, and changes nothing
-    /// but [`Scheduler::audit`]. `false` where the pod is not pending or only decided from scratch.
+    /// but [`Scheduler::audit`]. `false` where the pod is not pending or only decided from scratch, as
+    /// with extenders.
     pub fn audit_pod(&mut self, pod: &PodKey) -> bool {
         let Some(info) = self.pending_pod(pod) else { return false };
+        if self.extenders.to_ask(&info.pod).is_some() {
+            return false;
+        }
         let (pod, rng, start) = (info.pod.clone(), self.rng.clone(), self.next_start);
         let mut remembered = self.remembered(&pod);
         (self.rng, self.next_start) = (rng.clone(), start);
@@ -172,7 +200,8 @@ impl Scheduler {
     pub(crate) fn sample(&self, profile: &Profile) -> Sample {
         let percentage = profile.percentage_of_nodes_to_score;
         let rows = percentage.map_or_else(Vec::new, |_| self.cache.rows_by_zone());
-        Sample { percentage, scored: profile.scores(), rows, start: self.next_start }
+        let scored = profile.scores() || self.extenders.judge_nodes();
+        Sample { percentage, scored, rows, start: self.next_start }
     }
 
     /// Takes it that the pod is on its node, reserves, and asks Permit.
@@ -247,6 +276,7 @@ impl Scheduler {
             }
         }
         self.answers = answers;
+        self.hear_extenders(now, effects);
         self.give_up_evictions(now);
         for id in self.bindings.to_look_at(now) {
             if let Some(cycle) = self.bindings.take(id) {
@@ -274,7 +304,7 @@ impl Scheduler {
         self.drive(now, cycle, effects, BindingCycle::proceed);
     }
 
-    fn answered(
+    pub(crate) fn answered(
         &mut self,
         now: Time,
         id: EffectId,
@@ -299,6 +329,7 @@ impl Scheduler {
             now,
             profile,
             cache: &self.cache,
+            extenders: &self.extenders,
             effects,
             next_effect: &mut self.next_effect,
             write_timeout: self.options.write_timeout,

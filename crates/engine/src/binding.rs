@@ -3,6 +3,8 @@
 //! Every step can fail, and every step that waits has a deadline. No thread waits: a cycle moves on
 //! when an answer comes, when the cluster changes, or when its time is over.
 
+mod extender;
+
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -15,6 +17,7 @@ use plimsoll_framework::{
 use crate::cache::Cache;
 use crate::effect::{Effect, EffectId, Write};
 use crate::event::WriteError;
+use crate::extenders::{ExtenderId, Extenders};
 use crate::metrics::{Counts, Lap, MeteredPoint, Status};
 use crate::names::PodId;
 use crate::profile::Profile;
@@ -52,6 +55,8 @@ enum Stage {
     Settling { at: usize },
     /// Waits for the answer to the binding.
     Binding { plugin: &'static str, effect: EffectId },
+    /// Waits for an extender to bind.
+    Extender { extender: ExtenderId, effect: EffectId },
 }
 
 /// The binding cycle of one pod.
@@ -86,6 +91,7 @@ pub(crate) struct Desk<'a> {
     pub(crate) now: Time,
     pub(crate) profile: &'a Profile,
     pub(crate) cache: &'a Cache,
+    pub(crate) extenders: &'a Extenders,
     pub(crate) effects: &'a mut Vec<Effect>,
     pub(crate) next_effect: &'a mut u64,
     /// How long to wait for the answer to a write.
@@ -213,6 +219,13 @@ impl BindingCycle {
                     Moved::Failed(Unbound::Error(text))
                 }
             },
+            Stage::Extender { extender, .. } => {
+                let extender = *extender;
+                match answer {
+                    Ok(()) => self.bound(desk),
+                    Err(error) => self.bind_without(extender, error.0, desk),
+                }
+            }
             Stage::Permit | Stage::Settling { .. } => Moved::Waits,
         }
     }
@@ -244,7 +257,7 @@ impl BindingCycle {
     pub(crate) fn awaited(&self) -> impl Iterator<Item = EffectId> {
         let (writes, binding) = match &self.stage {
             Stage::Writing { awaited, .. } => (Some(awaited), None),
-            Stage::Binding { effect, .. } => (None, Some(*effect)),
+            Stage::Binding { effect, .. } | Stage::Extender { effect, .. } => (None, Some(*effect)),
             Stage::Permit | Stage::Settling { .. } => (None, None),
         };
         writes.into_iter().flatten().copied().chain(binding)
@@ -258,7 +271,8 @@ impl BindingCycle {
     /// The extension point at which it stands, and when that began; none at Permit.
     pub(crate) fn stands_at(&self) -> Option<(MeteredPoint, Lap)> {
         match self.stage {
-            Stage::Permit => None,
+            // As in schedule_one.go, bind: what extenders do is not Bind.
+            Stage::Permit | Stage::Extender { .. } => None,
             Stage::Writing { .. } | Stage::Settling { .. } => {
                 Some((MeteredPoint::PreBind, self.lap))
             }
@@ -268,7 +282,7 @@ impl BindingCycle {
 
     /// Whether the binding was written and is not yet answered.
     pub(crate) fn is_binding(&self) -> bool {
-        matches!(self.stage, Stage::Binding { .. })
+        matches!(self.stage, Stage::Binding { .. } | Stage::Extender { .. })
     }
 
     /// Gives back what was reserved, the last first.
@@ -327,8 +341,7 @@ impl BindingCycle {
         }
     }
 
-    fn bind(&mut self, desk: &mut Desk<'_>) -> Moved {
-        self.lap = desk.stage_over(MeteredPoint::PreBind, Status::Success, self.lap);
+    fn bind_by_plugin(&mut self, desk: &mut Desk<'_>) -> Moved {
         let at = self.placement(desk.cache);
         let binding = desk.profile.at(Point::Bind).find_map(|(plugin, _)| {
             let binding = plugin.points.bind.as_ref()?.bind(&at)?;
@@ -344,7 +357,10 @@ impl BindingCycle {
     }
 
     fn bound(&mut self, desk: &mut Desk<'_>) -> Moved {
-        let lap = desk.stage_over(MeteredPoint::Bind, Status::Success, self.lap);
+        let lap = match self.stage {
+            Stage::Extender { .. } => desk.counts.start(),
+            _ => desk.stage_over(MeteredPoint::Bind, Status::Success, self.lap),
+        };
         let mut shared = std::mem::take(&mut self.shared);
         let mut patches = Vec::new();
         for (plugin, _) in desk.profile.at(Point::PostBind) {
@@ -359,7 +375,7 @@ impl BindingCycle {
         Moved::Bound
     }
 
-    fn timed_out(&self, desk: &Desk<'_>) -> Moved {
+    fn timed_out(&mut self, desk: &mut Desk<'_>) -> Moved {
         let text = match &self.stage {
             Stage::Permit => return Moved::Waits,
             Stage::Writing { at, .. } => {
@@ -373,6 +389,10 @@ impl BindingCycle {
             }
             Stage::Binding { plugin, .. } => {
                 format!("running Bind plugin {plugin:?}: timed out waiting for the binding")
+            }
+            &Stage::Extender { extender, .. } => {
+                let why = desk.extenders.silent(extender).0;
+                return self.bind_without(extender, why, desk);
             }
         };
         Moved::Failed(Unbound::Error(text))

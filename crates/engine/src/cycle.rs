@@ -1,9 +1,11 @@
 //! The scheduling cycle: from a pod to a node, or to the reason why there is none.
 
 use std::collections::BTreeSet;
+use std::convert::Infallible;
 use std::ops::ControlFlow;
 
 use plimsoll_api::Str;
+use plimsoll_framework::points::PostFilterPoint;
 use plimsoll_framework::{
     Code, Columns, CycleState, NodeRejection, NominatedPods, Nomination, PodInfo, Point,
     PostFilterAnswer, Rejection, Row, View, WhatIf,
@@ -12,7 +14,7 @@ use rand::Rng;
 
 use crate::diagnosis::{self, Cause};
 use crate::filters::{Filters, Stopped};
-use crate::metrics::{Meter, MeteredPoint, Status};
+use crate::metrics::{Lap, Meter, MeteredPoint, Status};
 use crate::pick::{self, Chance, Scores};
 use crate::profile::Profile;
 use crate::sample::Sample;
@@ -95,11 +97,7 @@ pub(crate) fn schedule(
         cycle.result = CycleResult::Unschedulable(Box::new(no_nodes()));
         return cycle;
     }
-    let lap = cycle.meter.start();
-    let prepared = Filters::prepare(profile, pod, &mut cycle.shared, &view, &mut cycle.meter);
-    let status = prepared.as_ref().err().map_or(Status::Success, Stopped::status);
-    cycle.meter.stage(MeteredPoint::PreFilter, status, lap);
-    let filters = match prepared {
+    let filters = match cycle.prepare(profile, pod, &view) {
         Ok(filters) => filters,
         Err(stopped) => {
             cycle.result = match stopped {
@@ -116,10 +114,7 @@ pub(crate) fn schedule(
     };
     let lap = cycle.meter.start();
     filters.judge(pod, view.nodes, nominated, sample, &mut cycle);
-    if cycle.meter.measures() {
-        let status = filtered(&cycle);
-        cycle.meter.stage(MeteredPoint::Filter, status, lap);
-    }
+    cycle.filtered(lap);
     if let Some(error) = error_of(&cycle.rejected) {
         cycle.result = CycleResult::Error(error);
         return cycle;
@@ -158,7 +153,32 @@ impl Cycle {
         Cycle { result, n_judged, ..Cycle::new() }
     }
 
-    fn new() -> Self {
+    /// Lets every filter look at the pod.
+    pub(crate) fn prepare(
+        &mut self,
+        profile: &Profile,
+        pod: &PodInfo,
+        view: &View<'_>,
+    ) -> Result<Filters, Stopped> {
+        let lap = self.meter.start();
+        let prepared = Filters::prepare(profile, pod, &mut self.shared, view, &mut self.meter);
+        let status = prepared.as_ref().err().map_or(Status::Success, Stopped::status);
+        self.meter.stage(MeteredPoint::PreFilter, status, lap);
+        prepared
+    }
+
+    /// Filter, which began at `lap`, is over. As in schedule_one.go, findNodesThatPassFilters: a search
+    /// without a find is none that failed.
+    pub(crate) fn filtered(&mut self, lap: Lap) {
+        if self.meter.measures() {
+            let error = error_of(&self.rejected);
+            let status = if error.is_some() { Status::Error } else { Status::Success };
+            self.meter.stage(MeteredPoint::Filter, status, lap);
+        }
+    }
+
+    /// A cycle that has not begun.
+    pub(crate) fn new() -> Self {
         Cycle {
             result: CycleResult::Error(String::new()),
             feasible: Vec::new(),
@@ -185,7 +205,7 @@ pub(crate) fn rejected_on_its_node(plugin: &'static str, why: &Rejection) -> Fai
     failure
 }
 
-fn no_nodes() -> Failure {
+pub(crate) fn no_nodes() -> Failure {
     Failure {
         message: diagnosis::NO_NODES.to_owned(),
         rejectors: BTreeSet::from([NO_NODE_REJECTOR]),
@@ -193,7 +213,11 @@ fn no_nodes() -> Failure {
     }
 }
 
-fn no_node_fits(n_nodes: usize, filters: &Filters, rejected: &[NodeRejection]) -> Failure {
+pub(crate) fn no_node_fits(
+    n_nodes: usize,
+    filters: &Filters,
+    rejected: &[NodeRejection],
+) -> Failure {
     let mut failure = Failure {
         message: diagnosis::fit_error(n_nodes, &Cause::Nodes(rejected)),
         rejectors: filters.narrowed_by().clone(),
@@ -261,20 +285,38 @@ impl Failure {
     }
 }
 
-fn error_of(rejected: &[NodeRejection]) -> Option<String> {
+pub(crate) fn error_of(rejected: &[NodeRejection]) -> Option<String> {
     let node = rejected.iter().find(|node| node.rejection.code == Code::Error)?;
     Some(format!("running {:?} filter plugin: {}", node.plugin, node.rejection))
 }
 
-/// Asks the PostFilter plugins. As in runtime/framework.go, RunPostFilterPlugins: what they say
-/// without success is joined. The recorded decisions show an error of a plugin alone, where events and
-/// conditions show it behind the reasons of the nodes.
+/// Asks the PostFilter plugins.
 fn post_filter(
     profile: &Profile,
-    mut failure: Failure,
+    failure: Failure,
     cycle: &mut Cycle,
     what_if: WhatIf<'_>,
 ) -> CycleResult {
+    let ask = |_, point: &PostFilterPoint, rejected: &[NodeRejection]| {
+        Ok::<_, Infallible>(point.post_filter(what_if.pod(), rejected, &what_if))
+    };
+    match post_filter_by(profile, failure, cycle, &what_if, ask) {
+        Ok(result) => result,
+        Err(never) => match never {},
+    }
+}
+
+/// Asks the PostFilter plugins as `ask` does it, which gets the name of each and what was rejected. As in
+/// runtime/framework.go, RunPostFilterPlugins: what they say without success is joined. The recorded
+/// decisions show an error of a plugin alone, where events and conditions show it behind the reasons of the
+/// nodes.
+pub(crate) fn post_filter_by<E>(
+    profile: &Profile,
+    mut failure: Failure,
+    cycle: &mut Cycle,
+    what_if: &WhatIf<'_>,
+    ask: impl Fn(&'static str, &PostFilterPoint, &[NodeRejection]) -> Result<PostFilterAnswer, E>,
+) -> Result<CycleResult, E> {
     if let Some((plugin, why)) = &failure.pre_filter {
         let all = what_if.view().nodes.rows();
         let reject = |row| NodeRejection { row, plugin, rejection: why.clone() };
@@ -285,7 +327,7 @@ fn post_filter(
     for (plugin, _) in profile.at(Point::PostFilter) {
         let Some(point) = &plugin.points.post_filter else { continue };
         let lap = cycle.meter.start_plugin();
-        let answer = point.post_filter(what_if.pod(), &cycle.rejected, &what_if);
+        let answer = ask(plugin.name, point, &cycle.rejected)?;
         cycle.meter.plugin(plugin.name, MeteredPoint::PostFilter, answered(&answer), lap, 1);
         if failure.take_in(plugin.name, answer, &mut said).is_break() {
             break;
@@ -297,16 +339,7 @@ fn post_filter(
     };
     cycle.meter.stage(MeteredPoint::PostFilter, status, all);
     failure.conclude(said);
-    CycleResult::Unschedulable(Box::new(failure))
-}
-
-/// How Filter ended, for metrics. As in schedule_one.go, findNodesThatPassFilters: a search without a
-/// find is none that failed.
-fn filtered(cycle: &Cycle) -> Status {
-    match error_of(&cycle.rejected) {
-        Some(_) => Status::Error,
-        None => Status::Success,
-    }
+    Ok(CycleResult::Unschedulable(Box::new(failure)))
 }
 
 fn answered(answer: &PostFilterAnswer) -> Status {
@@ -318,7 +351,7 @@ fn answered(answer: &PostFilterAnswer) -> Status {
     }
 }
 
-fn scored(
+pub(crate) fn scored(
     profile: &Profile,
     pod: &PodInfo,
     cycle: &mut Cycle,

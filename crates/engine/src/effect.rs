@@ -5,6 +5,8 @@ use std::sync::Arc;
 use plimsoll_api::{Pod, PodKey, Str};
 use plimsoll_framework::{Binding, Patch, PodInfo};
 
+use crate::extenders::Call;
+
 /// The number of a write, by which its answer is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EffectId(pub u64);
@@ -35,6 +37,8 @@ pub enum Write {
     Condition(Condition),
     /// Record an event about the pod. No answer is awaited.
     Record(Record),
+    /// Ask an extender. Answered with [`Event::Extended`](crate::Event::Extended).
+    Extender(Call),
 }
 
 /// The eviction of a pod for one of higher priority: the victim gets the condition

@@ -8,6 +8,7 @@ use plimsoll_api::{
 };
 
 use crate::effect::EffectId;
+use crate::extenders::{ExtenderError, Reply};
 
 /// What was seen of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +37,8 @@ pub enum Event {
     Budget(Seen<PodDisruptionBudget, ObjectKey>),
     /// A write was answered. Answers to writes that are not awaited any more are ignored.
     Done(EffectId, Result<(), WriteError>),
+    /// An extender has answered, or failed to. Answers that are not awaited any more are ignored.
+    Extended(EffectId, Result<Reply, ExtenderError>),
 }
 
 impl Event {

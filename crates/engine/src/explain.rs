@@ -12,8 +12,8 @@ use crate::queue::{Place, QueuedPodInfo};
 use crate::scheduler::{Detail, Scheduler};
 
 impl Scheduler {
-    /// Decides a pending pod with every node, and changes nothing. `None` for a pod that is not
-    /// pending: it is not known, or has a node already.
+    /// Decides a pending pod with every node, and changes nothing. Extenders are not asked. `None` for a
+    /// pod that is not pending: it is not known, or has a node already.
     pub fn explain(&self, pod: &PodKey) -> Option<Decision> {
         self.explain_by(pod, Self::profile_of)
     }

@@ -136,6 +136,18 @@ impl Filters {
             cycle.n_judged = 1;
             return;
         }
+        self.judge_all_nodes(pod, nodes, nominated, sample, cycle);
+    }
+
+    /// The same, whether a node was cleared for the pod or not.
+    pub(crate) fn judge_all_nodes(
+        &self,
+        pod: &PodInfo,
+        nodes: &Columns,
+        nominated: &NominatedPods,
+        sample: &Sample,
+        cycle: &mut Cycle,
+    ) {
         let candidates = self.candidate_rows(nodes);
         match sample.order(candidates.len()) {
             None => self.judge_all(pod, nodes, nominated, candidates, cycle),
@@ -335,7 +347,7 @@ impl Filters {
 
     /// The node that was cleared for the pod, if it passes: then no other is looked at. As in
     /// schedule_one.go, evaluateNominatedNode.
-    fn nominated_node(
+    pub(crate) fn nominated_node(
         &self,
         pod: &PodInfo,
         nodes: &Columns,

@@ -73,6 +73,7 @@ impl Scheduler {
                 };
             }
             Event::Done(id, answer) => self.answers.push((id, answer)),
+            Event::Extended(id, reply) => self.extenders.replies.push((id, reply)),
         }
     }
 
@@ -123,6 +124,7 @@ impl Scheduler {
 
     /// A pending pod is not ours to place any more.
     fn is_anothers(&mut self, id: PodId) {
+        self.extenders.leave(id);
         self.queue.remove(id);
         if !self.cache.knows(id) {
             self.names.forget(id);
@@ -173,6 +175,7 @@ impl Scheduler {
         // Where the binding is written its answer is awaited all the same: PostBind depends on it.
         if !self.bindings.get(id).is_some_and(BindingCycle::is_binding) {
             self.cancel_binding(id);
+            self.extenders.leave(id);
             self.queue.remove(id);
         }
         let (assumed, seen) = match self.cache.set_pod(id, pod.clone()) {
@@ -204,6 +207,7 @@ impl Scheduler {
         self.cancel_binding(id);
         self.nominated.remove(key);
         self.evictions.remove(key);
+        self.extenders.leave(id);
         self.queue.remove(id);
         match self.cache.remove_pod(id) {
             Some(before) => self.freed(now, &before, Audience::All),

@@ -13,6 +13,7 @@ use crate::bindings::Bindings;
 use crate::cache::Cache;
 use crate::decision::Decision;
 use crate::effect::Effect;
+use crate::extenders::Extenders;
 use crate::memo::Memo;
 use crate::metrics::{Counts, Stopwatch};
 use crate::names::{Names, PodId};
@@ -20,7 +21,7 @@ use crate::pick::TieBreak;
 use crate::preemption::Evictions;
 use crate::profile::{Profile, ProfileError};
 use crate::profiles::Profiles;
-use crate::queue::{Backoff, Queue, QueuedPodInfo, Surroundings};
+use crate::queue::{Backoff, Queue, QueuedPodInfo, Ready, Surroundings};
 use crate::waiting::Waiting;
 
 /// How much of a decision is kept.
@@ -122,6 +123,7 @@ pub struct Scheduler {
     pub(crate) cache: Cache,
     pub(crate) queue: Queue,
     pub(crate) bindings: Bindings,
+    pub(crate) extenders: Extenders,
     pub(crate) waiting: Waiting,
     pub(crate) nominated: NominatedPods,
     pub(crate) evictions: Evictions,
@@ -169,6 +171,7 @@ impl Scheduler {
             cache,
             queue: Queue::new(options.backoff, options.max_in_unschedulable, options.stopwatch),
             bindings: Bindings::default(),
+            extenders: Extenders::default(),
             waiting: Waiting::default(),
             nominated,
             evictions: Evictions::new(),
@@ -184,8 +187,11 @@ impl Scheduler {
     /// decides one pod.
     pub fn step(&mut self, now: Time, effects: &mut Vec<Effect>) -> Next {
         self.carry_on(now, effects);
+        if self.take_turn(now, effects) {
+            return self.next(now);
+        }
         let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
-        if let Some(attempt) = self.queue.pop(now, with) {
+        if let Some(attempt) = self.queue.pop(now, self.ready(), with) {
             self.attempt(now, &attempt, effects);
         }
         self.next(now)
@@ -197,18 +203,21 @@ impl Scheduler {
     }
 
     fn next(&self, now: Time) -> Next {
-        let work = self.queue.has_ready()
+        let ready = self.ready();
+        let work = self.queue.has_ready(ready)
+            || self.extenders.has_work()
             || !self.waiting_decisions.is_empty()
             || !self.answers.is_empty();
         if work {
             return Next::Again;
         }
         let timers = [
-            self.queue.next_ready(),
+            self.queue.next_ready(ready),
             self.queue.next_flush(),
             self.waiting.next_timeout(),
             self.bindings.next_deadline(),
             self.next_eviction_deadline(),
+            self.extenders.next_deadline(),
         ];
         match timers.into_iter().flatten().min() {
             Some(time) if time <= now => Next::Again,
@@ -246,11 +255,17 @@ impl Scheduler {
     /// cannot bring anything new unless the cluster changes.
     pub fn is_settled(&self) -> bool {
         self.bindings.is_empty()
+            && self.extenders.is_idle()
             && self.evictions.is_empty()
             && self.answers.is_empty()
             && self.waiting_decisions.is_empty()
-            && !self.queue.has_ready()
-            && self.queue.next_ready().is_none()
+            && !self.queue.has_ready(Ready::Early)
+            && self.queue.next_ready(Ready::Early).is_none()
+    }
+
+    /// Which pods may be tried: pods that wait for extenders go before those in backoff.
+    fn ready(&self) -> Ready {
+        if self.extenders.has_line() { Ready::Due } else { Ready::Early }
     }
 
     /// The pods that are not bound yet, by name, with where they are.

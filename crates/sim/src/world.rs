@@ -86,7 +86,11 @@ impl World {
                     self.agenda.note(now + self.storage.binding_after, Due::VolumesAreBound);
                 }
             }
-            Event::Namespace(_) | Event::Selecting(_) | Event::Budget(_) | Event::Done(..) => {}
+            Event::Namespace(_)
+            | Event::Selecting(_)
+            | Event::Budget(_)
+            | Event::Done(..)
+            | Event::Extended(..) => {}
         }
     }
 
@@ -133,6 +137,8 @@ impl World {
             Write::Evict(_) => Verb::Evict,
             // Nobody who reads conditions and events takes part in a simulation.
             Write::Condition(_) | Write::Record(_) => return Vec::new(),
+            // A simulation has no network: its schedulers have no extenders.
+            Write::Extender(_) => return Vec::new(),
             Write::Nominate(_) => return self.apply(now, effect).1,
         };
         let id = effect.id;
@@ -182,7 +188,7 @@ impl World {
                 Some(done) => done.map(|object| vec![changed(object)]),
                 None => Ok(Vec::new()),
             },
-            Write::Condition(_) | Write::Record(_) => Ok(Vec::new()),
+            Write::Condition(_) | Write::Record(_) | Write::Extender(_) => Ok(Vec::new()),
         };
         match done {
             Ok(events) => {

@@ -13,7 +13,7 @@ use rand_pcg::Pcg64;
 use super::in_flight::Kept;
 use super::pod::{Place, QueuedPodInfo, Verdict};
 use super::worth::{Strategy, Surroundings};
-use super::{Audience, Backoff, FLUSH_INTERVAL, Queue};
+use super::{Audience, Backoff, FLUSH_INTERVAL, Queue, Ready};
 use crate::cache::Cache;
 use crate::metrics::{Hints, Lap, QueueCounts};
 use crate::names::{Names, PodId};
@@ -214,7 +214,8 @@ impl Both {
 
     fn pop(&mut self) {
         let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
-        let fast = self.fast.pop(self.now, with).map(|attempt| attempt.pod.key.clone());
+        let fast =
+            self.fast.pop(self.now, Ready::Early, with).map(|attempt| attempt.pod.key.clone());
         let slow = self.slow.pop(self.now, with);
         assert_eq!(fast, slow, "{}", self.trace);
         self.in_flight.extend(fast);

@@ -22,6 +22,7 @@ use self::groups::{Common, GroupId, Groups, Wait};
 use self::in_flight::{InFlight, Kept, Since};
 pub(crate) use self::pod::{Attempt, Verdict};
 pub use self::pod::{Place, QueuedPodInfo};
+pub(crate) use self::shelves::Ready;
 use self::shelves::{ActiveKey, Shelves};
 use self::worth::Strategy;
 pub(crate) use self::worth::{Audience, Surroundings};
@@ -150,9 +151,14 @@ impl Queue {
     }
 
     /// The next pod to be tried.
-    pub(crate) fn pop(&mut self, now: Time, with: Surroundings<'_>) -> Option<Attempt> {
+    pub(crate) fn pop(
+        &mut self,
+        now: Time,
+        ready: Ready,
+        with: Surroundings<'_>,
+    ) -> Option<Attempt> {
         self.tick(now, with);
-        let id = self.shelves.first()?;
+        let id = self.shelves.first(ready)?;
         self.take(id);
         let entry = &mut self.pods[id];
         entry.hears_since = Some(self.in_flight.begin());
@@ -179,6 +185,26 @@ impl Queue {
         if let Some(since) = since {
             self.in_flight.forget(since);
         }
+    }
+
+    /// A pod that is in flight waits before anything is decided about it: what happens until it is to
+    /// [hear](Self::hear) again need not be kept for it.
+    pub(crate) fn rest(&mut self, id: PodId) {
+        self.permitted(id);
+    }
+
+    /// A pod that has rested is decided now: its attempt begins. `None` if it is not there any more.
+    pub(crate) fn hear(&mut self, id: PodId, began: Lap) -> Option<()> {
+        let entry = self.pods.get_mut(id)?;
+        entry.info.began = began;
+        entry.hears_since.get_or_insert_with(|| self.in_flight.begin());
+        Some(())
+    }
+
+    /// The attempt at a pod that is under way, with the pod as it was last seen.
+    pub(crate) fn attempt(&self, id: PodId) -> Option<Attempt> {
+        let info = self.get(id).filter(|info| info.place == Place::InFlight)?;
+        Some(Attempt { id, pod: info.pod.clone(), number: info.attempts })
     }
 
     /// The attempt of a pod failed. As in scheduling_queue.go, AddUnschedulableIfNotPresent: it hears of
@@ -305,13 +331,13 @@ impl Queue {
     }
 
     /// Whether a pod can be tried now.
-    pub(crate) fn has_ready(&self) -> bool {
-        self.shelves.has_ready()
+    pub(crate) fn has_ready(&self, ready: Ready) -> bool {
+        self.shelves.has_ready(ready)
     }
 
     /// When the next pod becomes ready by itself; pods that wait for a change do not count.
-    pub(crate) fn next_ready(&self) -> Option<Time> {
-        self.shelves.next_backoff_over()
+    pub(crate) fn next_ready(&self, ready: Ready) -> Option<Time> {
+        self.shelves.next_backoff_over(ready)
     }
 
     /// When pods that wait for a change are next looked at.

@@ -9,6 +9,15 @@ use crate::names::PodId;
 /// Where a pod stands among the ready ones: of two with equal keys the one that came earlier goes first.
 pub(super) type ActiveKey = (SortKey, u64);
 
+/// Which pods may be tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ready {
+    /// Those whose backoff is over.
+    Due,
+    /// If there is none, one whose backoff is not over, too. As PopFromBackoffQ has it.
+    Early,
+}
+
 /// The pods that are ready or in backoff. Pods in flight and pods that wait are on no shelf.
 #[derive(Debug, Default)]
 pub(super) struct Shelves {
@@ -38,11 +47,13 @@ impl Shelves {
         }
     }
 
-    /// The pod to be tried next. As PopFromBackoffQ has it, one whose backoff has not ended is taken
-    /// if nothing else is ready.
-    pub(super) fn first(&self) -> Option<PodId> {
-        let active = self.active.first().map(|(_, pod)| pod);
-        active.or_else(|| self.backoff.first().map(|(_, pod)| pod))
+    /// The pod to be tried next.
+    pub(super) fn first(&self, ready: Ready) -> Option<PodId> {
+        match (self.active.first(), ready) {
+            (Some((_, pod)), _) => Some(pod),
+            (None, Ready::Early) => self.backoff.first().map(|(_, pod)| pod),
+            (None, Ready::Due) => None,
+        }
     }
 
     /// A pod whose backoff is over.
@@ -54,12 +65,17 @@ impl Shelves {
     }
 
     /// When the next pod leaves backoff that is not tried earlier.
-    pub(super) fn next_backoff_over(&self) -> Option<Time> {
-        self.error_backoff.first().map(|((until, _), _)| until)
+    pub(super) fn next_backoff_over(&self, ready: Ready) -> Option<Time> {
+        let over = |lane: &Lane<(Time, ActiveKey)>| lane.first().map(|((until, _), _)| until);
+        let error = over(&self.error_backoff);
+        match ready {
+            Ready::Early => error,
+            Ready::Due => error.into_iter().chain(over(&self.backoff)).min(),
+        }
     }
 
     /// Whether a pod can be tried now.
-    pub(super) fn has_ready(&self) -> bool {
-        !self.active.is_empty() || !self.backoff.is_empty()
+    pub(super) fn has_ready(&self, ready: Ready) -> bool {
+        !self.active.is_empty() || (ready == Ready::Early && !self.backoff.is_empty())
     }
 }

@@ -1,5 +1,7 @@
 //! A scheduler in virtual time, with a world that does as the script says.
 
+mod extenders;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
@@ -39,6 +41,8 @@ pub(super) struct Lab {
     patches: Manner,
     evictions: Manner,
     hanging: BTreeSet<(EffectId, PodKey)>,
+    /// Questions that extenders have not answered, by extender and pod.
+    calls: BTreeMap<(Str, Str), EffectId>,
     trace: String,
 }
 
@@ -69,6 +73,7 @@ impl Lab {
             patches: Manner::Works,
             evictions: Manner::Works,
             hanging: BTreeSet::new(),
+            calls: BTreeMap::new(),
             trace: String::new(),
         }
     }
@@ -112,7 +117,8 @@ impl Lab {
     /// `5 pod p cpu=1 prio=2 gate=g on=NODE uid=u leaves=yes for=SCHEDULER also=NODE KEY=LABEL...` ·
     /// `5 node a cpu=4 taint=KEY cordoned=yes KEY=LABEL...` · `5 delete pod p` · `5 delete node a` ·
     /// `5 namespace KEY=LABEL...` · `5 disk d [OWNER]` · `5 binds fail|work|hang` · `5 patches ...` ·
-    /// `5 evictions ...` · `5 answer p ok|fail` · `5 allow p PLUGIN` · `5 reject p PLUGIN` · `5 wait`
+    /// `5 evictions ...` · `5 answer p ok|fail` · `5 allow p PLUGIN` · `5 reject p PLUGIN` · `5 wait` ·
+    /// `5 extender e ...` · `5 reply e p ...`, as [`extenders`] says
     pub(super) fn act(&mut self, line: &str) {
         let words: Vec<&str> = line.split_whitespace().collect();
         let at: i64 = words[0].parse().expect("a line begins with a time in seconds");
@@ -152,6 +158,8 @@ impl Lab {
             ["reject", name, plugin] => {
                 self.scheduler.reject_waiting_pod(&key(name), plugin, "not today");
             }
+            ["extender", name, what @ ..] => self.add_extender(name, what),
+            ["reply", extender, name, what @ ..] => self.reply(extender, name, what),
             ["wait"] => {}
             other => panic!("{other:?} is no verb"),
         }
@@ -249,6 +257,7 @@ impl Lab {
                     self.tell(Event::pod(pod));
                 }
             }
+            Write::Extender(call) => self.call(effect.id, &name, &call),
             // Decisions tell the same.
             Write::Condition(_) | Write::Record(_) => {}
         }
@@ -308,6 +317,9 @@ pub(crate) fn pod(name: &str, what: &[&str]) -> Pod {
             "cpu" => {
                 pod.requests = cpu(value);
                 pod.asks.fit = cpu(value);
+            }
+            "gpu" => {
+                pod.asks.fit.scalar.insert("example.com/gpu".into(), 1);
             }
             "prio" => pod.priority = value.parse().expect("a priority is a number"),
             "gate" => pod.scheduling_gates.push(value.into()),

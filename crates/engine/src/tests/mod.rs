@@ -6,6 +6,7 @@ mod audit;
 mod binding;
 mod choice;
 mod effects;
+mod extenders;
 pub(crate) mod lab;
 mod memory;
 mod metrics;

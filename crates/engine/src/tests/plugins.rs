@@ -119,6 +119,30 @@ impl PostFilter for Oust {
         }
         PostFilterAnswer::Hopeless("nobody to oust".into())
     }
+    fn clearable(
+        &self,
+        pod: &PodInfo,
+        rejected: &[NodeRejection],
+        what_if: &WhatIf<'_>,
+    ) -> Result<Vec<Clearable>, PostFilterAnswer> {
+        if let Some(answer) = self.without_nodes(pod, true) {
+            return Err(answer);
+        }
+        let could_help = |node: &&NodeRejection| node.rejection.code == Code::Unschedulable;
+        let of = |row| {
+            let mut node = what_if.node(row);
+            self.clear(pod, &mut node, what_if.view().stores).ok()?;
+            let all = what_if.view().nodes.pods_on(row).iter();
+            let victims = all.filter(|other| other.priority < pod.priority).cloned().collect();
+            Some(Clearable { node: node.name().clone(), victims, broken_budgets: 0 })
+        };
+        let rows = rejected.iter().filter(could_help).map(|node| node.row);
+        let found: Vec<Clearable> = rows.filter_map(of).collect();
+        match found.as_slice() {
+            [] => Err(PostFilterAnswer::Hopeless("nobody to oust".into())),
+            _ => Ok(found),
+        }
+    }
 }
 
 impl PostFilterByNode for Oust {

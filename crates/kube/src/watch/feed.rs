@@ -148,7 +148,7 @@ mod tests {
             },
             Event::Budget(Seen::Is(budget)) => format!("budget {}", budget.key),
             Event::Budget(Seen::Gone(key)) => format!("budget {key}"),
-            Event::Done(..) => "done".to_owned(),
+            Event::Done(..) | Event::Extended(..) => "done".to_owned(),
         }
     }
 }

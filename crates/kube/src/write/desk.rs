@@ -110,6 +110,7 @@ impl Desk {
         match Work::of(effect, self.courier.options().patience) {
             // Events are told to the end: they say what was done.
             Work::Event(occurrence) => self.courier.options().events.record(*occurrence),
+            Work::Elsewhere => {}
             Work::Job(job) if self.is_closed => self.refuse(&job, STOPPED),
             Work::Job(job) if QUEUE_LIMIT <= self.lanes.n_queued() => self.refuse(&job, TOO_MUCH),
             Work::Job(job) => self.lanes.push(job),

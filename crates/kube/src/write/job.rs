@@ -67,6 +67,8 @@ pub(super) enum Work {
     Job(Job),
     /// An event to be told, at once.
     Event(Box<Occurrence>),
+    /// A question to an extender, which is for [`Extenders`](crate::extender::Extenders).
+    Elsewhere,
 }
 
 impl Work {
@@ -94,6 +96,7 @@ impl Work {
                     note: record.note,
                 }));
             }
+            Write::Extender(_) => return Work::Elsewhere,
         };
         Work::Job(Job { pod, task, deadline: Instant::now() + patience })
     }

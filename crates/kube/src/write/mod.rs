@@ -150,7 +150,8 @@ impl Writer {
         Writer { inbox, courier, meter }
     }
 
-    /// Does what `effects` say, in their order for each pod. Never waits.
+    /// Does what `effects` say, in their order for each pod. Never waits. Questions to extenders are left
+    /// out: [`Extenders`](crate::extender::Extenders) asks them.
     pub fn perform(&self, effects: Vec<Effect>) {
         if effects.is_empty() {
             return;

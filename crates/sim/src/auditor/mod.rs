@@ -103,7 +103,7 @@ impl Auditor {
                 self.known.namespaces.remove(name);
             }
             Event::Volume(seen) => self.volume(seen),
-            Event::Selecting(_) | Event::Budget(_) | Event::Done(..) => {}
+            Event::Selecting(_) | Event::Budget(_) | Event::Done(..) | Event::Extended(..) => {}
         }
     }
 

@@ -115,7 +115,9 @@ impl Phase {
                     self.evicted += 1;
                     continue;
                 }
-                Write::Nominate(_) | Write::Patch(_) | Write::Record(_) => continue,
+                Write::Nominate(_) | Write::Patch(_) | Write::Record(_) | Write::Extender(_) => {
+                    continue;
+                }
             }
             decided = true;
         }

@@ -42,7 +42,8 @@ impl World {
                 let text = "no volume of a workload is left to be bound";
                 events.push(done(Err(WriteError(text.to_owned()))));
             }
-            Write::Condition(_) | Write::Record(_) => {}
+            // No workload has extenders.
+            Write::Condition(_) | Write::Record(_) | Write::Extender(_) => {}
         }
     }
 }

@@ -149,6 +149,7 @@ impl Stage {
             Write::Condition(condition) => {
                 format!("condition {pod} {}: {}", condition.reason, condition.message)
             }
+            Write::Extender(call) => format!("ask {:?} for {pod}", call.extender),
             Write::Record(record) => format!("event {pod} {}: {}", record.reason, record.note),
         };
         self.note(at, &text);

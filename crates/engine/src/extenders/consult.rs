@@ -1,0 +1,147 @@
+//! Deciding pods with extenders: asking, waiting, and deciding again.
+
+use std::time::Duration;
+
+use plimsoll_framework::{QueuedPod, Time};
+
+use super::cycle::{Progress, Setting};
+use super::narrow::Voices;
+use super::talk::Stage;
+use super::{Call, Extender, Extenders, Interest, Question};
+use crate::cycle::{Cycle, CycleResult};
+use crate::effect::{Effect, Write};
+use crate::event::WriteError;
+use crate::names::PodId;
+use crate::pick::Chance;
+use crate::queue::Attempt;
+use crate::sample::Sample;
+use crate::scheduler::Scheduler;
+
+impl Scheduler {
+    /// The same scheduler with extenders, in the order in which they are called. As in scheduler.go,
+    /// buildExtenders, those that may be ignored should come last.
+    pub fn with_extenders(mut self, extenders: Vec<Extender>) -> Self {
+        self.extenders = Extenders::new(extenders);
+        self
+    }
+
+    /// A pod is to be decided with extenders: it waits for its turn. What happens meanwhile is seen when
+    /// it comes.
+    pub(crate) fn line_up(&mut self, attempt: &Attempt, interest: Interest) {
+        let &Attempt { id, ref pod, .. } = attempt;
+        let Some(info) = self.queue.get(id) else { return };
+        let sort = self.profiles.sort_key(&QueuedPod { pod, queued: info.queued });
+        self.queue.rest(id);
+        self.extenders.line_up(id, sort, interest);
+    }
+
+    /// Takes in what extenders have answered, or failed to.
+    pub(crate) fn hear_extenders(&mut self, now: Time, effects: &mut Vec<Effect>) {
+        if self.extenders.is_empty() {
+            return;
+        }
+        let mut replies = std::mem::take(&mut self.extenders.replies);
+        replies.extend(self.extenders.overdue(now));
+        for (id, reply) in replies {
+            // What no talk waits for is about a binding.
+            if let Some(reply) = self.extenders.heard(id, reply) {
+                let answer = reply.map(|_| ()).map_err(|error| WriteError(error.0));
+                self.answered(now, id, answer, effects);
+            }
+        }
+    }
+
+    /// Decides the next pod about which extenders have answered, or begins with the next one whose
+    /// extenders are free; whether there was one.
+    pub(crate) fn take_turn(&mut self, now: Time, effects: &mut Vec<Effect>) -> bool {
+        if !self.extenders.has_work() {
+            return false;
+        }
+        if let Some(pod) = self.extenders.next_answered() {
+            self.converse(now, pod, effects);
+            return true;
+        }
+        let began = self.counts.start();
+        let Some(pod) = self.extenders.begin(self.next_start, began) else { return false };
+        self.queue.hear(pod, began);
+        self.converse(now, pod, effects);
+        true
+    }
+
+    /// Decides a pod with what extenders have said so far.
+    fn converse(&mut self, now: Time, id: PodId, effects: &mut Vec<Effect>) {
+        let Some(attempt) = self.queue.attempt(id) else {
+            self.extenders.leave(id);
+            return;
+        };
+        if self.skips(&attempt, effects) {
+            self.extenders.leave(id);
+            return;
+        }
+        match self.progress(&attempt) {
+            Progress::Decided(mut cycle) => {
+                self.count(id, cycle.n_judged);
+                let profile = self.profile_of(&attempt.pod).index;
+                self.counts.decided(profile, &mut cycle.meter);
+                if let Some((_, talk)) = self.extenders.talk(id) {
+                    self.counts.searched(talk.began);
+                }
+                self.extenders.leave(id);
+                self.conclude(now, &attempt, cycle, effects);
+            }
+            Progress::Asks { questions, n_judged } => {
+                self.count(id, n_judged);
+                self.ask(now, &attempt, questions, effects);
+            }
+        }
+    }
+
+    fn progress(&mut self, attempt: &Attempt) -> Progress {
+        let pod = &attempt.pod;
+        let Some((interest, talk)) = self.extenders.talk(attempt.id) else {
+            let result = CycleResult::Error("extenders were not asked".to_owned());
+            return Progress::Decided(Cycle { result, ..Cycle::new() });
+        };
+        let sample = Sample { start: talk.start, ..self.sample(self.profile_of(pod)) };
+        let setting = Setting {
+            profile: self.profiles.get(&pod.scheduler_name).expect("it was just found"),
+            view: self.cache.view(),
+            nominated: &self.nominated,
+            sample: &sample,
+            voices: Voices { all: self.extenders.all(), interest, talk },
+        };
+        let chance = &mut Chance { tie_break: self.options.tie_break, rng: &mut self.rng };
+        setting.decide(pod, chance, self.counts.meter())
+    }
+
+    /// Where the next search for nodes begins that does not look at all: behind the first one for this
+    /// pod.
+    fn count(&mut self, pod: PodId, n_judged: usize) {
+        let Some(talk) = self.extenders.talk_mut(pod).filter(|talk| !talk.counted) else { return };
+        talk.counted = true;
+        let n_nodes = self.cache.view().nodes.len().max(1);
+        self.next_start = (self.next_start + n_judged) % n_nodes;
+    }
+
+    fn ask(
+        &mut self,
+        now: Time,
+        attempt: &Attempt,
+        questions: Vec<(Stage, Question)>,
+        effects: &mut Vec<Effect>,
+    ) {
+        let &Attempt { id: pod_id, ref pod, .. } = attempt;
+        let mut patience = Duration::ZERO;
+        for (stage, question) in questions {
+            let extender = stage.extender();
+            let call = Call { extender, question: question.clone() };
+            let id = self.write(pod, Write::Extender(call), effects);
+            self.extenders.asked(pod_id, stage, question, id);
+            patience = patience.max(self.extenders.get(extender).timeout);
+        }
+        // Whoever calls extenders gives up by itself. This is for answers that are lost.
+        if let Some(talk) = self.extenders.talk_mut(pod_id) {
+            talk.deadline = Some(now + patience + self.options.write_timeout);
+        }
+    }
+}

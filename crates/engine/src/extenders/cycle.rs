@@ -1,0 +1,217 @@
+//! The scheduling cycle of a pod in which extenders have a say.
+//!
+//! It makes the same steps as [`crate::cycle`], from scratch, and stops where an answer is missing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use plimsoll_framework::points::PostFilterPoint;
+use plimsoll_framework::{
+    MAX_NODE_SCORE, NodeRejection, NominatedPods, PodInfo, Row, View, WhatIf,
+};
+use rand::Rng;
+
+use super::call::{Question, Reply};
+use super::narrow::{Stop, Voices, names, off_topic};
+use super::talk::{Said, Stage};
+use super::{Extender, Verb};
+use crate::cycle::{self, Cycle, CycleResult, Failure};
+use crate::filters::{Filters, Stopped};
+use crate::metrics::Meter;
+use crate::pick::{self, Chance, Scores};
+use crate::profile::Profile;
+use crate::sample::Sample;
+
+/// The highest rank that an extender gives a node. As in types.go, MaxExtenderPriority.
+const MAX_EXTENDER_PRIORITY: i64 = 10;
+
+/// What a pod is decided in.
+pub(super) struct Setting<'a> {
+    pub(super) profile: &'a Profile,
+    pub(super) view: View<'a>,
+    pub(super) nominated: &'a NominatedPods,
+    pub(super) sample: &'a Sample,
+    pub(super) voices: Voices<'a>,
+}
+
+/// How far a cycle came.
+pub(super) enum Progress {
+    /// To its end.
+    Decided(Cycle),
+    /// These questions have to be answered first.
+    Asks {
+        questions: Vec<(Stage, Question)>,
+        /// How many nodes were judged.
+        n_judged: usize,
+    },
+}
+
+impl Setting<'_> {
+    /// Takes a pod through PreFilter, Filter, PostFilter and Score, as far as answers allow.
+    pub(super) fn decide(
+        &self,
+        pod: &PodInfo,
+        chance: &mut Chance<'_, impl Rng>,
+        meter: Meter,
+    ) -> Progress {
+        let mut cycle = Cycle { meter, ..Cycle::new() };
+        match self.result(pod, &mut cycle, chance) {
+            Ok(result) => Progress::Decided(Cycle { result, ..cycle }),
+            Err(Stop::Error(error)) => {
+                Progress::Decided(Cycle { result: CycleResult::Error(error), ..cycle })
+            }
+            Err(Stop::Ask(questions)) => Progress::Asks { questions, n_judged: cycle.n_judged },
+        }
+    }
+
+    fn result(
+        &self,
+        pod: &PodInfo,
+        cycle: &mut Cycle,
+        chance: &mut Chance<'_, impl Rng>,
+    ) -> Result<CycleResult, Stop> {
+        let &Setting { profile, view, nominated, .. } = self;
+        if view.nodes.is_empty() {
+            return Ok(CycleResult::Unschedulable(Box::new(cycle::no_nodes())));
+        }
+        let filters = match cycle.prepare(profile, pod, &view) {
+            Ok(filters) => filters,
+            Err(Stopped::Error(error)) => return Ok(CycleResult::Error(error)),
+            Err(Stopped::Rejected(stopped)) => {
+                let (failure, filters) = *stopped;
+                return self.post_filter(pod, failure, &filters, cycle);
+            }
+        };
+        if let Some(row) = self.cleared(pod, &filters)? {
+            (cycle.feasible, cycle.n_judged) = (vec![row], 1);
+            return Ok(CycleResult::Found { row, best: vec![row] });
+        }
+        let lap = cycle.meter.start();
+        filters.judge_all_nodes(pod, view.nodes, nominated, self.sample, cycle);
+        cycle.filtered(lap);
+        if let Some(error) = cycle::error_of(&cycle.rejected) {
+            return Ok(CycleResult::Error(error));
+        }
+        let passed = std::mem::take(&mut cycle.feasible);
+        cycle.feasible =
+            self.voices.filter(Stage::Filter, passed, view.nodes, &mut cycle.rejected)?;
+        cycle.rejected.sort_by_key(|node| node.row);
+        match cycle.feasible.as_slice() {
+            [] => {
+                let failure = cycle::no_node_fits(view.nodes.len(), &filters, &cycle.rejected);
+                self.post_filter(pod, failure, &filters, cycle)
+            }
+            &[row] => Ok(CycleResult::Found { row, best: vec![row] }),
+            _ => self.rank(pod, cycle, chance),
+        }
+    }
+
+    /// The node that was cleared for the pod, if it passes: then no other is looked at. As in
+    /// schedule_one.go, evaluateNominatedNode: an error there is none for the pod.
+    fn cleared(&self, pod: &PodInfo, filters: &Filters) -> Result<Option<Row>, Stop> {
+        let nodes = self.view.nodes;
+        let Some(row) = filters.nominated_node(pod, nodes, self.nominated) else {
+            return Ok(None);
+        };
+        match self.voices.filter(Stage::Nominated, vec![row], nodes, &mut Vec::new()) {
+            Ok(left) => Ok(left.first().copied()),
+            Err(Stop::Error(_)) => Ok(None),
+            Err(ask @ Stop::Ask(_)) => Err(ask),
+        }
+    }
+
+    /// Asks the PostFilter plugins, and extenders between what they find and what they choose.
+    fn post_filter(
+        &self,
+        pod: &PodInfo,
+        failure: Failure,
+        filters: &Filters,
+        cycle: &mut Cycle,
+    ) -> Result<CycleResult, Stop> {
+        let (prepared, looked) = (filters.in_order(), filters.looked(self.profile));
+        let what_if = WhatIf::new(pod, &prepared, &looked, self.nominated, self.view);
+        let have_a_say = self.voices.that(Verb::Preempt).next().is_some();
+        let ask = |plugin, point: &PostFilterPoint, rejected: &[NodeRejection]| {
+            if !have_a_say {
+                return Ok(point.post_filter(pod, rejected, &what_if));
+            }
+            let clearable = match point.clearable(pod, rejected, &what_if) {
+                Ok(clearable) => clearable,
+                Err(answer) => return Ok(answer),
+            };
+            match self.voices.narrow(plugin, clearable, what_if.view()) {
+                Ok(left) => Ok(point.choose_clearable(pod, Ok(&left))),
+                Err(Stop::Error(error)) => Ok(point.choose_clearable(pod, Err(&error))),
+                Err(ask @ Stop::Ask(_)) => Err(ask),
+            }
+        };
+        cycle::post_filter_by(self.profile, failure, cycle, &what_if, ask)
+    }
+
+    /// Chooses among several nodes. As in schedule_one.go, prioritizeNodes: all extenders are asked at once,
+    /// and who fails says nothing.
+    fn rank(
+        &self,
+        pod: &PodInfo,
+        cycle: &mut Cycle,
+        chance: &mut Chance<'_, impl Rng>,
+    ) -> Result<CycleResult, Stop> {
+        let nodes = self.view.nodes;
+        let question = Question::Prioritize(names(nodes, &cycle.feasible));
+        let (mut asks, mut ranks) = (Vec::new(), Vec::new());
+        for (id, extender) in self.voices.that(Verb::Prioritize) {
+            match self.voices.talk.said(Stage::Prioritize(id), &question) {
+                Said::Nothing => asks.push((Stage::Prioritize(id), question.clone())),
+                Said::Failed(_) => {}
+                Said::Answer(Reply::Prioritized(scores))
+                | Said::Stale(_, Reply::Prioritized(scores)) => ranks.push((extender, scores)),
+                Said::Answer(_) | Said::Stale(..) => return Err(off_topic(extender)),
+            }
+        }
+        if !asks.is_empty() {
+            return Err(Stop::Ask(asks));
+        }
+        let mut scores = match cycle::scored(self.profile, pod, cycle, &self.view) {
+            Ok(scores) => scores,
+            Err(error) => return Ok(CycleResult::Error(error)),
+        };
+        let mut ranked = BTreeSet::new();
+        for (extender, of_nodes) in ranks {
+            let place = |(i, &row)| (nodes.name_of(row), i);
+            let places: BTreeMap<_, _> = cycle.feasible.iter().enumerate().map(place).collect();
+            let known =
+                of_nodes.iter().filter_map(|(node, rank)| Some((*places.get(node)?, *rank)));
+            let known: Vec<(usize, i64)> = known.collect();
+            ranked.extend(known.iter().map(|(at, _)| cycle.feasible[*at]));
+            add_ranks(&mut scores, extender, &known);
+        }
+        let mut best = pick::best(nodes, &cycle.feasible, &scores.totals);
+        self.prefer_ranked(&ranked, &mut best);
+        cycle.scores = Some(scores);
+        Ok(CycleResult::Found { row: pick::pick(&best, chance.tie_break, chance.rng), best })
+    }
+
+    /// Of equally good nodes those come first that an extender ranked, however: only these get a
+    /// Randomizer above 0. One that does not rank counts as having ranked all. As in extender.go,
+    /// Prioritize.
+    fn prefer_ranked(&self, ranked: &BTreeSet<Row>, best: &mut Vec<Row>) {
+        let silent = |id: &super::ExtenderId| !self.voices.all[id.0].does(Verb::Prioritize);
+        let all_are = self.voices.interest.iter().any(silent);
+        if !all_are && best.iter().any(|row| ranked.contains(row)) {
+            best.retain(|row| ranked.contains(row));
+        }
+    }
+}
+
+/// Adds the ranks that an extender gave, by place among the feasible nodes. Sums end at the limits of
+/// their type.
+fn add_ranks(scores: &mut Scores, extender: &Extender, ranks: &[(usize, i64)]) {
+    let factor = extender.weight.saturating_mul(MAX_NODE_SCORE / MAX_EXTENDER_PRIORITY);
+    let mut weighted = vec![0_i64; scores.totals.len()];
+    for &(at, rank) in ranks {
+        weighted[at] = weighted[at].saturating_add(rank.saturating_mul(factor));
+    }
+    for (total, rank) in scores.totals.iter_mut().zip(&weighted) {
+        *total = total.saturating_add(*rank);
+    }
+    scores.plugins.push((extender.name.as_str().into(), weighted));
+}

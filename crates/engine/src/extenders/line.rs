@@ -1,0 +1,104 @@
+//! Pods that wait until the extenders they need are free.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use plimsoll_framework::SortKey;
+
+use super::Interest;
+use super::call::ExtenderId;
+use crate::names::PodId;
+
+/// Where a pod stands: as in the queue it came from, and then as it came.
+type Turn = (SortKey, u64);
+
+/// The pods that wait, by what they wait for. There are few kinds of that, however many pods.
+#[derive(Debug, Default)]
+pub(super) struct Line {
+    by_interest: BTreeMap<Interest, BTreeMap<Turn, PodId>>,
+    turns: BTreeMap<PodId, (Interest, Turn)>,
+    arrivals: u64,
+}
+
+impl Line {
+    /// A pod comes. It must not be there yet.
+    pub(super) fn push(&mut self, pod: PodId, sort: SortKey, interest: Interest) {
+        self.arrivals += 1;
+        let turn = (sort, self.arrivals);
+        self.by_interest.entry(interest.clone()).or_default().insert(turn, pod);
+        self.turns.insert(pod, (interest, turn));
+    }
+
+    /// A pod leaves: what it waited for, if it was there.
+    pub(super) fn remove(&mut self, pod: PodId) -> Option<Interest> {
+        let (interest, turn) = self.turns.remove(&pod)?;
+        let alike = self.by_interest.get_mut(&interest).expect("it was put there, too");
+        alike.remove(&turn);
+        if alike.is_empty() {
+            self.by_interest.remove(&interest);
+        }
+        Some(interest)
+    }
+
+    /// The first pod that needs none of the extenders that are busy, nor one that a pod before it needs.
+    pub(super) fn first(&self, mut busy: BTreeSet<ExtenderId>) -> Option<PodId> {
+        // Of pods that need the same only the first counts: the others need nothing that it does not.
+        let heads = self.by_interest.iter().filter_map(|(interest, alike)| {
+            alike.first_key_value().map(|(turn, pod)| (turn, interest, *pod))
+        });
+        let mut heads: Vec<_> = heads.collect();
+        heads.sort_unstable_by_key(|(turn, ..)| **turn);
+        heads.into_iter().find_map(|(_, interest, pod)| {
+            let free = interest.iter().all(|extender| !busy.contains(extender));
+            busy.extend(interest);
+            free.then_some(pod)
+        })
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.turns.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names::Names;
+    use plimsoll_api::{Pod, PodKey};
+
+    /// Pods by name, in the order in which they come.
+    struct Pods(Line, Names);
+
+    impl Pods {
+        fn new(pods: &[(&str, i64, &[usize])]) -> Self {
+            let (mut line, mut names) = (Line::default(), Names::default());
+            for (name, sort, needs) in pods {
+                let pod = Pod { key: PodKey::new("", *name), ..Pod::default() };
+                let interest = needs.iter().copied().map(ExtenderId).collect();
+                line.push(names.insert(pod.into()), SortKey(*sort, 0), interest);
+            }
+            Pods(line, names)
+        }
+
+        fn first(&self, busy: &[usize]) -> Option<&str> {
+            let id = self.0.first(busy.iter().copied().map(ExtenderId).collect())?;
+            Some(self.1[id].key.name.as_str())
+        }
+    }
+
+    #[test]
+    fn pods_go_in_the_order_of_the_queue_past_those_whose_extenders_are_busy() {
+        let pods = Pods::new(&[("late", 2, &[0]), ("early", 1, &[0]), ("other", 3, &[1])]);
+        assert_eq!(pods.first(&[]), Some("early"));
+        assert_eq!(pods.first(&[0]), Some("other"));
+        assert_eq!(pods.first(&[0, 1]), None);
+    }
+
+    #[test]
+    fn nobody_overtakes_a_pod_that_needs_the_same_extender_and_another_that_is_busy() {
+        let mut pods = Pods::new(&[("both", 1, &[0, 1]), ("one", 2, &[1])]);
+        assert_eq!(pods.first(&[0]), None);
+        let both = pods.1.find(&PodKey::new("", "both")).expect("it is known");
+        assert_eq!(pods.0.remove(both), Some(vec![ExtenderId(0), ExtenderId(1)]));
+        assert_eq!(pods.first(&[0]), Some("one"));
+    }
+}

@@ -1,0 +1,249 @@
+//! Extenders: programs outside that have a say in where pods go.
+//!
+//! The engine does no IO, so a question goes out as [`Write::Extender`](crate::Write::Extender), and the pod
+//! waits in flight while others are decided. When [`Event::Extended`](crate::Event::Extended) brings the
+//! answer, the pod is decided again from the beginning, with the answer at hand.
+//!
+//! As in kube-scheduler, pods that share an extender are decided one after another, so that none takes what
+//! was just promised to another; pods that do not are not kept waiting.
+
+mod call;
+mod consult;
+mod cycle;
+mod line;
+mod narrow;
+mod talk;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use plimsoll_api::Str;
+use plimsoll_framework::{PodInfo, SortKey, Time};
+
+pub use self::call::{
+    Call, ExtenderError, ExtenderId, Filtered, Kept, Question, Reply, Victim, Way,
+};
+use self::line::Line;
+use self::talk::{Stage, Talk};
+use crate::effect::EffectId;
+use crate::metrics::Lap;
+use crate::names::PodId;
+
+/// Stands for extenders where they rejected nodes. As in framework/interface.go, ExtenderName.
+pub(crate) const REJECTOR: &str = "Extender";
+
+/// What an extender does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Verb {
+    /// It rejects nodes.
+    Filter,
+    /// It ranks nodes.
+    Prioritize,
+    /// It has a say in which node is cleared.
+    Preempt,
+    /// It binds.
+    Bind,
+}
+
+/// An extender, as far as decisions depend on what it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Extender {
+    /// Its URL, which names it.
+    pub name: Str,
+    /// What it does.
+    pub verbs: BTreeSet<Verb>,
+    /// What its ranks are multiplied with.
+    pub weight: i64,
+    /// Whether pods are decided as if it were not there when it fails.
+    pub ignorable: bool,
+    /// It is asked only about pods that ask for one of these resources; about all if there are none.
+    pub managed_resources: BTreeSet<Str>,
+    /// How long whoever calls it waits for an answer.
+    pub timeout: Duration,
+}
+
+impl Extender {
+    /// Whether it does this.
+    pub fn does(&self, verb: Verb) -> bool {
+        self.verbs.contains(&verb)
+    }
+
+    /// Whether it wants to hear of a pod. As in extender.go, IsInterested: what containers ask for counts,
+    /// and to be limited in a resource is to ask for it.
+    pub fn is_interested(&self, pod: &PodInfo) -> bool {
+        let managed = &self.managed_resources;
+        managed.is_empty() || pod.asks.fit.scalar.keys().any(|name| managed.contains(name))
+    }
+}
+
+/// The extenders that are interested in a pod, in the order in which they are called.
+pub(crate) type Interest = Vec<ExtenderId>;
+
+/// All extenders, with what is being said.
+#[derive(Debug, Default)]
+pub(crate) struct Extenders {
+    all: Vec<Extender>,
+    /// The pods that are decided with extenders now.
+    talks: BTreeMap<PodId, (Interest, Talk)>,
+    /// Whose questions are open.
+    awaited: BTreeMap<EffectId, PodId>,
+    /// Those of them whose questions are all answered.
+    answered: VecDeque<PodId>,
+    /// The pods whose turn has not come.
+    line: Line,
+    /// The answers that came since the last step.
+    pub(crate) replies: Vec<(EffectId, Result<Reply, ExtenderError>)>,
+}
+
+impl Extenders {
+    pub(crate) fn new(all: Vec<Extender>) -> Self {
+        Extenders { all, ..Extenders::default() }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    pub(crate) fn all(&self) -> &[Extender] {
+        &self.all
+    }
+
+    pub(crate) fn get(&self, id: ExtenderId) -> &Extender {
+        &self.all[id.0]
+    }
+
+    /// The extenders that have to be asked before a pod is decided; none if nobody has to be.
+    pub(crate) fn to_ask(&self, pod: &PodInfo) -> Option<Interest> {
+        if self.all.is_empty() {
+            return None;
+        }
+        let interest = self.interest(pod);
+        let asks = |id: &ExtenderId| self.get(*id).verbs.iter().any(|verb| *verb != Verb::Bind);
+        interest.iter().any(asks).then_some(interest)
+    }
+
+    /// The one that binds a pod.
+    pub(crate) fn binder(&self, pod: &PodInfo) -> Option<ExtenderId> {
+        let binds = |one: &Extender| one.does(Verb::Bind) && one.is_interested(pod);
+        self.all.iter().position(binds).map(ExtenderId)
+    }
+
+    /// Whether some extender filters or ranks, so that one feasible node is not as good as any. As in
+    /// schedule_one.go, findNodesThatPassFilters: whichever pods it is interested in.
+    pub(crate) fn judge_nodes(&self) -> bool {
+        self.all.iter().any(|one| one.does(Verb::Filter) || one.does(Verb::Prioritize))
+    }
+
+    fn interest(&self, pod: &PodInfo) -> Interest {
+        let ids = (0..self.all.len()).map(ExtenderId);
+        ids.filter(|id| self.get(*id).is_interested(pod)).collect()
+    }
+
+    /// A pod waits for its turn.
+    pub(crate) fn line_up(&mut self, pod: PodId, sort: SortKey, interest: Interest) {
+        self.line.push(pod, sort, interest);
+    }
+
+    /// Whether an answer has come, or the turn of some pod.
+    pub(crate) fn has_work(&self) -> bool {
+        !self.replies.is_empty() || !self.answered.is_empty() || self.has_turn()
+    }
+
+    /// The next pod whose questions are all answered.
+    fn next_answered(&mut self) -> Option<PodId> {
+        self.answered.pop_front()
+    }
+
+    /// Whether a pod waits for its turn.
+    pub(crate) fn has_line(&self) -> bool {
+        !self.line.is_empty()
+    }
+
+    fn has_turn(&self) -> bool {
+        !self.line.is_empty() && self.line.first(self.busy()).is_some()
+    }
+
+    /// Begins to talk about the next pod whose turn has come: about the first of which no extender is
+    /// busy, or promised to one ahead of it.
+    fn begin(&mut self, start: usize, began: Lap) -> Option<PodId> {
+        if self.line.is_empty() {
+            return None;
+        }
+        let pod = self.line.first(self.busy())?;
+        let interest = self.line.remove(pod).expect("it was just found there");
+        self.talks.insert(pod, (interest, Talk::new(start, began)));
+        Some(pod)
+    }
+
+    fn busy(&self) -> BTreeSet<ExtenderId> {
+        self.talks.values().flat_map(|(interest, _)| interest).copied().collect()
+    }
+
+    /// A pod needs nobody's answers any more.
+    pub(crate) fn leave(&mut self, pod: PodId) {
+        if self.all.is_empty() {
+            return;
+        }
+        if let Some((_, talk)) = self.talks.remove(&pod) {
+            self.answered.retain(|answered| *answered != pod);
+            for (id, _) in talk.open() {
+                self.awaited.remove(&id);
+            }
+        }
+        self.line.remove(pod);
+    }
+
+    /// What has been said about a pod.
+    pub(crate) fn talk(&self, pod: PodId) -> Option<(&Interest, &Talk)> {
+        self.talks.get(&pod).map(|(interest, talk)| (interest, talk))
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn talk_mut(&mut self, pod: PodId) -> Option<&mut Talk> {
+        self.talks.get_mut(&pod).map(|(_, talk)| talk)
+    }
+
+    /// A question about a pod was asked, as the write `id`.
+    fn asked(&mut self, pod: PodId, stage: Stage, question: Question, id: EffectId) {
+        if let Some(talk) = self.talk_mut(pod) {
+            talk.ask(stage, question, id);
+            self.awaited.insert(id, pod);
+        }
+    }
+
+    /// An answer came. Gives it back if no talk waits for it.
+    fn heard(
+        &mut self,
+        id: EffectId,
+        answer: Result<Reply, ExtenderError>,
+    ) -> Option<Result<Reply, ExtenderError>> {
+        let Some(pod) = self.awaited.remove(&id) else { return Some(answer) };
+        if self.talk_mut(pod).is_some_and(|talk| talk.answered(id, answer)) {
+            self.answered.push_back(pod);
+        }
+        None
+    }
+
+    /// The questions that were never answered, with what counts as the answers.
+    pub(crate) fn overdue(&self, now: Time) -> Vec<(EffectId, Result<Reply, ExtenderError>)> {
+        let due = |talk: &&Talk| talk.deadline.is_some_and(|deadline| deadline <= now);
+        let talks = self.talks.values().map(|(_, talk)| talk).filter(due);
+        talks.flat_map(Talk::open).map(|(id, one)| (id, Err(self.silent(one)))).collect()
+    }
+
+    /// The error when an extender does not answer, and whoever calls it does not say so either.
+    pub(crate) fn silent(&self, extender: ExtenderId) -> ExtenderError {
+        let name = &self.get(extender).name;
+        ExtenderError(format!("timed out waiting for the answer of extender {name:?}"))
+    }
+
+    /// When the next questions count as failed.
+    pub(crate) fn next_deadline(&self) -> Option<Time> {
+        self.talks.values().filter_map(|(_, talk)| talk.deadline).min()
+    }
+
+    /// Whether no pod waits for an extender, or for its turn.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.talks.is_empty() && self.line.is_empty() && self.replies.is_empty()
+    }
+}

@@ -1,0 +1,219 @@
+//! What extenders leave of the nodes that would do.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use plimsoll_api::Str;
+use plimsoll_framework::{Clearable, Code, Columns, NodeRejection, PodInfo, Rejection, Row, View};
+use smallvec::SmallVec;
+
+use super::call::{ExtenderId, Filtered, Kept, Question, Reply, Victim, Way};
+use super::talk::{Said, Stage, Talk};
+use super::{Extender, Interest, REJECTOR, Verb};
+
+/// Why a pod cannot go on being decided.
+pub(super) enum Stop {
+    /// These have to be asked first.
+    Ask(Vec<(Stage, Question)>),
+    /// An extender that must not be ignored failed.
+    Error(String),
+}
+
+/// Whom to ask, and what they have said.
+#[derive(Clone, Copy)]
+pub(super) struct Voices<'a> {
+    pub(super) all: &'a [Extender],
+    pub(super) interest: &'a Interest,
+    pub(super) talk: &'a Talk,
+}
+
+impl<'a> Voices<'a> {
+    /// The extenders that are interested in the pod and do this.
+    pub(super) fn that(
+        self,
+        verb: Verb,
+    ) -> impl Iterator<Item = (ExtenderId, &'a Extender)> + use<'a> {
+        let interested = self.interest.iter().map(move |id| (*id, &self.all[id.0]));
+        interested.filter(move |(_, one)| one.does(verb))
+    }
+
+    /// Takes feasible nodes through the filters of extenders, one after the other; why they rejected others
+    /// is added to `rejected`. As in schedule_one.go, findNodesThatPassExtenders.
+    pub(super) fn filter(
+        self,
+        stage: fn(ExtenderId) -> Stage,
+        mut feasible: Vec<Row>,
+        nodes: &Columns,
+        rejected: &mut Vec<NodeRejection>,
+    ) -> Result<Vec<Row>, Stop> {
+        let mut why = BTreeMap::new();
+        let before = feasible.clone();
+        for (id, extender) in self.that(Verb::Filter) {
+            if feasible.is_empty() {
+                break;
+            }
+            let (stage, question) = (stage(id), Question::Filter(names(nodes, &feasible)));
+            let (reply, asked) = match self.talk.said(stage, &question) {
+                Said::Nothing => return Err(Stop::Ask(vec![(stage, question)])),
+                Said::Failed(_) if extender.ignorable => continue,
+                Said::Failed(error) => return Err(Stop::Error(error.0.clone())),
+                Said::Answer(reply) => (reply, None),
+                Said::Stale(question, reply) => (reply, Some(question)),
+            };
+            let Reply::Filtered(filtered) = reply else { return Err(off_topic(extender)) };
+            let left = pass(filtered, feasible.clone(), nodes, &mut why);
+            // That nobody was asked about a node is no reason to believe that it will not do.
+            if left.is_empty() && asked.is_some_and(|asked| !covers(asked, &feasible, nodes)) {
+                return Err(Stop::Error(format!(
+                    "feasible nodes changed faster than extender {:?} answered",
+                    extender.name
+                )));
+            }
+            feasible = left;
+        }
+        let gone = before.into_iter().filter(|row| feasible.binary_search(row).is_err());
+        rejected.extend(gone.map(|row| NodeRejection {
+            row,
+            plugin: REJECTOR,
+            rejection: why.remove(&row).unwrap_or_else(without_reason),
+        }));
+        Ok(feasible)
+    }
+
+    /// Which of the nodes that can be cleared may be, and of whom. As in preemption.go, callExtenders.
+    pub(super) fn narrow(
+        self,
+        plugin: &'static str,
+        mut left: Vec<Clearable>,
+        view: &View<'_>,
+    ) -> Result<Vec<Clearable>, Stop> {
+        for (id, extender) in self.that(Verb::Preempt) {
+            let stage = Stage::Preempt(plugin, id);
+            let question = Question::Preempt(left.iter().map(way).collect());
+            let (reply, only) = match self.talk.said(stage, &question) {
+                Said::Nothing => return Err(Stop::Ask(vec![(stage, question)])),
+                Said::Failed(_) if extender.ignorable => continue,
+                Said::Failed(error) => return Err(Stop::Error(error.0.clone())),
+                Said::Answer(reply) => (reply, None),
+                Said::Stale(asked, reply) => (reply, Some(as_before(asked, &question))),
+            };
+            let Reply::Preempting(kept) = reply else { return Err(off_topic(extender)) };
+            match kept_of(extender, kept, only.as_ref(), view) {
+                Ok(kept) => left = kept,
+                Err(_) if extender.ignorable => {}
+                Err(error) => return Err(Stop::Error(error)),
+            }
+            if left.is_empty() {
+                break;
+            }
+        }
+        Ok(left)
+    }
+}
+
+/// An extender answered a question that was not asked.
+pub(super) fn off_topic(extender: &Extender) -> Stop {
+    Stop::Error(format!("extender {:?} answered what it was not asked", extender.name))
+}
+
+/// Whether a question was about all of `rows`.
+fn covers(question: &Question, rows: &[Row], nodes: &Columns) -> bool {
+    let Question::Filter(asked) = question else { return false };
+    let asked: BTreeSet<&Str> = asked.iter().collect();
+    rows.iter().all(|&row| asked.contains(nodes.name_of(row)))
+}
+
+/// The rows that passed, ascending, and why others did not.
+fn pass(
+    filtered: &Filtered,
+    mut rows: Vec<Row>,
+    nodes: &Columns,
+    why: &mut BTreeMap<Row, Rejection>,
+) -> Vec<Row> {
+    let passed: BTreeSet<&Str> = filtered.passed.iter().collect();
+    let rejected: BTreeMap<&Str, &Rejection> =
+        filtered.rejected.iter().map(|(node, why)| (node, why)).collect();
+    rows.retain(|&row| {
+        let name = nodes.name_of(row);
+        if let Some(&rejection) = rejected.get(name) {
+            why.insert(row, rejection.clone());
+        }
+        passed.contains(name)
+    });
+    rows
+}
+
+/// As in framework/types.go, NewDefaultNodeToStatus: a node of which nothing is said will not do, and
+/// clearing it will not help.
+fn without_reason() -> Rejection {
+    Rejection { code: Code::UnschedulableAndUnresolvable, reasons: SmallVec::new() }
+}
+
+/// The names of the nodes in `rows`.
+pub(super) fn names(nodes: &Columns, rows: &[Row]) -> Arc<[Str]> {
+    rows.iter().map(|&row| nodes.name_of(row).clone()).collect()
+}
+
+fn way(one: &Clearable) -> Way {
+    let victim = |pod: &PodInfo| Victim { key: pod.key.clone(), uid: pod.uid.clone() };
+    Way {
+        node: one.node.clone(),
+        victims: one.victims.iter().map(victim).collect(),
+        broken_budgets: one.broken_budgets,
+    }
+}
+
+/// The nodes of which the same was `asked` that would be asked `now`.
+fn as_before<'q>(asked: &'q Question, now: &Question) -> BTreeSet<&'q Str> {
+    match (asked, now) {
+        (Question::Preempt(asked), Question::Preempt(now)) => {
+            asked.iter().filter(|way| now.contains(way)).map(|way| &way.node).collect()
+        }
+        _ => BTreeSet::new(),
+    }
+}
+
+/// What an extender keeps, with the pods themselves. As in extender.go, convertToVictims: nodes and pods
+/// that are not there are errors. In an answer to an older question they are left out, and so are all nodes
+/// that are not among `only`.
+fn kept_of(
+    extender: &Extender,
+    kept: &[Kept],
+    only: Option<&BTreeSet<&Str>>,
+    view: &View<'_>,
+) -> Result<Vec<Clearable>, String> {
+    let rows: BTreeMap<&Str, Row> =
+        view.nodes.rows().map(|row| (view.nodes.name_of(row), row)).collect();
+    let mut clearable = Vec::new();
+    'nodes: for Kept { node, victims: uids, broken_budgets } in kept {
+        let is_wanted = only.is_none_or(|only| only.contains(node));
+        let row = match rows.get(node) {
+            Some(row) if is_wanted => *row,
+            None if only.is_none() => {
+                return Err(format!("nodeinfo not found for node name {node:?}"));
+            }
+            Some(_) | None => continue,
+        };
+        let mut victims = Vec::new();
+        for uid in uids {
+            match view.nodes.pods_on(row).iter().find(|pod| pod.uid == *uid) {
+                Some(pod) => victims.push(pod.clone()),
+                None if only.is_some() => continue 'nodes,
+                None => {
+                    return Err(format!(
+                        "extender: {} claims to preempt pod (UID: &{{{uid}}}) on node: {node}, but the \
+                         pod is not found on that node",
+                        extender.name
+                    ));
+                }
+            }
+        }
+        let (node, broken_budgets) = (node.clone(), *broken_budgets);
+        if !victims.is_empty() {
+            clearable.push(Clearable { node, victims, broken_budgets });
+        } else if !extender.ignorable && only.is_none() {
+            return Err(format!("expected at least one victim pod on node {node:?}"));
+        }
+    }
+    Ok(clearable)
+}
