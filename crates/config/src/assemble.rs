@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::catalogue::{Catalogue, Known, Point, PointSet};
 use crate::configuration::Configuration;
+use crate::extenders;
 use crate::profile::ResolvedProfile;
 
 /// Plugins of release 1.36 that are not there yet, with the points at which they stand: a
@@ -116,13 +117,19 @@ impl Configuration {
         }
     }
 
-    /// The profiles for the engine, with plugins from `registry`.
+    /// The profiles for the engine, with plugins from `registry`. What extenders manage alone they leave
+    /// to them.
     pub fn profiles(
         &self,
         registry: &Registry,
         gates: &FeatureGates,
     ) -> Result<Vec<Profile>, ProfileError> {
-        self.profiles.iter().map(|one| Profile::new(&one.to_spec(), registry, gates)).collect()
+        let profile = |one: &ResolvedProfile| {
+            let mut spec = one.to_spec();
+            extenders::leave_resources(&self.extenders, &mut spec);
+            Profile::new(&spec, registry, gates)
+        };
+        self.profiles.iter().map(profile).collect()
     }
 }
 

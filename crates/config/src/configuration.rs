@@ -26,7 +26,8 @@ pub struct Configuration {
     pub pod_initial_backoff_seconds: i64,
     /// The longest backoff, in seconds. Not less than the first.
     pub pod_max_backoff_seconds: i64,
-    /// The extenders, in the order in which they are called.
+    /// The extenders, as they are written. They are called in
+    /// [another order](Configuration::extenders_in_order).
     pub extenders: Vec<Extender>,
     /// The configuration as `--write-config-to` shows it: with all defaults, and with the plugins
     /// of the default profile merged into each `multiPoint`. It is itself a valid configuration of

@@ -1,10 +1,83 @@
-//! Which extenders are valid.
+//! Which extenders are valid, and what they are to the engine.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
 
 use plimsoll_document::FieldPath;
+use plimsoll_engine::ProfileSpec;
+use plimsoll_engine::extenders::Verb;
+use serde_json::{Value, json};
 
+use crate::configuration::Configuration;
 use crate::faults::Faults;
 use crate::names::{is_extended_resource, label_key_faults};
 use crate::types::Extender;
+
+/// How long a call may take where nothing else is said. As in extender.go, DefaultExtenderTimeout.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The plugin that leaves resources to extenders, and the arg that names them.
+const FIT: &str = "NodeResourcesFit";
+const IGNORED: &str = "ignoredResources";
+
+impl Extender {
+    /// How long a call may take: `httpTimeout`, or 5 s where that is not positive. kube-scheduler waits for
+    /// ever where it is negative.
+    pub fn timeout(&self) -> Duration {
+        self.http_timeout.to_std().filter(|span| !span.is_zero()).unwrap_or(DEFAULT_TIMEOUT)
+    }
+
+    fn to_engine(&self) -> plimsoll_engine::Extender {
+        let verbs = [
+            (Verb::Filter, &self.filter_verb),
+            (Verb::Prioritize, &self.prioritize_verb),
+            (Verb::Preempt, &self.preempt_verb),
+            (Verb::Bind, &self.bind_verb),
+        ];
+        let verbs = verbs.into_iter().filter(|(_, name)| !name.is_empty());
+        let managed = self.managed_resources.iter().map(|resource| resource.name.as_str().into());
+        plimsoll_engine::Extender {
+            name: self.url_prefix.as_str().into(),
+            verbs: verbs.map(|(verb, _)| verb).collect(),
+            weight: self.weight,
+            ignorable: self.ignorable,
+            managed_resources: managed.collect::<BTreeSet<_>>(),
+            timeout: self.timeout(),
+        }
+    }
+}
+
+impl Configuration {
+    /// The extenders in the order in which they are called: those that may be ignored come last. As in
+    /// scheduler.go, buildExtenders.
+    pub fn extenders_in_order(&self) -> Vec<&Extender> {
+        let (ignorable, others): (Vec<_>, Vec<_>) =
+            self.extenders.iter().partition(|extender| extender.ignorable);
+        others.into_iter().chain(ignorable).collect()
+    }
+
+    /// The extenders for the engine, in the order in which they are called: its
+    /// [`ExtenderId`](plimsoll_engine::ExtenderId) counts along
+    /// [`extenders_in_order`](Self::extenders_in_order).
+    pub fn engine_extenders(&self) -> Vec<plimsoll_engine::Extender> {
+        self.extenders_in_order().into_iter().map(Extender::to_engine).collect()
+    }
+}
+
+/// Lets NodeResourcesFit leave to extenders what they manage alone. As in scheduler.go, buildExtenders: it
+/// takes the place of what the args of the plugin say.
+pub(crate) fn leave_resources(extenders: &[Extender], profile: &mut ProfileSpec) {
+    let managed = extenders.iter().flat_map(|extender| &extender.managed_resources);
+    let ignored = managed.filter(|resource| resource.ignored_by_scheduler);
+    let ignored: Vec<&str> = ignored.map(|resource| resource.name.as_str()).collect();
+    if ignored.is_empty() {
+        return;
+    }
+    // Args of another form are for the plugin to refuse.
+    if let Some(Value::Object(args)) = profile.args.get_mut(FIT) {
+        args.insert(IGNORED.to_owned(), json!(ignored));
+    }
+}
 
 /// Reports what is invalid in the extenders.
 ///
@@ -42,5 +115,89 @@ fn validate_resource(name: &str, field: &FieldPath, faults: &mut Faults<'_>) {
     }
     for fault in name_faults {
         faults.invalid(field.clone(), name, &fault);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalogue::{Catalogue, Known, Point, PointSet};
+    use crate::duration::GoDuration;
+    use crate::types::ManagedResource;
+
+    fn managed(name: &str, ignored_by_scheduler: bool) -> ManagedResource {
+        ManagedResource { name: name.to_owned(), ignored_by_scheduler }
+    }
+
+    fn configuration(extenders: Vec<Extender>) -> Configuration {
+        let catalogue = Catalogue::new(vec![
+            Known::new("PrioritySort", PointSet::of(&[Point::QueueSort])),
+            Known::new("DefaultBinder", PointSet::of(&[Point::Bind])),
+        ]);
+        Configuration { extenders, ..Configuration::default_for(&catalogue) }
+    }
+
+    #[test]
+    fn extenders_that_may_be_ignored_are_called_last() {
+        let extender = |url_prefix: &str, ignorable| Extender {
+            url_prefix: url_prefix.to_owned(),
+            ignorable,
+            ..Extender::default()
+        };
+        let all = vec![extender("a", true), extender("b", false), extender("c", true)];
+        let names = configuration(all).engine_extenders();
+        let names: Vec<_> = names.iter().map(|one| (one.name.as_str(), one.ignorable)).collect();
+        assert_eq!(names, [("b", false), ("a", true), ("c", true)]);
+    }
+
+    #[test]
+    fn an_extender_does_what_it_has_verbs_for() {
+        let extender = Extender {
+            url_prefix: "http://e".to_owned(),
+            filter_verb: "f".to_owned(),
+            bind_verb: "b".to_owned(),
+            weight: 7,
+            managed_resources: vec![managed("x/y", false)],
+            ..Extender::default()
+        };
+        let expected = plimsoll_engine::Extender {
+            name: "http://e".into(),
+            verbs: BTreeSet::from([Verb::Filter, Verb::Bind]),
+            weight: 7,
+            ignorable: false,
+            managed_resources: BTreeSet::from(["x/y".into()]),
+            timeout: Duration::from_secs(5),
+        };
+        assert_eq!(extender.to_engine(), expected);
+    }
+
+    #[test]
+    fn the_timeout_is_5_seconds_where_none_is_set() {
+        for (nanoseconds, expected) in [(0, 5000), (-1, 5000), (100_000_000, 100)] {
+            let http_timeout = GoDuration { nanoseconds };
+            let extender = Extender { http_timeout, ..Extender::default() };
+            assert_eq!(extender.timeout(), Duration::from_millis(expected), "{nanoseconds}");
+        }
+    }
+
+    #[test]
+    fn what_an_extender_manages_alone_takes_the_place_of_what_the_args_ignore() {
+        let spec = |args: Value| ProfileSpec {
+            args: [(FIT.to_owned(), args)].into(),
+            ..ProfileSpec::default()
+        };
+        let one = Extender {
+            managed_resources: vec![managed("a/b", true), managed("a/c", false)],
+            ..Extender::default()
+        };
+        let other =
+            Extender { managed_resources: vec![managed("a/d", true)], ..Extender::default() };
+        let args = json!({"ignoredResources": ["x/y"], "scoringStrategy": {}});
+        let mut profile = spec(args.clone());
+        leave_resources(&[Extender::default()], &mut profile);
+        assert_eq!(profile, spec(args));
+        leave_resources(&[one, other], &mut profile);
+        let args = json!({"ignoredResources": ["a/b", "a/d"], "scoringStrategy": {}});
+        assert_eq!(profile, spec(args));
     }
 }

@@ -290,3 +290,23 @@ fn errors_in_an_old_configuration_have_its_fields() {
         "#]],
     );
 }
+
+#[test]
+fn what_extenders_manage_alone_need_not_fit() {
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, \
+               resources: {limits: {example.com/gpu: 1}}}]}\n";
+    let node = "apiVersion: v1\nkind: Node\nmetadata: {name: n1}\n\
+                status: {allocatable: {cpu: 1, memory: 1Gi, pods: 9}}\n";
+    let outcome = |ignored: bool| {
+        let config = format!(
+            "{HEAD}extenders:\n- urlPrefix: http://localhost\n  filterVerb: filter\n  \
+             managedResources: [{{name: example.com/gpu, ignoredByScheduler: {ignored}}}]\n"
+        );
+        let files = [("s.yaml", config.as_str()), ("pod.yaml", pod), ("node.yaml", node)];
+        let answer = run(&files, "simulate --config s.yaml -f pod.yaml -f node.yaml");
+        assert!(answer.err.contains("extenders are not called"), "{}", answer.err);
+        answer.out
+    };
+    assert!(outcome(false).contains("Insufficient example.com/gpu"), "{}", outcome(false));
+    assert!(!outcome(true).contains("Insufficient"), "{}", outcome(true));
+}
