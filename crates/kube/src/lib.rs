@@ -6,6 +6,7 @@ pub mod client;
 mod config_map;
 pub mod discovery;
 pub mod events;
+pub mod extender;
 #[cfg(test)]
 mod fake;
 pub mod identity;

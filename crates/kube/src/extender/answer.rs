@@ -1,0 +1,127 @@
+//! What extenders answer, in JSON. As in types.go of k8s.io/kube-scheduler/extender/v1.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use plimsoll_api::Str;
+use plimsoll_engine::extenders::{Filtered, Kept};
+use plimsoll_engine::{Question, Reply};
+use plimsoll_framework::Rejection;
+
+use super::fields::{first, go_object};
+
+/// Nodes with what is said of them. The last word about a node counts.
+type Reasons = BTreeMap<String, Option<String>>;
+
+go_object! {
+    /// ExtenderFilterResult.
+    struct FilterResult {
+        nodes: Option<NodeList> = "Nodes",
+        node_names: Option<Vec<String>> = "NodeNames",
+        failed: Reasons = "FailedNodes",
+        unresolvable: Reasons = "FailedAndUnresolvableNodes",
+        error: String = "Error",
+    }
+    /// Of a NodeList as much as tells the nodes.
+    struct NodeList { items: Vec<Node> = "items" }
+    struct Node { metadata: Metadata = "metadata" }
+    struct Metadata { name: String = "name" }
+    /// HostPriority.
+    struct HostPriority { host: String = "Host", score: i64 = "Score" }
+    /// ExtenderPreemptionResult.
+    struct PreemptionResult {
+        victims: BTreeMap<String, Option<MetaVictims>> = "NodeNameToMetaVictims",
+    }
+    struct MetaVictims {
+        pods: Vec<Option<MetaPod>> = "Pods",
+        broken_budgets: i64 = "NumPDBViolations",
+    }
+    struct MetaPod { uid: String = "UID" }
+    /// ExtenderBindingResult.
+    struct BindingResult { error: String = "Error" }
+}
+
+/// Who is asked, as far as it matters for the answer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked<'a> {
+    /// Its URL, as it is configured.
+    pub(super) url_prefix: &'a str,
+    /// Whether it may answer with names of nodes.
+    pub(super) node_cache_capable: bool,
+}
+
+/// Reads the answer to a question.
+///
+/// The error is what the extender says is wrong, or what is wrong with its answer.
+pub(super) fn read(asked: Asked<'_>, question: &Question, text: &[u8]) -> Result<Reply, String> {
+    match question {
+        Question::Filter(nodes) => filtered(asked, nodes, decode(text)?).map(Reply::Filtered),
+        Question::Prioritize(_) => {
+            let ranks: Option<Vec<HostPriority>> = decode(text)?;
+            let ranks = ranks.unwrap_or_default().into_iter();
+            Ok(Reply::Prioritized(ranks.map(|one| (one.host.into(), one.score)).collect()))
+        }
+        Question::Preempt(_) => {
+            let result: Option<PreemptionResult> = decode(text)?;
+            let kept = result.unwrap_or_default().victims.into_iter().map(|(node, victims)| {
+                let victims = victims.unwrap_or_default();
+                Kept {
+                    node: node.into(),
+                    victims: victims.pods.into_iter().flatten().map(|pod| pod.uid.into()).collect(),
+                    broken_budgets: victims.broken_budgets,
+                }
+            });
+            Ok(Reply::Preempting(kept.collect()))
+        }
+        Question::Bind(_) => {
+            let result: Option<BindingResult> = decode(text)?;
+            no_error(result.unwrap_or_default().error)?;
+            Ok(Reply::Bound)
+        }
+    }
+}
+
+fn decode<'de, T: serde::Deserialize<'de>>(text: &'de [u8]) -> Result<T, String> {
+    // As Go's Decoder says it.
+    if text.iter().all(u8::is_ascii_whitespace) {
+        return Err("EOF".to_owned());
+    }
+    first(text).map_err(|error| error.to_string())
+}
+
+fn no_error(error: String) -> Result<(), String> {
+    if error.is_empty() { Ok(()) } else { Err(error) }
+}
+
+/// As in extender.go, Filter.
+fn filtered(
+    asked: Asked<'_>,
+    nodes: &[Str],
+    result: Option<FilterResult>,
+) -> Result<Filtered, String> {
+    let result = result.unwrap_or_default();
+    no_error(result.error)?;
+    let names = match (result.node_names, result.nodes) {
+        (Some(names), _) if asked.node_cache_capable => names,
+        (_, Some(nodes)) => nodes.items.into_iter().map(|node| node.metadata.name).collect(),
+        (_, None) => Vec::new(),
+    };
+    let known: BTreeSet<&str> = nodes.iter().map(Str::as_str).collect();
+    if let Some(stranger) = names.iter().find(|name| !known.contains(name.as_str())) {
+        return Err(format!(
+            "extender {:?} claims a filtered node {stranger:?} which is not found in the input node list",
+            asked.url_prefix
+        ));
+    }
+    let mut rejected: BTreeMap<String, Rejection> = BTreeMap::new();
+    for (node, why) in result.failed {
+        rejected.insert(node, Rejection::unschedulable(why.unwrap_or_default()));
+    }
+    // As in schedule_one.go, findNodesThatPassExtenders: these go before the others.
+    for (node, why) in result.unresolvable {
+        rejected.insert(node, Rejection::unresolvable(why.unwrap_or_default()));
+    }
+    Ok(Filtered {
+        passed: names.into_iter().map(Str::from).collect(),
+        rejected: rejected.into_iter().map(|(node, why)| (node.into(), why)).collect(),
+    })
+}

@@ -1,0 +1,172 @@
+//! Questions in JSON, and how they are sent. As in types.go of k8s.io/kube-scheduler/extender/v1.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use hyper::body::{Body, Frame, SizeHint};
+use plimsoll_api::Pod;
+use plimsoll_engine::Question;
+use plimsoll_engine::extenders::{Victim, Way};
+use serde_json::value::RawValue;
+
+use crate::originals::Originals;
+
+/// The largest question: some 10,000 large nodes. Where nodes are many, their names are enough for an
+/// extender that keeps the nodes itself.
+pub(super) const MOST_SENT: u64 = 256 << 20;
+
+/// A question on its way. Its length is known from the start, and nodes are not copied.
+#[derive(Debug, Default)]
+pub(super) struct Pieces {
+    pieces: VecDeque<Bytes>,
+    length: u64,
+}
+
+impl Pieces {
+    /// How many bytes are left.
+    pub(super) fn length(&self) -> u64 {
+        self.length
+    }
+
+    fn text(&mut self, text: impl Into<Bytes>) {
+        let piece: Bytes = text.into();
+        self.length += piece.len() as u64;
+        self.pieces.push_back(piece);
+    }
+
+    fn raw(&mut self, object: Arc<RawValue>) {
+        self.text(Bytes::from_owner(Raw(object)));
+    }
+
+    /// A text in quotes.
+    fn quoted(&mut self, text: &str) {
+        self.text(serde_json::Value::from(text).to_string());
+    }
+
+    /// Objects or texts with commas between them.
+    fn list<T>(&mut self, items: impl IntoIterator<Item = T>, mut put: impl FnMut(&mut Self, T)) {
+        for (i, item) in items.into_iter().enumerate() {
+            if 0 < i {
+                self.text(&b","[..]);
+            }
+            put(self, item);
+        }
+    }
+}
+
+impl Pieces {
+    /// Nodes that can be cleared, with those victims that are still found.
+    fn ways<T>(
+        &mut self,
+        ways: &[Way],
+        find: impl Fn(&Victim) -> Option<T>,
+        put: impl Fn(&mut Self, T),
+    ) {
+        self.list(ways, |out, way| {
+            out.quoted(&way.node);
+            out.text(&br#":{"Pods":["#[..]);
+            out.list(way.victims.iter().filter_map(&find), &put);
+            out.text(format!(r#"],"NumPDBViolations":{}}}"#, way.broken_budgets));
+        });
+    }
+}
+
+/// An object that is sent as it is.
+struct Raw(Arc<RawValue>);
+
+impl AsRef<[u8]> for Raw {
+    fn as_ref(&self) -> &[u8] {
+        self.0.get().as_bytes()
+    }
+}
+
+impl Body for Pieces {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let next = self.pieces.pop_front();
+        self.length -= next.as_ref().map_or(0, |piece| piece.len() as u64);
+        Poll::Ready(next.map(|piece| Ok(Frame::data(piece))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.pieces.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.length)
+    }
+}
+
+/// The JSON of a question about `pod`.
+///
+/// Nodes and victims that are gone meanwhile are left out. It is an error if the pod is, or if the nodes
+/// are too many.
+pub(super) fn write(
+    question: &Question,
+    pod: &Pod,
+    node_cache_capable: bool,
+    originals: &dyn Originals,
+) -> Result<Pieces, String> {
+    let mut out = Pieces::default();
+    if let Question::Bind(node) = question {
+        let args = serde_json::json!({
+            "PodName": pod.key.name.as_str(),
+            "PodNamespace": pod.key.namespace.as_str(),
+            "PodUID": pod.uid.as_str(),
+            "Node": node.as_str(),
+        });
+        out.text(args.to_string());
+        return Ok(out);
+    }
+    let original = originals.pod(&pod.key);
+    out.text(&br#"{"Pod":"#[..]);
+    out.raw(original.ok_or_else(|| format!("pod {} is gone", pod.key))?);
+    match question {
+        Question::Filter(nodes) | Question::Prioritize(nodes) if node_cache_capable => {
+            out.text(&br#","Nodes":null,"NodeNames":["#[..]);
+            out.list(nodes.iter(), |out, name| out.quoted(name));
+            out.text(&b"]}"[..]);
+        }
+        Question::Filter(nodes) | Question::Prioritize(nodes) => {
+            out.text(&br#","Nodes":{"metadata":{},"items":["#[..]);
+            let nodes = nodes.iter().filter_map(|name| originals.node(name));
+            out.list(nodes, Pieces::raw);
+            out.text(&br#"]},"NodeNames":null}"#[..]);
+        }
+        Question::Preempt(ways) if node_cache_capable => {
+            out.text(&br#","NodeNameToVictims":null,"NodeNameToMetaVictims":{"#[..]);
+            out.ways(
+                ways,
+                |victim| Some(victim.uid.clone()),
+                |out, uid| {
+                    out.text(&br#"{"UID":"#[..]);
+                    out.quoted(&uid);
+                    out.text(&b"}"[..]);
+                },
+            );
+            out.text(&b"}}"[..]);
+        }
+        Question::Preempt(ways) => {
+            out.text(&br#","NodeNameToVictims":{"#[..]);
+            out.ways(ways, |victim| originals.pod(&victim.key), Pieces::raw);
+            out.text(&br#"},"NodeNameToMetaVictims":null}"#[..]);
+        }
+        Question::Bind(_) => {}
+    }
+    match out.length() {
+        length if MOST_SENT < length => Err(format!(
+            "the question has {length} bytes, more than {MOST_SENT}: let the extender keep nodes itself \
+             (nodeCacheCapable)"
+        )),
+        _ => Ok(out),
+    }
+}

@@ -1,0 +1,229 @@
+//! One extender: where it is, and calls to it.
+
+use std::error::Error;
+use std::io::ErrorKind;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, Request, StatusCode, Uri};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::body::Incoming;
+use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use plimsoll_api::Pod;
+use plimsoll_config::Extender;
+use plimsoll_engine::{Question, Reply};
+use rustls::pki_types::ServerName;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+use super::answer::{self, Asked};
+use super::ask::{self, Pieces};
+use super::{chain, tls};
+use crate::originals::Originals;
+
+/// The largest answer: a list of some thousand large nodes.
+pub(super) const MOST_RECEIVED: usize = 64 << 20;
+
+/// How many calls to one extender are under way at most. Only bindings are so many at once.
+const MOST_AT_ONCE: usize = 32;
+
+/// How many more may wait, and how long: who waits longer has been given up by whoever asked.
+const MOST_WAITING: usize = 10_000;
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// As in net/http and apimachinery's util/net/http.go.
+const IDLE_FOR: Duration = Duration::from_secs(90);
+const IDLE_CONNECTIONS: usize = 25;
+
+/// One extender.
+pub(super) struct Endpoint {
+    config: Extender,
+    client: Client<HttpsConnector<HttpConnector>, Pieces>,
+    slots: Semaphore,
+    waiting: AtomicUsize,
+}
+
+impl Endpoint {
+    /// The way to an extender. Nothing is sent yet.
+    pub(super) fn new(config: Extender) -> Result<Self, String> {
+        let uri: Uri = config.url_prefix.parse().map_err(|error| format!("urlPrefix: {error}"))?;
+        if uri.authority().is_some_and(|authority| authority.as_str().contains('@')) {
+            // It names the extender in messages, which everybody may read.
+            return Err("urlPrefix must not hold a user or password".to_owned());
+        }
+        let https = HttpsConnectorBuilder::new();
+        let https = match uri.scheme_str() {
+            Some("https") => https.with_tls_config(tls::client_config(&config)?).https_only(),
+            // No certificate is read for plain connections: the connector makes none to anywhere else.
+            Some("http") => https.with_tls_config(plain()).https_or_http(),
+            _ => return Err("urlPrefix must begin with http:// or https://".to_owned()),
+        };
+        let server_name = config.tls_config.as_ref().map_or("", |tls| tls.server_name.as_str());
+        let https = match server_name {
+            "" => https,
+            name => {
+                let name = ServerName::try_from(name.to_owned());
+                let name = name.map_err(|error| format!("tlsConfig.serverName: {error}"))?;
+                https.with_server_name_resolver(FixedServerNameResolver::new(name))
+            }
+        };
+        let mut tcp = HttpConnector::new();
+        tcp.enforce_http(false);
+        tcp.set_nodelay(true);
+        let client = Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(IDLE_FOR)
+            .pool_max_idle_per_host(IDLE_CONNECTIONS)
+            .build(https.enable_all_versions().wrap_connector(tcp));
+        let slots = Semaphore::new(MOST_AT_ONCE);
+        Ok(Endpoint { config, client, slots, waiting: AtomicUsize::new(0) })
+    }
+
+    /// Whether pods are decided as if it were not there when it fails.
+    pub(super) fn is_ignorable(&self) -> bool {
+        self.config.ignorable
+    }
+
+    /// Its URL, which names it.
+    pub(super) fn name(&self) -> &str {
+        &self.config.url_prefix
+    }
+
+    /// Asks, and reads the answer. The error is for events and conditions.
+    pub(super) async fn ask(
+        &self,
+        question: &Question,
+        pod: &Pod,
+        originals: &Arc<dyn Originals>,
+    ) -> Result<Reply, String> {
+        let _slot = self.slot().await?;
+        let body = ask::write(question, pod, self.config.node_cache_capable, originals.as_ref())?;
+        let text = self.post(self.verb(question), body).await?;
+        let asked = Asked {
+            url_prefix: &self.config.url_prefix,
+            node_cache_capable: self.config.node_cache_capable,
+        };
+        answer::read(asked, question, &text)
+    }
+
+    async fn slot(&self) -> Result<tokio::sync::SemaphorePermit<'_>, String> {
+        let too_many = || format!("too many calls to extender {:?} are under way", self.name());
+        if let Ok(slot) = self.slots.try_acquire() {
+            return Ok(slot);
+        }
+        let waiting = Waiting::new(&self.waiting);
+        if MOST_WAITING < waiting.before {
+            return Err(too_many());
+        }
+        match timeout(PATIENCE, self.slots.acquire()).await {
+            Ok(Ok(slot)) => Ok(slot),
+            Ok(Err(_)) | Err(_) => Err(too_many()),
+        }
+    }
+
+    fn verb(&self, question: &Question) -> &str {
+        match question {
+            Question::Filter(_) => &self.config.filter_verb,
+            Question::Prioritize(_) => &self.config.prioritize_verb,
+            Question::Preempt(_) => &self.config.preempt_verb,
+            Question::Bind(_) => &self.config.bind_verb,
+        }
+    }
+
+    /// Sends, and reads the body of the answer, all in time. As in extender.go, send.
+    async fn post(&self, verb: &str, body: Pieces) -> Result<Bytes, String> {
+        let url = format!("{}/{verb}", self.config.url_prefix.trim_end_matches('/'));
+        let json = HeaderValue::from_static("application/json");
+        let request = Request::post(url.as_str()).header(CONTENT_TYPE, json).body(body);
+        let request = request.map_err(|error| format!("parse {url:?}: {error}"))?;
+        let in_time = self.config.timeout();
+        let deadline = tokio::time::Instant::now() + in_time;
+        let response = match tokio::time::timeout_at(deadline, self.client.request(request)).await {
+            Ok(response) => {
+                response.map_err(|error| format!("Post {url:?}: {}", cause(&error, &url)))?
+            }
+            // These are the words of Go's net/http.
+            Err(_) => {
+                return Err(format!(
+                    "Post {url:?}: context deadline exceeded (Client.Timeout exceeded while awaiting \
+                     headers)"
+                ));
+            }
+        };
+        if response.status() != StatusCode::OK {
+            let code = response.status().as_u16();
+            return Err(format!("failed {verb} with extender at URL {url}, code {code}"));
+        }
+        match tokio::time::timeout_at(deadline, collect(response.into_body(), &url)).await {
+            Ok(text) => text,
+            Err(_) => {
+                Err("context deadline exceeded (Client.Timeout or context cancellation while \
+                           reading body)"
+                    .to_owned())
+            }
+        }
+    }
+}
+
+/// Counts who waits.
+struct Waiting<'a> {
+    all: &'a AtomicUsize,
+    before: usize,
+}
+
+impl<'a> Waiting<'a> {
+    fn new(all: &'a AtomicUsize) -> Self {
+        Waiting { all, before: all.fetch_add(1, Ordering::Relaxed) }
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.all.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// TLS settings that trust nobody.
+fn plain() -> rustls::ClientConfig {
+    let nobody = rustls::RootCertStore::empty();
+    rustls::ClientConfig::builder().with_root_certificates(nobody).with_no_client_auth()
+}
+
+async fn collect(body: Incoming, url: &str) -> Result<Bytes, String> {
+    match Limited::new(body, MOST_RECEIVED).collect().await {
+        Ok(all) => Ok(all.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => {
+            Err(format!("the answer from {url} has more than {MOST_RECEIVED} bytes"))
+        }
+        Err(error) => match error.downcast_ref::<hyper::Error>() {
+            Some(error) if error.is_incomplete_message() => Err("unexpected EOF".to_owned()),
+            _ => Err(format!("reading the answer from {url}: {}", chain(error.as_ref()))),
+        },
+    }
+}
+
+/// What went wrong with a request. What is met most is said in the words of Go's net/http.
+fn cause(error: &hyper_util::client::legacy::Error, url: &str) -> String {
+    let mut next: Option<&(dyn Error + 'static)> = Some(error);
+    while let Some(error) = next {
+        if let Some(io) = error.downcast_ref::<std::io::Error>()
+            && io.kind() == ErrorKind::ConnectionRefused
+        {
+            let uri: Option<Uri> = url.parse().ok();
+            let authority = uri.as_ref().and_then(Uri::authority);
+            let address = authority.map_or("", |address| address.as_str());
+            return format!("dial tcp {address}: connect: connection refused");
+        }
+        if error.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_incomplete_message) {
+            return "EOF".to_owned();
+        }
+        next = error.source();
+    }
+    chain(error)
+}

@@ -1,0 +1,162 @@
+//! HTTP extenders: carries questions of the engine out to them, and their answers back.
+//!
+//! As kube-scheduler does it: a POST of JSON to `urlPrefix/verb`. Pods and nodes are sent as the API server
+//! wrote them. Each call is a task of its own, so a slow extender is in nobody's way.
+
+mod answer;
+mod ask;
+mod endpoint;
+mod fields;
+#[cfg(test)]
+mod tests;
+mod tls;
+
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use plimsoll_api::Pod;
+use plimsoll_config::Extender;
+use plimsoll_engine::{Call, Effect, EffectId, ExtenderError, Question, Reply, Write};
+use tokio::runtime::Handle;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use self::endpoint::Endpoint;
+use crate::originals::Originals;
+
+/// Why a call failed after the scheduler was told to stop.
+const STOPPED: &str = "the scheduler has stopped asking extenders";
+
+/// An answer to the effect of this number; for [`Event::Extended`](plimsoll_engine::Event::Extended).
+pub type Answer = (EffectId, Result<Reply, ExtenderError>);
+
+/// An extender that cannot be called as it is configured.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("extender {place} (in the order in which they are called): {why}")]
+pub struct SetupError {
+    /// Its place in that order, from 0.
+    pub place: usize,
+    /// What is wrong.
+    pub why: String,
+}
+
+/// The extenders of a scheduler.
+pub struct Extenders {
+    endpoints: Vec<Arc<Endpoint>>,
+    originals: Arc<dyn Originals>,
+    answers: UnboundedSender<Answer>,
+    runtime: Handle,
+    stopped: CancellationToken,
+    calls: TaskTracker,
+}
+
+impl fmt::Debug for Extenders {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = self.endpoints.iter().map(|endpoint| endpoint.name());
+        f.debug_list().entries(names).finish()
+    }
+}
+
+impl Extenders {
+    /// Ways to `extenders`, in the order in which they are called
+    /// ([`Configuration::extenders_in_order`](plimsoll_config::Configuration::extenders_in_order)): that
+    /// is how the engine numbers them. Reads the files that they name; nothing is sent yet.
+    ///
+    /// Must be called within a tokio runtime. An error says what is wrong with which of them.
+    pub fn new<'a>(
+        extenders: impl IntoIterator<Item = &'a Extender>,
+        originals: Arc<dyn Originals>,
+        answers: UnboundedSender<Answer>,
+    ) -> Result<Self, SetupError> {
+        let endpoint = |(place, extender): (usize, &Extender)| {
+            let endpoint = Endpoint::new(extender.clone());
+            endpoint.map(Arc::new).map_err(|why| SetupError { place, why })
+        };
+        Ok(Extenders {
+            endpoints: extenders.into_iter().enumerate().map(endpoint).collect::<Result<_, _>>()?,
+            originals,
+            answers,
+            runtime: Handle::current(),
+            stopped: CancellationToken::new(),
+            calls: TaskTracker::new(),
+        })
+    }
+
+    /// Asks what `effects` want to be asked, and gives the others back. Never blocks: an answer to each
+    /// question comes by the channel, an error where there is none in time.
+    pub fn perform(&self, mut effects: Vec<Effect>) -> Vec<Effect> {
+        for effect in effects.extract_if(.., |effect| matches!(effect.write, Write::Extender(_))) {
+            if let Effect { id, pod, write: Write::Extender(call) } = effect {
+                self.ask(id, pod, call);
+            }
+        }
+        effects
+    }
+
+    fn ask(&self, id: EffectId, pod: Arc<Pod>, call: Call) {
+        let (originals, answers) = (self.originals.clone(), self.answers.clone());
+        let endpoint = self.endpoints.get(call.extender.0).cloned();
+        let stopped = self.stopped.clone();
+        let task = async move {
+            let reply = match endpoint {
+                None => Err("the extender is not configured".to_owned()),
+                Some(endpoint) => {
+                    let asking = endpoint.ask(&call.question, &pod, &originals);
+                    let reply = stopped.run_until_cancelled(asking).await;
+                    let reply = reply.unwrap_or_else(|| Err(STOPPED.to_owned()));
+                    if let Err(error) = &reply {
+                        tell(&endpoint, &call.question, &pod, error);
+                    }
+                    reply
+                }
+            };
+            // Whoever does not listen any more needs no answer.
+            let _ = answers.send((id, reply.map_err(ExtenderError)));
+        };
+        self.calls.spawn_on(task, &self.runtime);
+    }
+
+    /// Gives all calls up, now and from now on, since another instance may be at work: they are answered
+    /// with an error.
+    pub fn stop_at_once(&self) {
+        self.stopped.cancel();
+    }
+
+    /// Waits until all calls are answered, but not longer than this; whether they are. No call may begin
+    /// meanwhile.
+    pub async fn finish(&self, within: Duration) -> bool {
+        self.calls.close();
+        tokio::time::timeout(within, self.calls.wait()).await.is_ok()
+    }
+}
+
+/// What the pod's events and conditions do not tell.
+fn tell(endpoint: &Endpoint, question: &Question, pod: &Pod, error: &str) {
+    let (extender, pod) = (endpoint.name(), &pod.key);
+    match question {
+        Question::Prioritize(_) => {
+            tracing::debug!(extender, %pod, error, "no score is given by this extender");
+        }
+        _ if endpoint.is_ignorable() => {
+            tracing::info!(extender, %pod, error, "skipping extender, which may be ignored");
+        }
+        _ => tracing::debug!(extender, %pod, error, "the extender failed"),
+    }
+}
+
+/// An error with what led to it, outermost first.
+fn chain(error: &(dyn Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(error) = next {
+        let part = error.to_string();
+        if !text.ends_with(&part) {
+            text = format!("{text}: {part}");
+        }
+        next = error.source();
+    }
+    text
+}

@@ -1,0 +1,116 @@
+//! Extenders over real connections.
+
+mod calls;
+mod failures;
+mod fake;
+mod tls;
+mod whole;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use plimsoll_api::{Pod, PodKey};
+use plimsoll_config::{Extender, GoDuration};
+use plimsoll_engine::extenders::{Victim, Way};
+use plimsoll_engine::{Call, Effect, EffectId, ExtenderId, Question, Reply, Write};
+use serde_json::value::RawValue;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+use super::{Answer, Extenders};
+use crate::originals::Originals;
+
+/// Nothing in these tests takes so long unless the machine stands still.
+const LONG: Duration = Duration::from_mins(1);
+
+/// Pods and nodes by name.
+#[derive(Default)]
+struct Written(BTreeMap<String, &'static str>);
+
+impl Originals for Written {
+    fn pod(&self, key: &PodKey) -> Option<Arc<RawValue>> {
+        self.node(&key.name)
+    }
+    fn node(&self, name: &str) -> Option<Arc<RawValue>> {
+        let text = *self.0.get(name)?;
+        Some(RawValue::from_string(text.to_owned()).expect("it is JSON").into())
+    }
+}
+
+/// The pods `p` and `v`, and the nodes `a` and `b`.
+fn originals() -> Arc<dyn Originals> {
+    let all = [
+        ("p", r#"{"metadata":{"name":"p"},"spec":{"odd":  1.50}}"#),
+        ("v", r#"{"metadata":{"name":"v"}}"#),
+        ("a", r#"{"metadata":{"name":"a"},"status":{"x":"ü"}}"#),
+        ("b", r#"{"metadata":{"name":"b"}}"#),
+    ];
+    Arc::new(Written(all.map(|(name, text)| (name.to_owned(), text)).into()))
+}
+
+fn extender(url_prefix: &str) -> Extender {
+    Extender {
+        url_prefix: url_prefix.to_owned(),
+        filter_verb: "filter".to_owned(),
+        prioritize_verb: "rank".to_owned(),
+        preempt_verb: "preempt".to_owned(),
+        bind_verb: "bind".to_owned(),
+        http_timeout: GoDuration::from_seconds(60),
+        ..Extender::default()
+    }
+}
+
+fn pod(name: &str) -> Arc<Pod> {
+    let (key, uid) = (PodKey::new("team", name), "uid-1".into());
+    Arc::new(Pod { key, uid, ..Pod::default() })
+}
+
+/// What is asked of one extender, and its answers.
+struct Line {
+    extenders: Extenders,
+    answers: UnboundedReceiver<Answer>,
+}
+
+impl Line {
+    fn to(extender: &Extender) -> Self {
+        let (sender, answers) = unbounded_channel();
+        let extenders = Extenders::new([extender], originals(), sender);
+        Line { extenders: extenders.expect("it can be called"), answers }
+    }
+
+    fn send(&self, id: u64, pod: Arc<Pod>, question: Question) {
+        let call = Call { extender: ExtenderId(0), question };
+        let effect = Effect { id: EffectId(id), pod, write: Write::Extender(call) };
+        assert!(self.extenders.perform(vec![effect]).is_empty());
+    }
+
+    async fn next(&mut self) -> (u64, Result<Reply, String>) {
+        let answer = tokio::time::timeout(LONG, self.answers.recv()).await;
+        let (id, reply) = answer.expect("an answer comes in time").expect("somebody answers");
+        (id.0, reply.map_err(|error| error.0))
+    }
+}
+
+/// What an extender answers about the pod `p`.
+async fn ask(extender: &Extender, question: Question) -> Result<Reply, String> {
+    let mut line = Line::to(extender);
+    line.send(7, pod("p"), question);
+    let (id, reply) = line.next().await;
+    assert_eq!(id, 7);
+    reply
+}
+
+fn filter() -> Question {
+    Question::Filter(["a".into(), "b".into()].into())
+}
+
+fn rank() -> Question {
+    Question::Prioritize(["a".into(), "b".into()].into())
+}
+
+/// May `v`, or a pod that is gone, be evicted from `a`?
+fn preempt() -> Question {
+    let victim = |name: &str, uid: &str| Victim { key: PodKey::new("x", name), uid: uid.into() };
+    let victims = vec![victim("v", "uid-v"), victim("gone", "uid-g")];
+    Question::Preempt([Way { node: "a".into(), victims, broken_budgets: 1 }].into())
+}

@@ -1,0 +1,143 @@
+//! Extenders that do not answer as they should.
+
+use std::time::Duration;
+
+use plimsoll_config::{Extender, GoDuration};
+use plimsoll_engine::{Call, Effect, EffectId, ExtenderId, Question, Write};
+
+use super::fake::{Fake, Reaction};
+use super::{LONG, Line, ask, extender, filter, pod, rank};
+
+#[tokio::test]
+async fn what_an_extender_says_is_wrong_is_the_error() {
+    let fake = Fake::says(r#"{"Error":"no licence"}"#).await;
+    assert_eq!(ask(&extender(&fake.url()), filter()).await, Err("no licence".to_owned()));
+}
+
+#[tokio::test]
+async fn an_answer_with_another_status_is_an_error() {
+    for status in [201, 302, 404, 500] {
+        let fake = Fake::new(Reaction::Says(status, "{}".to_owned()), None).await;
+        let url = fake.url();
+        let expected = format!("failed filter with extender at URL {url}/filter, code {status}");
+        assert_eq!(ask(&extender(&(url + "//")), filter()).await, Err(expected));
+    }
+}
+
+#[tokio::test]
+async fn garbage_is_an_error() {
+    for (text, expected) in [
+        ("", "EOF"),
+        (" \n", "EOF"),
+        ("<html>", "expected value at line 1 column 1"),
+        (r#"{"NodeNames":["a""#, "EOF while parsing a list at line 1 column 17"),
+        (r#"{"NodeNames":"a"}"#, "invalid type: string"),
+    ] {
+        let fake = Fake::says(text).await;
+        let error = ask(&extender(&fake.url()), filter()).await.expect_err(text);
+        assert!(error.starts_with(expected), "{text}: {error}");
+    }
+    let fake = Fake::says(r#"[{"Host":"a","Score":1.5}]"#).await;
+    assert!(ask(&extender(&fake.url()), rank()).await.is_err());
+}
+
+#[tokio::test]
+async fn an_extender_has_only_so_long_to_answer() {
+    let http_timeout = GoDuration { nanoseconds: 100_000_000 };
+    let fake = Fake::new(Reaction::Hangs, None).await;
+    let config = Extender { http_timeout, ..extender(&fake.url()) };
+    let expected = format!(
+        "Post \"{}/filter\": context deadline exceeded (Client.Timeout exceeded while awaiting headers)",
+        fake.url()
+    );
+    assert_eq!(ask(&config, filter()).await, Err(expected));
+
+    // On a busy machine it may take long before it begins to answer.
+    let fake = Fake::new(Reaction::Stops, None).await;
+    for seconds in [1, 4, 16, 60] {
+        let http_timeout = GoDuration::from_seconds(seconds);
+        let config = Extender { http_timeout, ..extender(&fake.url()) };
+        let error = ask(&config, filter()).await.expect_err("it never ends");
+        if !error.ends_with("awaiting headers)") {
+            let expected = "context deadline exceeded (Client.Timeout or context cancellation while \
+                            reading body)";
+            return assert_eq!(error, expected);
+        }
+    }
+    panic!("it never began to answer");
+}
+
+#[tokio::test]
+async fn an_answer_that_is_too_large_is_an_error() {
+    let fake = Fake::new(Reaction::Floods(65), None).await;
+    let expected = format!("the answer from {}/filter has more than 67108864 bytes", fake.url());
+    assert_eq!(ask(&extender(&fake.url()), filter()).await, Err(expected));
+}
+
+#[tokio::test]
+async fn an_extender_that_is_not_there_is_an_error() {
+    // The port is taken, and nobody listens.
+    let socket = tokio::net::TcpSocket::new_v4().expect("a socket can be made");
+    socket.bind(([127, 0, 0, 1], 0).into()).expect("a port is free");
+    let address = socket.local_addr().expect("it has an address");
+    let expected = format!(
+        "Post \"http://{address}/filter\": dial tcp {address}: connect: connection refused"
+    );
+    assert_eq!(ask(&extender(&format!("http://{address}")), filter()).await, Err(expected));
+}
+
+#[tokio::test]
+async fn nothing_is_asked_about_a_pod_that_is_gone() {
+    let fake = Fake::says("{}").await;
+    let mut line = Line::to(&extender(&fake.url()));
+    line.send(1, pod("gone"), filter());
+    assert_eq!(line.next().await, (1, Err("pod team/gone is gone".to_owned())));
+    assert!(fake.got().is_empty());
+}
+
+#[tokio::test]
+async fn only_so_many_calls_are_under_way_at_once() {
+    let fake = Fake::new(Reaction::Hangs, None).await;
+    let line = Line::to(&extender(&fake.url()));
+    for id in 0..100 {
+        line.send(id, pod("p"), Question::Bind("a".into()));
+    }
+    // Another scheduler gets through as long as these hang, but none of the others.
+    let other = Line::to(&extender(&fake.url()));
+    fake.has_open(32).await;
+    other.send(100, pod("p"), filter());
+    fake.has_open(33).await;
+    assert_eq!(fake.got().last().map(|got| got.path.as_str()), Some("/filter"));
+    assert_eq!(fake.n_open(), 33);
+}
+
+#[tokio::test]
+async fn calls_can_be_given_up_at_once_or_waited_for() {
+    let fake = Fake::new(Reaction::Hangs, None).await;
+    let mut line = Line::to(&extender(&fake.url()));
+    line.send(1, pod("p"), filter());
+    fake.has_open(1).await;
+    assert!(!line.extenders.finish(Duration::from_millis(10)).await, "it hangs");
+    line.extenders.stop_at_once();
+    line.send(2, pod("p"), filter());
+    let stopped = || Err("the scheduler has stopped asking extenders".to_owned());
+    assert_eq!([line.next().await, line.next().await], [(1, stopped()), (2, stopped())]);
+    assert!(line.extenders.finish(LONG).await);
+    assert_eq!(fake.got().len(), 1, "nothing is asked any more");
+}
+
+#[tokio::test]
+async fn effects_for_others_are_given_back() {
+    let fake = Fake::says("{}").await;
+    let mut line = Line::to(&extender(&fake.url()));
+    let effect = |id, write| Effect { id: EffectId(id), pod: pod("p"), write };
+    let call = |extender| Call { extender: ExtenderId(extender), question: filter() };
+    let effects = vec![
+        effect(1, Write::Nominate(None)),
+        effect(2, Write::Extender(call(7))),
+        effect(3, Write::Nominate(Some("a".into()))),
+    ];
+    let rest = vec![effects[0].clone(), effects[2].clone()];
+    assert_eq!(line.extenders.perform(effects), rest);
+    assert_eq!(line.next().await, (2, Err("the extender is not configured".to_owned())));
+}
