@@ -19,6 +19,16 @@ use crate::{args, notices};
 /// The environment variable by which kube-scheduler was told how many disks a node takes.
 const MAX_VOLUMES: &str = "KUBE_MAX_PD_VOLS";
 
+/// What is told where no network is asked.
+const NOT_CALLED: &str = "extenders are called by `plimsoll run` only: here pods go without them";
+
+/// Whether extenders have their say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Extenders {
+    Called,
+    NotCalled,
+}
+
 /// What decides.
 #[derive(Debug)]
 pub(crate) struct Setup {
@@ -69,14 +79,19 @@ impl Setup {
     ) -> Result<Self> {
         let catalogue = catalogue(registry).with_gates(gates.args);
         let given = Given::choose(args, sources, &catalogue)?;
-        Self::assemble_with(given, registry, &gates.plugins)
+        Self::assemble_with(given, registry, &gates.plugins, Extenders::Called)
     }
 
     fn assemble(given: Given, registry: &Registry) -> Result<Self> {
-        Self::assemble_with(given, registry, &FeatureGates::default())
+        Self::assemble_with(given, registry, &FeatureGates::default(), Extenders::NotCalled)
     }
 
-    fn assemble_with(given: Given, registry: &Registry, gates: &FeatureGates) -> Result<Self> {
+    fn assemble_with(
+        given: Given,
+        registry: &Registry,
+        gates: &FeatureGates,
+        extenders: Extenders,
+    ) -> Result<Self> {
         let Given { mut configuration, place } = given;
         if configuration.counts_disks()
             && let Some(most) = max_volumes()
@@ -88,6 +103,10 @@ impl Setup {
         let mut warnings = configuration.warnings.clone();
         if let Some(place) = &place {
             warnings.extend(without_effect(&configuration, place));
+            if extenders == Extenders::NotCalled && !configuration.extenders.is_empty() {
+                let field = place.at.key("extenders");
+                warnings.push(place.document.error_at(field, NOT_CALLED));
+            }
         }
         warnings.sort_by_key(|warning| warning.line);
         warnings.iter().for_each(notices::warning);
@@ -185,10 +204,6 @@ fn without_effect(configuration: &Configuration, place: &Place) -> Vec<ConfigErr
                 warn(field, entry, "enabling it has no effect");
             }
         }
-    }
-    if !configuration.extenders.is_empty() {
-        let field = at.key("extenders");
-        warnings.push(document.error_at(field, "extenders are not called yet"));
     }
     warnings
 }

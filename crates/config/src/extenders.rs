@@ -27,7 +27,8 @@ impl Extender {
         self.http_timeout.to_std().filter(|span| !span.is_zero()).unwrap_or(DEFAULT_TIMEOUT)
     }
 
-    fn to_engine(&self) -> plimsoll_engine::Extender {
+    /// What it is to the engine.
+    pub fn to_engine(&self) -> plimsoll_engine::Extender {
         let verbs = [
             (Verb::Filter, &self.filter_verb),
             (Verb::Prioritize, &self.prioritize_verb),

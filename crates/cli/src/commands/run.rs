@@ -75,7 +75,9 @@ async fn begin(args: Run) -> Result<()> {
         )?,
         ..setup.options()
     };
+    let extenders = setup.configuration.extenders_in_order().into_iter().cloned().collect();
     let setup = run::Setup {
+        extenders,
         access: Access::new(connection, main.master),
         rate: Rate { qps: connection.qps, burst: connection.burst },
         election,

@@ -133,7 +133,7 @@ extenders: [{urlPrefix: 'http://localhost', filterVerb: filter}]
     expect![[r#"
         warning: s.yaml:6: profiles[0].plugins.permit.enabled[0].name: plugin GangScheduling is not available yet: enabling it has no effect
         warning: s.yaml:8: profiles[0].plugins.filter.disabled[1].name: plugin "NoSuchPlugin" does not exist: disabling it has no effect
-        warning: s.yaml:12: extenders: extenders are not called yet
+        warning: s.yaml:12: extenders: extenders are called by `plimsoll run` only: here pods go without them
         NodeResourcesFit=4
     "#]].assert_eq(&scores(text));
 }
@@ -304,7 +304,11 @@ fn what_extenders_manage_alone_need_not_fit() {
         );
         let files = [("s.yaml", config.as_str()), ("pod.yaml", pod), ("node.yaml", node)];
         let answer = run(&files, "simulate --config s.yaml -f pod.yaml -f node.yaml");
-        assert!(answer.err.contains("extenders are not called"), "{}", answer.err);
+        assert!(
+            answer.err.contains("extenders are called by `plimsoll run` only"),
+            "{}",
+            answer.err
+        );
         answer.out
     };
     assert!(outcome(false).contains("Insufficient example.com/gpu"), "{}", outcome(false));

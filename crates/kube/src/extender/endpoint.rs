@@ -2,7 +2,6 @@
 
 use std::error::Error;
 use std::io::ErrorKind;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -24,8 +23,7 @@ use tokio::time::timeout;
 
 use super::answer::{self, Asked};
 use super::ask::{self, Pieces};
-use super::{chain, tls};
-use crate::originals::Originals;
+use super::{Around, chain, tls};
 
 /// The largest answer: a list of some thousand large nodes.
 pub(super) const MOST_RECEIVED: usize = 64 << 20;
@@ -36,6 +34,9 @@ const MOST_AT_ONCE: usize = 32;
 /// How many more may wait, and how long: who waits longer has been given up by whoever asked.
 const MOST_WAITING: usize = 10_000;
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Why nothing is bound where another instance may lead.
+const NOT_LEADING: &str = "this scheduler does not hold the lease";
 
 /// As in net/http and apimachinery's util/net/http.go.
 const IDLE_FOR: Duration = Duration::from_secs(90);
@@ -100,11 +101,17 @@ impl Endpoint {
         &self,
         question: &Question,
         pod: &Pod,
-        originals: &Arc<dyn Originals>,
+        around: &Around,
     ) -> Result<Reply, String> {
         let _slot = self.slot().await?;
-        let body = ask::write(question, pod, self.config.node_cache_capable, originals.as_ref())?;
-        let text = self.post(self.verb(question), body).await?;
+        let may_take = match question {
+            Question::Bind(_) => (around.may_write)().ok_or(NOT_LEADING)?,
+            _ => Duration::MAX,
+        };
+        let originals = around.originals.as_ref();
+        let body = ask::write(question, pod, self.config.node_cache_capable, originals)?;
+        let in_time = self.config.timeout().min(may_take);
+        let text = self.post(self.verb(question), body, in_time).await?;
         let asked = Asked {
             url_prefix: &self.config.url_prefix,
             node_cache_capable: self.config.node_cache_capable,
@@ -137,12 +144,11 @@ impl Endpoint {
     }
 
     /// Sends, and reads the body of the answer, all in time. As in extender.go, send.
-    async fn post(&self, verb: &str, body: Pieces) -> Result<Bytes, String> {
+    async fn post(&self, verb: &str, body: Pieces, in_time: Duration) -> Result<Bytes, String> {
         let url = format!("{}/{verb}", self.config.url_prefix.trim_end_matches('/'));
         let json = HeaderValue::from_static("application/json");
         let request = Request::post(url.as_str()).header(CONTENT_TYPE, json).body(body);
         let request = request.map_err(|error| format!("parse {url:?}: {error}"))?;
-        let in_time = self.config.timeout();
         let deadline = tokio::time::Instant::now() + in_time;
         let response = match tokio::time::timeout_at(deadline, self.client.request(request)).await {
             Ok(response) => {

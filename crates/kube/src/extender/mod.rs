@@ -26,6 +26,7 @@ use tokio_util::task::TaskTracker;
 
 use self::endpoint::Endpoint;
 use crate::originals::Originals;
+use crate::write::MayWrite;
 
 /// Why a call failed after the scheduler was told to stop.
 const STOPPED: &str = "the scheduler has stopped asking extenders";
@@ -46,11 +47,19 @@ pub struct SetupError {
 /// The extenders of a scheduler.
 pub struct Extenders {
     endpoints: Vec<Arc<Endpoint>>,
-    originals: Arc<dyn Originals>,
+    around: Around,
     answers: UnboundedSender<Answer>,
     runtime: Handle,
     stopped: CancellationToken,
-    calls: TaskTracker,
+    questions: TaskTracker,
+    bindings: TaskTracker,
+}
+
+/// What calls need beside the extender.
+#[derive(Clone)]
+struct Around {
+    originals: Arc<dyn Originals>,
+    may_write: MayWrite,
 }
 
 impl fmt::Debug for Extenders {
@@ -63,12 +72,14 @@ impl fmt::Debug for Extenders {
 impl Extenders {
     /// Ways to `extenders`, in the order in which they are called
     /// ([`Configuration::extenders_in_order`](plimsoll_config::Configuration::extenders_in_order)): that
-    /// is how the engine numbers them. Reads the files that they name; nothing is sent yet.
+    /// is how the engine numbers them. Reads the files that they name; nothing is sent yet. They are
+    /// asked to bind only as long as `may_write` allows it.
     ///
     /// Must be called within a tokio runtime. An error says what is wrong with which of them.
     pub fn new<'a>(
         extenders: impl IntoIterator<Item = &'a Extender>,
         originals: Arc<dyn Originals>,
+        may_write: MayWrite,
         answers: UnboundedSender<Answer>,
     ) -> Result<Self, SetupError> {
         let endpoint = |(place, extender): (usize, &Extender)| {
@@ -77,17 +88,21 @@ impl Extenders {
         };
         Ok(Extenders {
             endpoints: extenders.into_iter().enumerate().map(endpoint).collect::<Result<_, _>>()?,
-            originals,
+            around: Around { originals, may_write },
             answers,
             runtime: Handle::current(),
             stopped: CancellationToken::new(),
-            calls: TaskTracker::new(),
+            questions: TaskTracker::new(),
+            bindings: TaskTracker::new(),
         })
     }
 
     /// Asks what `effects` want to be asked, and gives the others back. Never blocks: an answer to each
     /// question comes by the channel, an error where there is none in time.
     pub fn perform(&self, mut effects: Vec<Effect>) -> Vec<Effect> {
+        if self.endpoints.is_empty() {
+            return effects;
+        }
         for effect in effects.extract_if(.., |effect| matches!(effect.write, Write::Extender(_))) {
             if let Effect { id, pod, write: Write::Extender(call) } = effect {
                 self.ask(id, pod, call);
@@ -97,14 +112,18 @@ impl Extenders {
     }
 
     fn ask(&self, id: EffectId, pod: Arc<Pod>, call: Call) {
-        let (originals, answers) = (self.originals.clone(), self.answers.clone());
+        let (around, answers) = (self.around.clone(), self.answers.clone());
         let endpoint = self.endpoints.get(call.extender.0).cloned();
         let stopped = self.stopped.clone();
+        let tasks = match call.question {
+            Question::Bind(_) => &self.bindings,
+            _ => &self.questions,
+        };
         let task = async move {
             let reply = match endpoint {
                 None => Err("the extender is not configured".to_owned()),
                 Some(endpoint) => {
-                    let asking = endpoint.ask(&call.question, &pod, &originals);
+                    let asking = endpoint.ask(&call.question, &pod, &around);
                     let reply = stopped.run_until_cancelled(asking).await;
                     let reply = reply.unwrap_or_else(|| Err(STOPPED.to_owned()));
                     if let Err(error) = &reply {
@@ -116,7 +135,7 @@ impl Extenders {
             // Whoever does not listen any more needs no answer.
             let _ = answers.send((id, reply.map_err(ExtenderError)));
         };
-        self.calls.spawn_on(task, &self.runtime);
+        tasks.spawn_on(task, &self.runtime);
     }
 
     /// Gives all calls up, now and from now on, since another instance may be at work: they are answered
@@ -125,11 +144,20 @@ impl Extenders {
         self.stopped.cancel();
     }
 
-    /// Waits until all calls are answered, but not longer than this; whether they are. No call may begin
-    /// meanwhile.
+    /// Whether an extender has been asked to bind a pod and has not answered.
+    pub fn is_binding(&self) -> bool {
+        !self.bindings.is_empty()
+    }
+
+    /// Waits until all pods are bound that extenders were asked to bind, but not longer than this; whether
+    /// they are. Then gives up everything else.
     pub async fn finish(&self, within: Duration) -> bool {
-        self.calls.close();
-        tokio::time::timeout(within, self.calls.wait()).await.is_ok()
+        self.bindings.close();
+        let finished = tokio::time::timeout(within, self.bindings.wait()).await.is_ok();
+        self.stop_at_once();
+        self.questions.close();
+        self.questions.wait().await;
+        finished
     }
 }
 

@@ -19,6 +19,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::{Answer, Extenders};
 use crate::originals::Originals;
+use crate::write::{MayWrite, always};
 
 /// Nothing in these tests takes so long unless the machine stands still.
 const LONG: Duration = Duration::from_mins(1);
@@ -73,8 +74,12 @@ struct Line {
 
 impl Line {
     fn to(extender: &Extender) -> Self {
+        Line::led_by(extender, always())
+    }
+
+    fn led_by(extender: &Extender, may_write: MayWrite) -> Self {
         let (sender, answers) = unbounded_channel();
-        let extenders = Extenders::new([extender], originals(), sender);
+        let extenders = Extenders::new([extender], originals(), may_write, sender);
         Line { extenders: extenders.expect("it can be called"), answers }
     }
 

@@ -6,12 +6,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_engine::{EffectId, Event, Next, Scheduler, WriteError};
+use plimsoll_engine::{Effect, EffectId, Event, Next, Scheduler, WriteError};
 use plimsoll_framework::Time;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::clock::Clock;
+use crate::extender::{self, Extenders};
 use crate::lease::State;
 use crate::watch::Waiting;
 use crate::write::Writer;
@@ -37,6 +38,8 @@ pub(crate) type Answer = (EffectId, Result<(), WriteError>);
 pub(crate) struct Inbox {
     pub(crate) events: mpsc::Receiver<Vec<Event>>,
     pub(crate) answers: mpsc::UnboundedReceiver<Answer>,
+    /// What extenders say.
+    pub(crate) replies: mpsc::UnboundedReceiver<extender::Answer>,
     pub(crate) errands: mpsc::Receiver<Errand>,
     /// The kinds that have not been told whole yet.
     pub(crate) waiting: watch::Receiver<Waiting>,
@@ -51,6 +54,7 @@ pub(crate) struct Core {
     clock: Clock,
     inbox: Inbox,
     writer: Arc<Writer>,
+    extenders: Arc<Extenders>,
     /// Whether the whole cluster is known.
     knows_all: bool,
     /// Told once, when the first decision can be made.
@@ -63,9 +67,10 @@ impl Core {
         clock: Clock,
         inbox: Inbox,
         writer: Arc<Writer>,
+        extenders: Arc<Extenders>,
         ready: watch::Sender<bool>,
     ) -> Self {
-        Core { scheduler, clock, inbox, writer, knows_all: false, ready }
+        Core { scheduler, clock, inbox, writer, extenders, knows_all: false, ready }
     }
 
     /// Works until it is stopped; then finishes what it has begun, within `grace`.
@@ -91,9 +96,7 @@ impl Core {
                 continue;
             }
             let next = self.scheduler.step(self.clock.now(), &mut effects);
-            if !effects.is_empty() {
-                self.writer.perform(std::mem::take(&mut effects));
-            }
+            self.perform(&mut effects);
             match next {
                 Next::Again => {}
                 Next::At(time) => {
@@ -111,14 +114,21 @@ impl Core {
         loop {
             self.take_in();
             self.scheduler.wind_up(self.clock.now(), &mut effects);
-            if !effects.is_empty() {
-                self.writer.perform(std::mem::take(&mut effects));
-            }
+            self.perform(&mut effects);
+            // An answer is sent before its call is over.
+            let is_binding = self.extenders.is_binding();
             let load = self.writer.load();
-            if load.queued + load.in_flight == 0 && self.inbox.answers.is_empty() {
+            let is_told = self.inbox.answers.is_empty() && self.inbox.replies.is_empty();
+            if load.queued + load.in_flight == 0 && !is_binding && is_told {
                 return;
             }
             tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    fn perform(&self, effects: &mut Vec<Effect>) {
+        if !effects.is_empty() {
+            self.writer.perform(self.extenders.perform(std::mem::take(effects)));
         }
     }
 
@@ -141,6 +151,9 @@ impl Core {
         }
         while let Ok(answer) = self.inbox.answers.try_recv() {
             self.observe_answer(answer);
+        }
+        while let Ok(reply) = self.inbox.replies.try_recv() {
+            self.observe_reply(reply);
         }
         while let Ok(errand) = self.inbox.errands.try_recv() {
             self.run_errand(errand);
@@ -168,6 +181,7 @@ impl Core {
         tokio::select! {
             Some(batch) = inbox.events.recv() => self.observe(batch),
             Some(answer) = inbox.answers.recv() => self.observe_answer(answer),
+            Some(reply) = inbox.replies.recv() => self.observe_reply(reply),
             Some(errand) = inbox.errands.recv() => self.run_errand(errand),
             Ok(()) = inbox.waiting.changed(), if !self.knows_all => {}
             Ok(()) = inbox.leads.changed() => {}
@@ -194,6 +208,10 @@ impl Core {
 
     fn observe_answer(&mut self, (id, result): Answer) {
         self.scheduler.observe(self.clock.now(), Event::Done(id, result));
+    }
+
+    fn observe_reply(&mut self, (id, reply): extender::Answer) {
+        self.scheduler.observe(self.clock.now(), Event::Extended(id, reply));
     }
 
     fn run_errand(&mut self, errand: Errand) {

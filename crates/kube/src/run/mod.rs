@@ -9,6 +9,7 @@ mod core;
 use std::sync::Arc;
 use std::time::Duration;
 
+use plimsoll_config::Extender;
 use plimsoll_engine::{Options, Profile, ProfileError, Scheduler};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
@@ -18,10 +19,12 @@ use self::clock::Clock;
 use self::core::{Core, Inbox};
 use crate::client::{Access, AccessError, Connection, RestMetrics, connect};
 use crate::events::{self, Broadcaster};
+use crate::extender::{self, Extenders};
 use crate::identity::hostname;
 use crate::kinds::Kind;
 use crate::lease::{self, Election, Ended, Leadership, SettingsError, State};
 use crate::limit::{Bucket, Rate};
+use crate::originals::Kept;
 use crate::watch::{self as watches, Pace, Watches};
 use crate::write::{self, Writer};
 
@@ -41,6 +44,8 @@ pub struct Setup {
     pub engine: Options,
     /// Where chance comes from.
     pub seed: u64,
+    /// The extenders, in the order in which they are called.
+    pub extenders: Vec<Extender>,
     /// Where the API server is.
     pub access: Access,
     /// How many requests are sent: by the writer, and as many again by the recorder of events.
@@ -71,6 +76,9 @@ pub enum RunError {
     /// The profiles make no scheduler.
     #[error(transparent)]
     Profile(#[from] ProfileError),
+    /// An extender cannot be called.
+    #[error(transparent)]
+    Extender(#[from] extender::SetupError),
     /// The election cannot be held.
     #[error("leaderElection: {0}")]
     Election(#[from] SettingsError),
@@ -82,6 +90,8 @@ pub enum RunError {
 /// Runs until `stop` is cancelled or the lease is lost.
 pub async fn run(setup: Setup, stop: CancellationToken) -> Result<Exit, RunError> {
     let scheduler = Scheduler::new(setup.profiles, setup.engine, setup.seed)?;
+    let scheduler =
+        scheduler.with_extenders(setup.extenders.iter().map(Extender::to_engine).collect());
     let metrics = Arc::new(RestMetrics::default());
     let connection = connect(setup.access, metrics).await?;
     let broadcaster =
@@ -102,25 +112,33 @@ pub async fn run(setup: Setup, stop: CancellationToken) -> Result<Exit, RunError
             bucket.wait().await;
         })
     });
+    let (say, replies) = mpsc::unbounded_channel();
+    let originals = Arc::new(Kept::default());
+    let may_write = writing.may_write.clone();
+    let extenders = Extenders::new(&setup.extenders, originals.clone(), may_write, say)?;
+    let extenders = Arc::new(extenders);
     let client = connection.client("scheduler", Rate::UNLIMITED);
     let writer = Arc::new(Writer::new(client, writing, answers));
 
     if setup.delay_cache_until_active && !post.wait_to_lead(&stop).await {
         return post.give_back(end_election).await;
     }
-    let (mut watched, events) = begin_to_watch(&connection, &scheduler);
+    let originals = (!setup.extenders.is_empty()).then_some(originals);
+    let (mut watched, events) = begin_to_watch(&connection, &scheduler, originals);
     let (_errands, errand) = mpsc::channel(ERRANDS);
     let (ready, _is_ready) = watch::channel(false);
     let stop_deciding = CancellationToken::new();
     let inbox = Inbox {
         events,
         answers: answered,
+        replies,
         errands: errand,
         waiting: watched.waiting(),
         leads: post.state.clone(),
         stop: stop_deciding.clone(),
     };
-    let core = Core::new(scheduler, Clock::start(), inbox, writer.clone(), ready);
+    let (clock, asked) = (Clock::start(), extenders.clone());
+    let core = Core::new(scheduler, clock, inbox, writer.clone(), asked, ready);
     let mut core = on_own_thread(core, setup.grace);
 
     let ended: Option<&str> = tokio::select! {
@@ -129,6 +147,7 @@ pub async fn run(setup: Setup, stop: CancellationToken) -> Result<Exit, RunError
         () = post.lost() => {
             // Whoever leads now must not be disturbed by what was decided before.
             writer.stop_at_once();
+            extenders.stop_at_once();
             stop_deciding.cancel();
             return Ok(Exit::LostLease);
         }
@@ -138,6 +157,10 @@ pub async fn run(setup: Setup, stop: CancellationToken) -> Result<Exit, RunError
     stop_deciding.cancel();
     if ended != Some("the engine") {
         let _ = core.await;
+    }
+    // The engine has waited for them as long as it may.
+    if !extenders.finish(Duration::ZERO).await {
+        tracing::warn!("some bindings by extenders were given up at the end");
     }
     let left = writer.finish(setup.grace).await;
     if 0 < left.queued + left.in_flight {
@@ -155,12 +178,13 @@ pub async fn run(setup: Setup, stop: CancellationToken) -> Result<Exit, RunError
 fn begin_to_watch(
     connection: &Connection,
     scheduler: &Scheduler,
+    originals: Option<Arc<Kept>>,
 ) -> (Watches, mpsc::Receiver<Vec<plimsoll_engine::Event>>) {
     let (events, taken) = mpsc::channel(EVENT_BATCHES);
     let options = watches::Options {
         kinds: Kind::needed_by(scheduler.stores_read()),
         events,
-        originals: None,
+        originals,
         pace: Pace::default(),
     };
     (watches::start(connection.client("watch", Rate::UNLIMITED), options), taken)

@@ -146,6 +146,7 @@ impl Instance {
             profiles: profiles(),
             engine: options,
             seed: 1,
+            extenders: Vec::new(),
             access: Access { kubeconfig: Some(kubeconfig), ..Access::default() },
             rate: Rate::UNLIMITED,
             election: None,

@@ -1,6 +1,7 @@
 //! The whole edge against an API server in memory: everything is bound, once, whatever goes wrong.
 
 mod ends;
+mod extenders;
 mod faults;
 mod lab;
 mod leaders;

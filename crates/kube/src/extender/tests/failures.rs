@@ -1,5 +1,6 @@
 //! Extenders that do not answer as they should.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_config::{Extender, GoDuration};
@@ -117,13 +118,37 @@ async fn calls_can_be_given_up_at_once_or_waited_for() {
     let mut line = Line::to(&extender(&fake.url()));
     line.send(1, pod("p"), filter());
     fake.has_open(1).await;
-    assert!(!line.extenders.finish(Duration::from_millis(10)).await, "it hangs");
-    line.extenders.stop_at_once();
+    assert!(!line.extenders.is_binding());
+    assert!(line.extenders.finish(LONG).await, "only bindings are waited for");
     line.send(2, pod("p"), filter());
     let stopped = || Err("the scheduler has stopped asking extenders".to_owned());
     assert_eq!([line.next().await, line.next().await], [(1, stopped()), (2, stopped())]);
-    assert!(line.extenders.finish(LONG).await);
     assert_eq!(fake.got().len(), 1, "nothing is asked any more");
+
+    let mut line = Line::to(&extender(&fake.url()));
+    line.send(3, pod("p"), Question::Bind("a".into()));
+    assert!(line.extenders.is_binding());
+    assert!(!line.extenders.finish(Duration::from_millis(10)).await, "it hangs");
+    assert_eq!(line.next().await, (3, stopped()));
+}
+
+#[tokio::test]
+async fn nothing_is_bound_without_the_lease() {
+    let fake = Fake::says("{}").await;
+    let mut line = Line::led_by(&extender(&fake.url()), Arc::new(|| None));
+    line.send(1, pod("p"), Question::Bind("a".into()));
+    let refused = Err("this scheduler does not hold the lease".to_owned());
+    assert_eq!(line.next().await, (1, refused));
+    assert!(fake.got().is_empty());
+    // What is decided is no write.
+    line.send(2, pod("p"), filter());
+    assert!(line.next().await.1.is_ok());
+
+    let fake = Fake::new(Reaction::Hangs, None).await;
+    let soon = Some(Duration::from_millis(50));
+    let mut line = Line::led_by(&extender(&fake.url()), Arc::new(move || soon));
+    line.send(3, pod("p"), Question::Bind("a".into()));
+    assert!(line.next().await.1.is_err(), "the lease ends before the extender has to answer");
 }
 
 #[tokio::test]

@@ -17,6 +17,7 @@ use tokio_rustls::TlsAcceptor;
 use super::super::Extenders;
 use super::fake::{Fake, Reaction};
 use super::{ask, extender, filter, originals};
+use crate::write::always;
 
 /// Who signs certificates.
 struct Authority(CertifiedIssuer<'static, KeyPair>);
@@ -151,7 +152,7 @@ async fn an_extender_may_want_a_certificate_of_ours() {
 /// Why an extender cannot be called.
 fn refused(extender: &Extender) -> String {
     let (sender, _) = unbounded_channel();
-    let extenders = Extenders::new([extender], originals(), sender);
+    let extenders = Extenders::new([extender], originals(), always(), sender);
     extenders.expect_err("it cannot be called").to_string()
 }
 

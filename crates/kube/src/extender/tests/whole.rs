@@ -12,6 +12,7 @@ use tokio::sync::mpsc::unbounded_channel;
 use super::super::Extenders;
 use super::fake::{Fake, Reaction};
 use super::{LONG, originals};
+use crate::write::always;
 
 fn configuration(text: &str) -> Configuration {
     let head = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n";
@@ -71,7 +72,8 @@ async fn a_pod_that_wants_what_an_extender_manages_is_placed_and_bound_by_it() {
     let scheduler = scheduler.expect("there is one");
     let mut scheduler = scheduler.with_extenders(configuration.engine_extenders());
     let (sender, mut answers) = unbounded_channel();
-    let extenders = Extenders::new(configuration.extenders_in_order(), originals(), sender);
+    let extenders =
+        Extenders::new(configuration.extenders_in_order(), originals(), always(), sender);
     let extenders = extenders.expect("they can be called");
     let gpu = r#"{"cpu":"1","example.com/gpu":"1"}"#;
     for event in [node("a"), node("b"), pod("p", gpu), pod("v", r#"{"cpu":"1"}"#)] {
