@@ -61,6 +61,9 @@ pub struct PodTemplate {
     pub requests: Resources,
     /// The same for scoring: containers that ask nothing count with a default.
     pub non_zero_requests: NonZero,
+    /// What it may take at most; 0 for a resource without a limit. For those who watch: no decision
+    /// depends on it.
+    pub limits: Resources,
     /// The ports of the host it asks for.
     pub host_ports: Vec<HostPort>,
     /// The images it wants.

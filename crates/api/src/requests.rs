@@ -7,7 +7,8 @@
 //!
 //! Limits play no part in it. Where a limit is set and a request is not, the API server has copied
 //! the one to the other before a scheduler sees the pod (`defaults.go` of core/v1, SetDefaults_Pod).
-//! They are only kept in [`Limits`].
+//! They are only kept in [`Limits`], and in full for those who watch what pods may take
+//! ([`limits_of`]).
 //! Amounts that dynamic resource allocation adds to a pod's status (gate
 //! DRANodeAllocatableResources, alpha) are not counted.
 
@@ -210,24 +211,47 @@ impl Limits {
     ///
     /// As in resource_limits.go of release 1.19, getResourceLimits, which knew no sidecars.
     fn of(pod: &PodResourcesInput) -> Self {
-        let limited = |container: &ContainerResources| ContainerResources {
-            requests: container.limits.clone(),
-            restart_always: container.restart_always,
-            ..ContainerResources::default()
-        };
-        let limits = PodResourcesInput {
-            containers: pod.containers.iter().map(limited).collect(),
-            init_containers: pod.init_containers.iter().map(limited).collect(),
-            ..PodResourcesInput::default()
-        };
-        let options = RequestOptions {
-            gates: RequestGates { pod_level_resources: false, pod_level_resize: false },
-            status: Status::Ignored,
-            missing: None,
-        };
-        let sum = Resources::from_list(&container_requests(&limits, &options));
+        let sum = Resources::from_list(&container_limits(pod));
         Limits { milli_cpu: sum.milli_cpu, memory: sum.memory }
     }
+}
+
+/// What the containers of a pod may take at most, together.
+fn container_limits(pod: &PodResourcesInput) -> ResourceList {
+    let limited = |container: &ContainerResources| ContainerResources {
+        requests: container.limits.clone(),
+        restart_always: container.restart_always,
+        ..ContainerResources::default()
+    };
+    let limits = PodResourcesInput {
+        containers: pod.containers.iter().map(limited).collect(),
+        init_containers: pod.init_containers.iter().map(limited).collect(),
+        ..PodResourcesInput::default()
+    };
+    let options = RequestOptions {
+        gates: RequestGates { pod_level_resources: false, pod_level_resize: false },
+        status: Status::Ignored,
+        missing: None,
+    };
+    container_requests(&limits, &options)
+}
+
+/// What a pod may take at most, overhead included where there is a limit at all. No decision depends on
+/// it. As in helpers.go, PodLimits.
+pub fn limits_of(pod: &PodResourcesInput, gates: RequestGates) -> Resources {
+    let mut limits = container_limits(pod);
+    if gates.pod_level_resources
+        && let Some(pod_level) = &pod.pod_level
+    {
+        let own = pod_level.limits.iter().filter(|(name, _)| is_pod_level_resource(name));
+        limits.extend(own.map(|(name, quantity)| (name.clone(), quantity.clone())));
+    }
+    for (name, quantity) in &pod.overhead {
+        if let Some(limit) = limits.get_mut(name).filter(|limit| **limit != Quantity::default()) {
+            limit.add(quantity);
+        }
+    }
+    Resources::from_list(&limits)
 }
 
 /// What a pod asks of a node that it is not yet on. For most pods all of these say the same; they part

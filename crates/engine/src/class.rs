@@ -138,6 +138,7 @@ fn templates_are_alike(parts: PodReads, one: &PodTemplate, other: &PodTemplate) 
         asks,
         requests,
         non_zero_requests,
+        limits: _,
         host_ports,
         images,
         required_features,

@@ -31,6 +31,7 @@ mod preemption;
 pub mod profile;
 mod profiles;
 mod queue;
+pub mod record;
 mod sample;
 mod scheduler;
 #[cfg(test)]

@@ -16,6 +16,7 @@ pub mod limit;
 pub mod originals;
 mod request;
 pub mod run;
+pub mod serve;
 pub mod watch;
 mod wire_time;
 pub mod write;

@@ -15,7 +15,7 @@ use super::taints::WireToleration;
 use super::volume_source::WirePodVolume;
 use super::{Object, Wire};
 use crate::features::{self, FeatureUse};
-use crate::requests::{Asks, RequestGates, requests_on_node};
+use crate::requests::{Asks, RequestGates, limits_of, requests_on_node};
 use crate::{Edition, NodeSelection, Pod, PodKey, PodPhase, PodTemplate, PreemptionPolicy, Str};
 
 /// The scheduler of a pod that names none.
@@ -84,6 +84,7 @@ impl Wire for WirePod {
             asks,
             requests: requests.requests,
             non_zero_requests: requests.non_zero,
+            limits: limits_of(&resources, RequestGates::default()),
             ..PodTemplate::default()
         };
         let template = spec.take(&key, template).within("spec")?;

@@ -312,6 +312,35 @@ mod tests {
     }
 
     #[test]
+    fn limits_add_up_as_requests_do_and_overhead_counts_where_there_is_one() {
+        let cases: &[(&str, &str)] = &[
+            (r#""spec":{"containers":[{}],"overhead":{"cpu":"1"}}"#, "0 0 0"),
+            (
+                r#""spec":{"containers":[
+                    {"resources":{"limits":{"cpu":"1","ephemeral-storage":"4Mi"}}},
+                    {"resources":{"limits":{"cpu":"500m"},"requests":{"memory":"1Mi"}}}],
+                    "initContainers":[
+                    {"restartPolicy":"Always","resources":{"limits":{"cpu":"1","a.com/b":2}}},
+                    {"resources":{"limits":{"cpu":"4"}}}],
+                    "overhead":{"cpu":"10m","memory":"8Mi"}}"#,
+                "5010 0 4 a.com/b=2",
+            ),
+            (
+                r#""spec":{"resources":{"limits":{"cpu":"4","memory":"64Mi"}},
+                    "containers":[{"resources":{"limits":{"cpu":"1"}}}],"overhead":{"cpu":"1"}}"#,
+                "5000 64 0",
+            ),
+        ];
+        pods(cases, |pod| {
+            let all = &pod.limits;
+            let others = all.scalar.iter().map(|(name, amount)| format!(" {name}={amount}"));
+            let others = others.collect::<String>();
+            let (memory, disk) = (all.memory / MI, all.ephemeral_storage / MI);
+            format!("{} {memory} {disk}{others}", all.milli_cpu)
+        });
+    }
+
+    #[test]
     fn an_error_names_the_quantity_that_is_wrong() {
         let negative = r#"Invalid value: "-1": must be greater than or equal to 0"#;
         for (inside, field) in [

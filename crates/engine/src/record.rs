@@ -1,0 +1,258 @@
+//! The decision record: one JSON shape for every place where a decision is told to programs.
+
+use std::collections::BTreeMap;
+
+use plimsoll_api::Str;
+use plimsoll_framework::{Code, Nomination, Reason};
+use serde::Serialize;
+
+use crate::decision::{Decision, NodeDecision, NodeVerdict, Outcome};
+
+/// What was decided about a pod, and why. A key whose value would be empty is left out.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Record<'a> {
+    pod: String,
+    /// `scheduled`, `unschedulable` or `error`.
+    result: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    node: Option<&'a str>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    best: &'a [Str],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pre_filter: Option<Rejected<'a>>,
+    /// The how-manieth attempt it was; left out for the first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attempt: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    nomination: Option<Nominated<'a>>,
+    /// What must be done about its claims before the pod is bound.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub volumes: Vec<BoundClaim<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    nodes: Vec<Node<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct Rejected<'a> {
+    plugin: &'a str,
+    code: &'static str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    reasons: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Nominated<'a> {
+    node: &'a str,
+    /// Printed even where nobody has to go: that the pod fits without evictions says something.
+    victims: Vec<String>,
+}
+
+/// What must be done about a claim of the pod.
+#[derive(Debug, Serialize)]
+pub struct BoundClaim<'a> {
+    /// The claim.
+    pub claim: String,
+    /// The volume that it is bound to; left out where one is provisioned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub volume: Option<&'a str>,
+}
+
+#[derive(Debug, Serialize)]
+struct Node<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    filter: Option<Rejected<'a>>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    scores: BTreeMap<&'a str, i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total: Option<i64>,
+}
+
+impl<'a> Record<'a> {
+    /// The record of a decision.
+    pub fn of(decision: &'a Decision) -> Self {
+        let record = Record {
+            pod: decision.pod.to_string(),
+            result: "error",
+            node: None,
+            best: &[],
+            message: None,
+            pre_filter: None,
+            attempt: (1 < decision.attempt).then_some(decision.attempt),
+            nomination: None,
+            volumes: Vec::new(),
+            nodes: decision.nodes.iter().filter_map(Node::of).collect(),
+        };
+        match &decision.outcome {
+            Outcome::Scheduled { node, best } => {
+                Record { result: "scheduled", node: Some(node), best, ..record }
+            }
+            Outcome::Unschedulable { message, pre_filter, nomination } => Record {
+                result: "unschedulable",
+                message: Some(message),
+                pre_filter: pre_filter
+                    .as_ref()
+                    .map(|(plugin, why)| Rejected::by(plugin, why.code, &why.reasons)),
+                nomination: nomination.as_ref().map(Nominated::of),
+                ..record
+            },
+            Outcome::Error { message } => Record { message: Some(message), ..record },
+        }
+    }
+}
+
+impl<'a> Rejected<'a> {
+    fn by(plugin: &'a str, code: Code, reasons: &[Reason]) -> Self {
+        // The record knows two codes: whether evicting other pods might help, or not. A plugin that
+        // waits for something outside is not helped by that.
+        let code = match code {
+            Code::Unschedulable => Code::Unschedulable,
+            Code::UnschedulableAndUnresolvable | Code::Pending | Code::Error => {
+                Code::UnschedulableAndUnresolvable
+            }
+        };
+        let reasons = reasons.iter().map(ToString::to_string).collect();
+        Rejected { plugin, code: code.as_str(), reasons }
+    }
+}
+
+impl<'a> Nominated<'a> {
+    fn of(nomination: &'a Nomination) -> Self {
+        let mut victims: Vec<_> = nomination.victims.iter().map(ToString::to_string).collect();
+        victims.sort_unstable();
+        Nominated { node: &nomination.node, victims }
+    }
+}
+
+impl<'a> Node<'a> {
+    /// Nothing for a node that could not be judged: the record's message says why, and there is no
+    /// verdict.
+    fn of(decision: &'a NodeDecision) -> Option<Self> {
+        let node =
+            Node { name: &decision.name, filter: None, scores: BTreeMap::new(), total: None };
+        Some(match &decision.verdict {
+            NodeVerdict::Rejected { code: Code::Error, .. } => return None,
+            NodeVerdict::Rejected { plugin, code, reasons } => {
+                Node { filter: Some(Rejected::by(plugin, *code, reasons)), ..node }
+            }
+            NodeVerdict::Only | NodeVerdict::NotJudged => node,
+            NodeVerdict::Scored { scores, total } => Node {
+                scores: scores.iter().map(|(plugin, score)| (&**plugin, *score)).collect(),
+                total: Some(*total),
+                ..node
+            },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+    use plimsoll_api::PodKey;
+    use plimsoll_framework::Rejection;
+
+    use super::*;
+
+    fn check(attempt: u32, outcome: Outcome, nodes: Vec<NodeDecision>, expected: &Expect) {
+        let pod = PodKey::new("default", "web-0");
+        let decision = Decision { pod, attempt, outcome, nodes };
+        let record = serde_json::to_string(&Record::of(&decision));
+        expected.assert_eq(&(record.expect("it has no keys but texts") + "\n"));
+    }
+
+    fn rejected(name: &str, code: Code, reasons: &[&'static str]) -> NodeDecision {
+        let reasons = reasons.iter().map(|&reason| reason.into()).collect();
+        let verdict = NodeVerdict::Rejected { plugin: "NodeResourcesFit".into(), code, reasons };
+        NodeDecision { name: name.into(), verdict }
+    }
+
+    #[test]
+    fn a_scheduled_pod_has_its_node_the_best_and_what_every_node_got() {
+        let scores = vec![("TaintToleration".into(), 300), ("NodeResourcesFit".into(), 81)];
+        let node = |name: &str, scores, total| NodeDecision {
+            name: name.into(),
+            verdict: NodeVerdict::Scored { scores, total },
+        };
+        check(
+            1,
+            Outcome::Scheduled { node: "n03".into(), best: vec!["n03".into(), "n07".into()] },
+            vec![
+                rejected("n01", Code::Unschedulable, &["Insufficient cpu", "Insufficient memory"]),
+                node("n03", scores, 381),
+                node("n04", Vec::new(), 0),
+            ],
+            &expect![[r#"
+                {"pod":"default/web-0","result":"scheduled","node":"n03","best":["n03","n07"],"nodes":[{"name":"n01","filter":{"plugin":"NodeResourcesFit","code":"Unschedulable","reasons":["Insufficient cpu","Insufficient memory"]}},{"name":"n03","scores":{"NodeResourcesFit":81,"TaintToleration":300},"total":381},{"name":"n04","total":0}]}
+            "#]],
+        );
+    }
+
+    #[test]
+    fn the_only_feasible_node_has_neither_scores_nor_a_total() {
+        check(
+            2,
+            Outcome::Scheduled { node: "n03".into(), best: vec!["n03".into()] },
+            vec![NodeDecision { name: "n03".into(), verdict: NodeVerdict::Only }],
+            &expect![[r#"
+                {"pod":"default/web-0","result":"scheduled","node":"n03","best":["n03"],"attempt":2,"nodes":[{"name":"n03"}]}
+            "#]],
+        );
+    }
+
+    #[test]
+    fn a_pod_that_fits_nowhere_says_why_and_what_was_cleared_for_it() {
+        let victims = vec![PodKey::new("b", "x"), PodKey::new("a", "y")];
+        check(
+            1,
+            Outcome::Unschedulable {
+                message: "0/1 nodes are available: 1 Too many pods.".into(),
+                pre_filter: None,
+                nomination: Some(Nomination { node: "n01".into(), victims }),
+            },
+            vec![rejected("n01", Code::Pending, &[])],
+            &expect![[r#"
+                {"pod":"default/web-0","result":"unschedulable","message":"0/1 nodes are available: 1 Too many pods.","nomination":{"node":"n01","victims":["a/y","b/x"]},"nodes":[{"name":"n01","filter":{"plugin":"NodeResourcesFit","code":"UnschedulableAndUnresolvable"}}]}
+            "#]],
+        );
+        check(
+            1,
+            Outcome::Unschedulable {
+                message: "0/1 nodes are available: 1 Too many pods.".into(),
+                pre_filter: None,
+                nomination: Some(Nomination { node: "n01".into(), victims: Vec::new() }),
+            },
+            Vec::new(),
+            &expect![[r#"
+                {"pod":"default/web-0","result":"unschedulable","message":"0/1 nodes are available: 1 Too many pods.","nomination":{"node":"n01","victims":[]}}
+            "#]],
+        );
+        let why = Rejection::unresolvable("pod affinity terms conflict");
+        check(
+            1,
+            Outcome::Unschedulable {
+                message: "0/1 nodes are available: pod affinity terms conflict.".into(),
+                pre_filter: Some(("NodeAffinity".into(), why)),
+                nomination: None,
+            },
+            Vec::new(),
+            &expect![[r#"
+                {"pod":"default/web-0","result":"unschedulable","message":"0/1 nodes are available: pod affinity terms conflict.","preFilter":{"plugin":"NodeAffinity","code":"UnschedulableAndUnresolvable","reasons":["pod affinity terms conflict"]}}
+            "#]],
+        );
+    }
+
+    #[test]
+    fn a_pod_that_could_not_be_judged_has_a_message_and_no_verdict_of_the_node_at_fault() {
+        check(
+            1,
+            Outcome::Error { message: "running Filter plugin".into() },
+            vec![rejected("n01", Code::Error, &["broken"])],
+            &expect![[r#"
+                {"pod":"default/web-0","result":"error","message":"running Filter plugin"}
+            "#]],
+        );
+    }
+}

@@ -1,0 +1,164 @@
+//! Whether somebody may do what they ask for.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::Client;
+use serde::{Deserialize, Serialize};
+
+use super::allowed_paths::AllowedPaths;
+use super::cache::{Cache, NoChance};
+use super::review::{Kind, Reviewer};
+use super::user::User;
+use crate::serve::options::{AuthzOptions, OptionError};
+
+/// How many answers are kept at most. As in authorizer/webhook/webhook.go.
+const ANSWERS: usize = 8192;
+
+/// What a client can make as long as it likes is not kept if it is longer than this. As in webhook.go,
+/// shouldCache.
+const LONG: usize = 10_000;
+
+const ACCESS_REVIEW: Kind = Kind {
+    api_version: "authorization.k8s.io/v1",
+    name: "SubjectAccessReview",
+    path: "/apis/authorization.k8s.io/v1/subjectaccessreviews",
+};
+
+/// `SubjectAccessReview.spec`.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Spec<'a> {
+    non_resource_attributes: Attributes<'a>,
+    user: &'a str,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    groups: &'a [String],
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    extra: &'a BTreeMap<String, Vec<String>>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    uid: &'a str,
+}
+
+#[derive(Serialize)]
+struct Attributes<'a> {
+    path: &'a str,
+    verb: &'a str,
+}
+
+/// `SubjectAccessReview.status`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Status {
+    allowed: bool,
+    denied: bool,
+    reason: String,
+}
+
+/// Whether somebody may do what they ask for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::serve) enum Verdict {
+    /// They may.
+    Allowed,
+    /// They may not, and perhaps why.
+    Forbidden(String),
+    /// It cannot be known.
+    Unknown(String),
+}
+
+/// Says whether somebody may do what they ask for.
+pub(in crate::serve) struct Authorizer {
+    paths: AllowedPaths,
+    groups: Vec<String>,
+    /// `None` where the API server cannot be asked: then nobody else may do anything.
+    reviews: Option<Reviews>,
+}
+
+struct Reviews {
+    reviewer: Reviewer,
+    allow_ttl: Duration,
+    deny_ttl: Duration,
+    answers: Cache<Arc<Verdict>>,
+}
+
+/// Why there is no authorizer.
+#[derive(Debug, thiserror::Error)]
+pub(in crate::serve) enum AuthorizerError {
+    #[error(transparent)]
+    Option(#[from] OptionError),
+    #[error(transparent)]
+    NoChance(#[from] NoChance),
+}
+
+impl Authorizer {
+    /// What is neither open nor for a privileged group is asked through `client`.
+    pub(in crate::serve) fn new(
+        client: Option<Client>,
+        options: &AuthzOptions,
+    ) -> Result<Self, AuthorizerError> {
+        let reviews = client.map(|client| {
+            Ok::<_, NoChance>(Reviews {
+                reviewer: Reviewer::new(client),
+                allow_ttl: options.allow_ttl,
+                deny_ttl: options.deny_ttl,
+                answers: Cache::new(ANSWERS)?,
+            })
+        });
+        Ok(Authorizer {
+            paths: AllowedPaths::new(&options.always_allow_paths)?,
+            groups: options.always_allow_groups.clone(),
+            reviews: reviews.transpose()?,
+        })
+    }
+
+    /// Whether `user` may do `verb` (a method, in small letters) to `path`. As in
+    /// options/authorization.go, toAuthorizer: groups, then paths, then the API server.
+    pub(in crate::serve) async fn may(&self, user: &User, verb: &str, path: &str) -> Verdict {
+        if user.groups.iter().any(|group| self.groups.contains(group)) || self.paths.has(path) {
+            return Verdict::Allowed;
+        }
+        match &self.reviews {
+            None => Verdict::Forbidden(String::new()),
+            Some(reviews) => reviews.may(user, verb, path).await,
+        }
+    }
+}
+
+impl Reviews {
+    async fn may(&self, user: &User, verb: &str, path: &str) -> Verdict {
+        let spec = Spec {
+            non_resource_attributes: Attributes { path, verb },
+            user: &user.name,
+            groups: &user.groups,
+            extra: &user.extra,
+            uid: &user.uid,
+        };
+        let question = match serde_json::to_vec(&spec) {
+            Ok(question) => question,
+            Err(error) => return Verdict::Unknown(error.to_string()),
+        };
+        let ask = async || {
+            let said = self.reviewer.review::<Status>(&ACCESS_REVIEW, &spec).await;
+            let verdict = said.map_or_else(|why| Verdict::Unknown(why.to_string()), verdict);
+            let holds = match verdict {
+                _ if LONG <= verb.len() + path.len() => Duration::ZERO,
+                Verdict::Allowed => self.allow_ttl,
+                Verdict::Forbidden(_) => self.deny_ttl,
+                Verdict::Unknown(_) => Duration::ZERO,
+            };
+            (holds, Arc::new(verdict))
+        };
+        Verdict::clone(&*self.answers.get(&question, ask).await)
+    }
+}
+
+/// As in webhook.go, Authorize.
+fn verdict(status: Status) -> Verdict {
+    match status {
+        Status { denied: true, allowed: true, .. } => Verdict::Unknown(
+            "webhook subject access review returned both allow and deny response".to_owned(),
+        ),
+        Status { allowed: true, .. } => Verdict::Allowed,
+        Status { reason, .. } => Verdict::Forbidden(reason),
+    }
+}

@@ -1,0 +1,130 @@
+//! Answers that hold for a while, and are asked for only once meanwhile.
+
+use std::collections::{BTreeMap, HashMap};
+use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use ring::hmac;
+use tokio::sync::OnceCell;
+use tokio::time::Instant;
+
+/// The name of a question: a digest under a key that this process alone has. What is asked about, such as a
+/// token, is not kept, and nobody can make a question that is taken for another one.
+type Name = [u8; 32];
+
+/// Answers, at most so many.
+pub(super) struct Cache<V> {
+    key: hmac::Key,
+    most: usize,
+    slots: Mutex<Slots<V>>,
+}
+
+struct Slots<V> {
+    by_name: HashMap<Name, (u64, Arc<Slot<V>>)>,
+    /// The names in the order in which they were asked.
+    by_age: BTreeMap<u64, Name>,
+    next: u64,
+}
+
+/// One question: being asked, or answered until some time.
+type Slot<V> = OnceCell<(Instant, V)>;
+
+/// Why there is no randomness: then nothing here is safe.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("the system gives no random numbers")]
+pub(in crate::serve) struct NoChance;
+
+impl<V: Clone> Cache<V> {
+    /// A cache of at most so many answers.
+    pub(super) fn new(most: usize) -> Result<Self, NoChance> {
+        let chance = ring::rand::SystemRandom::new();
+        let key = hmac::Key::generate(hmac::HMAC_SHA256, &chance).map_err(|_| NoChance)?;
+        let slots = Slots { by_name: HashMap::new(), by_age: BTreeMap::new(), next: 0 };
+        Ok(Cache { key, most, slots: Mutex::new(slots) })
+    }
+
+    /// The answer to a question: one that still holds, one that is just being asked for, or that of `ask`,
+    /// which says how long it holds. What does not hold at all is still the answer for those who wait for
+    /// it.
+    pub(super) async fn get<F>(&self, question: &[u8], ask: impl FnOnce() -> F) -> V
+    where
+        F: Future<Output = (Duration, V)>,
+    {
+        let slot = self.slot(question);
+        let answered = slot.get_or_init(async || {
+            let (holds, answer) = ask().await;
+            (Instant::now() + holds, answer)
+        });
+        answered.await.1.clone()
+    }
+
+    /// The place of a question whose answer is not over.
+    fn slot(&self, question: &[u8]) -> Arc<Slot<V>> {
+        let mut name = Name::default();
+        name.copy_from_slice(hmac::sign(&self.key, question).as_ref());
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((age, slot)) = slots.by_name.get(&name) {
+            let over = slot.get().is_some_and(|(until, _)| *until <= Instant::now());
+            if !over {
+                return slot.clone();
+            }
+            let age = *age;
+            slots.by_age.remove(&age);
+        } else if self.most <= slots.by_name.len()
+            && let Some((_, oldest)) = slots.by_age.pop_first()
+        {
+            slots.by_name.remove(&oldest);
+        }
+        let (age, slot) = (slots.next, Arc::new(OnceCell::new()));
+        slots.next += 1;
+        slots.by_age.insert(age, name);
+        slots.by_name.insert(name, (age, slot.clone()));
+        slot
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+
+    const WHILE: Duration = Duration::from_secs(10);
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_holds_for_its_time() {
+        let (cache, asked) = (Cache::new(8).expect("chance"), AtomicU32::new(0));
+        let ask = async || (WHILE, asked.fetch_add(1, Ordering::Relaxed));
+        assert_eq!(cache.get(b"a", ask).await, 0);
+        assert_eq!(cache.get(b"b", ask).await, 1);
+        tokio::time::advance(Duration::from_millis(9_999)).await;
+        assert_eq!(cache.get(b"a", ask).await, 0);
+        tokio::time::advance(Duration::from_millis(1)).await;
+        assert_eq!(cache.get(b"a", ask).await, 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_asks_the_same_at_the_same_time_waits_for_one_answer() {
+        let (cache, asked) = (Cache::new(8).expect("chance"), AtomicU32::new(0));
+        let ask = async || {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            // It does not hold, but those who wait for it get it.
+            (Duration::ZERO, asked.fetch_add(1, Ordering::Relaxed))
+        };
+        let all = futures::future::join_all((0..5).map(|_| cache.get(b"a", ask))).await;
+        assert_eq!(all, [0; 5]);
+        assert_eq!(cache.get(b"a", ask).await, 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_oldest_answers_make_room() {
+        let (cache, asked) = (Cache::new(2).expect("chance"), AtomicU32::new(0));
+        let ask = async || (WHILE, asked.fetch_add(1, Ordering::Relaxed));
+        for (question, answer) in [("a", 0), ("b", 1), ("c", 2), ("b", 1), ("a", 3)] {
+            assert_eq!(cache.get(question.as_bytes(), ask).await, answer, "{question}");
+        }
+        let slots = cache.slots.lock().expect("nobody panicked");
+        assert_eq!((slots.by_name.len(), slots.by_age.len()), (2, 2));
+    }
+}

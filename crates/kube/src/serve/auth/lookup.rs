@@ -1,0 +1,143 @@
+//! Authorities that the cluster publishes: the ConfigMap `kube-system/extension-apiserver-authentication`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::Client;
+use rustls::crypto::ring;
+use serde::Deserialize;
+
+use crate::call::{self, Ask, Failed};
+use crate::serve::tls::{Authority, ProxyInputs};
+
+const PATH: &str = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication";
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Looks authorities up.
+#[derive(Clone)]
+pub(in crate::serve) struct Lookup {
+    client: Client,
+}
+
+impl std::fmt::Debug for Lookup {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Lookup")
+    }
+}
+
+/// What was found.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(in crate::serve) struct Found {
+    /// Authorities of clients, in PEM.
+    pub(in crate::serve) client_ca: Option<Vec<u8>>,
+    /// What is known of proxies.
+    pub(in crate::serve) proxy: Option<ProxyInputs>,
+}
+
+/// Nothing, or nothing of use, was found.
+#[derive(Debug, thiserror::Error)]
+pub(in crate::serve) enum LookupError {
+    #[error("{0}")]
+    Ask(String),
+    #[error("ConfigMap kube-system/extension-apiserver-authentication: {key}: {why}")]
+    Content { key: &'static str, why: String },
+}
+
+/// A ConfigMap, as far as it is read.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct ConfigMap {
+    data: BTreeMap<String, String>,
+}
+
+impl Lookup {
+    pub(in crate::serve) fn new(client: Client) -> Self {
+        Lookup { client }
+    }
+
+    /// What the cluster says now.
+    pub(in crate::serve) async fn look_up(&self) -> Result<Found, LookupError> {
+        let asked = call::ask(&self.client, &Ask::get(PATH.to_owned()), TIMEOUT).await;
+        let bytes = asked.map_err(|failed: Failed| LookupError::Ask(failed.to_string()))?;
+        let map: ConfigMap = serde_json::from_slice(&bytes)
+            .map_err(|error| LookupError::Ask(format!("the ConfigMap is unclear: {error}")))?;
+        map.found()
+    }
+}
+
+impl ConfigMap {
+    /// As in options/authentication.go, createRequestHeaderConfig, and
+    /// headerrequest/requestheader_controller.go, getRequestHeaderBundleFromConfigMap.
+    fn found(&self) -> Result<Found, LookupError> {
+        let proxy = match self.authority("requestheader-client-ca-file")? {
+            None => None,
+            Some(ca) => Some(ProxyInputs {
+                ca,
+                names: self.list("requestheader-allowed-names")?,
+                username_headers: self.list("requestheader-username-headers")?,
+                uid_headers: self.list("requestheader-uid-headers")?,
+                group_headers: self.list("requestheader-group-headers")?,
+                extra_prefixes: self.list("requestheader-extra-headers-prefix")?,
+            }),
+        };
+        Ok(Found { client_ca: self.authority("client-ca-file")?, proxy })
+    }
+
+    /// Authorities that can be used.
+    fn authority(&self, key: &'static str) -> Result<Option<Vec<u8>>, LookupError> {
+        let Some(pem) = self.data.get(key).filter(|pem| !pem.trim().is_empty()) else {
+            return Ok(None);
+        };
+        let usable = Authority::new(pem.as_bytes(), &Arc::new(ring::default_provider()));
+        usable.map_err(|why| LookupError::Content { key, why })?;
+        Ok(Some(pem.clone().into_bytes()))
+    }
+
+    /// A list of texts, which stands there as JSON.
+    fn list(&self, key: &'static str) -> Result<Vec<String>, LookupError> {
+        let Some(text) = self.data.get(key).filter(|text| !text.is_empty()) else {
+            return Ok(Vec::new());
+        };
+        let list = serde_json::from_str(text);
+        list.map_err(|error| LookupError::Content { key, why: error.to_string() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map(data: &[(&str, &str)]) -> ConfigMap {
+        let owned = |&(key, value): &(&str, &str)| (key.to_owned(), value.to_owned());
+        ConfigMap { data: data.iter().map(owned).collect() }
+    }
+
+    #[test]
+    fn the_config_map_is_read_as_the_api_server_writes_it() {
+        let made = rcgen::generate_simple_self_signed(vec!["ca".to_owned()]).expect("it is made");
+        let pem = made.cert.pem();
+        let found = map(&[
+            ("client-ca-file", &pem),
+            ("requestheader-client-ca-file", &pem),
+            ("requestheader-allowed-names", r#"["front-proxy-client"]"#),
+            ("requestheader-username-headers", r#"["X-Remote-User"]"#),
+            ("requestheader-group-headers", r#"["X-Remote-Group"]"#),
+            ("requestheader-extra-headers-prefix", r#"["X-Remote-Extra-"]"#),
+        ])
+        .found()
+        .expect("it is right");
+        assert_eq!(found.client_ca.as_deref(), Some(pem.as_bytes()));
+        let proxy = found.proxy.expect("it says so");
+        assert_eq!(proxy.names, ["front-proxy-client"]);
+        assert_eq!(proxy.username_headers, ["X-Remote-User"]);
+        assert!(proxy.uid_headers.is_empty());
+    }
+
+    #[test]
+    fn an_empty_config_map_says_nothing_and_a_wrong_one_is_told() {
+        assert_eq!(map(&[]).found().expect("it is right"), Found::default());
+        let error = map(&[("client-ca-file", "hello")]).found().expect_err("it is no PEM");
+        assert!(error.to_string().contains("client-ca-file"), "{error}");
+    }
+}

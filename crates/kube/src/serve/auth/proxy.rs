@@ -1,0 +1,108 @@
+//! Proxies that say for whom they ask: believed if their certificate proves that they are one.
+
+use std::collections::BTreeMap;
+
+use http::HeaderMap;
+use rustls::pki_types::CertificateDer;
+
+use super::user::User;
+use super::x509;
+use crate::serve::tls::Proxy;
+
+/// For whom a proxy asks; nobody if it does not say. As in request/headerrequest/requestheader.go and
+/// request/x509/verify.go.
+pub(super) fn user(
+    chain: &[CertificateDer<'_>],
+    headers: &HeaderMap,
+    proxy: &Proxy,
+) -> Result<Option<User>, String> {
+    proxy.authority.verify(chain)?;
+    let told = &proxy.told;
+    if !told.names.is_empty() {
+        let name = x509::name(chain)?.unwrap_or_default();
+        if !told.names.contains(&name) {
+            return Err(format!("x509: subject with cn={name} is not in the allowed list"));
+        }
+    }
+    let Some(name) = first(headers, &told.username_headers) else { return Ok(None) };
+    Ok(Some(User {
+        name,
+        uid: first(headers, &told.uid_headers).unwrap_or_default(),
+        groups: told.group_headers.iter().flat_map(|header| values(headers, header)).collect(),
+        extra: extra(headers, &told.extra_prefixes),
+    }))
+}
+
+/// The first header that says something.
+fn first(headers: &HeaderMap, names: &[String]) -> Option<String> {
+    names.iter().find_map(|name| values(headers, name).next())
+}
+
+/// All that headers of one name say.
+fn values(headers: &HeaderMap, name: &str) -> impl Iterator<Item = String> {
+    let all = headers.get_all(name.trim()).iter().filter_map(|value| value.to_str().ok());
+    all.filter(|value| !value.is_empty()).map(str::to_owned)
+}
+
+fn extra(headers: &HeaderMap, prefixes: &[String]) -> BTreeMap<String, Vec<String>> {
+    let mut extra: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for prefix in prefixes.iter().map(|prefix| prefix.trim().to_ascii_lowercase()) {
+        for (name, value) in headers {
+            let Some(key) = name.as_str().strip_prefix(prefix.as_str()) else { continue };
+            if let Ok(value) = value.to_str() {
+                extra.entry(unescaped(key)).or_default().push(value.to_owned());
+            }
+        }
+    }
+    extra
+}
+
+/// As in net/url, PathUnescape; what is not written that way stays as it is.
+fn unescaped(key: &str) -> String {
+    let mut bytes = Vec::with_capacity(key.len());
+    let mut rest = key.as_bytes();
+    while let Some((&byte, tail)) = rest.split_first() {
+        rest = tail;
+        if byte != b'%' {
+            bytes.push(byte);
+            continue;
+        }
+        let digits = tail.get(..2).and_then(|two| std::str::from_utf8(two).ok());
+        match digits.and_then(|two| u8::from_str_radix(two, 16).ok()) {
+            Some(decoded) => bytes.push(decoded),
+            None => return key.to_owned(),
+        }
+        rest = &tail[2..];
+    }
+    String::from_utf8(bytes).unwrap_or_else(|_| key.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn extra_headers_are_told_under_the_names_behind_their_prefix() {
+        let mut headers = HeaderMap::new();
+        for (name, value) in
+            [("x-remote-extra-a%2fb", "1"), ("X-Remote-Extra-a%2fb", "2"), ("x-remote-user", "u")]
+        {
+            let name: http::HeaderName = name.parse().expect("a name");
+            headers.append(name, value.parse().expect("a value"));
+        }
+        let told = extra(&headers, &["X-Remote-Extra-".to_owned()]);
+        let values = vec!["1".to_owned(), "2".to_owned()];
+        assert_eq!(told, BTreeMap::from([("a/b".to_owned(), values)]));
+        assert_eq!(unescaped("100%"), "100%");
+        assert_eq!(unescaped("%zz"), "%zz");
+    }
+
+    #[test]
+    fn the_first_header_with_a_value_names_the_user() {
+        let mut headers = HeaderMap::new();
+        headers.insert("b", "second".parse().expect("a value"));
+        headers.insert("a", "".parse().expect("a value"));
+        assert_eq!(first(&headers, &["A".to_owned(), "B".to_owned()]), Some("second".to_owned()));
+        assert_eq!(first(&headers, &["c".to_owned()]), None);
+    }
+}

@@ -1,0 +1,111 @@
+//! Tokens: the API server says whose they are.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
+use kube::Client;
+use serde::{Deserialize, Serialize};
+
+use super::cache::{Cache, NoChance};
+use super::review::{Kind, Reviewer};
+use super::user::User;
+
+/// How many answers are kept at most. As in cached_token_authenticator.go.
+const ANSWERS: usize = 32 * 128;
+
+const TOKEN_REVIEW: Kind = Kind {
+    api_version: "authentication.k8s.io/v1",
+    name: "TokenReview",
+    path: "/apis/authentication.k8s.io/v1/tokenreviews",
+};
+
+/// `TokenReview.spec`.
+#[derive(Serialize)]
+struct Spec<'a> {
+    token: &'a str,
+}
+
+/// `TokenReview.status`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Status {
+    authenticated: bool,
+    user: UserInfo,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct UserInfo {
+    username: String,
+    uid: String,
+    groups: Vec<String>,
+    extra: BTreeMap<String, Vec<String>>,
+}
+
+/// What was said of a token: whose it is, or that it is nobody's; an error where nothing was said.
+type Said = Result<Option<Arc<User>>, String>;
+
+/// Asks whose tokens are.
+pub(super) struct Tokens {
+    reviewer: Reviewer,
+    holds: Duration,
+    answers: Cache<Said>,
+}
+
+impl Tokens {
+    pub(super) fn new(client: Client, holds: Duration) -> Result<Self, NoChance> {
+        Ok(Tokens { reviewer: Reviewer::new(client), holds, answers: Cache::new(ANSWERS)? })
+    }
+
+    /// Whose a token is. What the API server says of it holds for a while, good or bad; that it does not
+    /// answer holds no longer than for those who wait for it.
+    pub(super) async fn whose(&self, token: &str) -> Said {
+        let ask = async || {
+            let said = self.reviewer.review::<Status>(&TOKEN_REVIEW, Spec { token }).await;
+            match said {
+                Ok(status) => (self.holds, Ok(status.user().map(Arc::new))),
+                Err(error) => (Duration::ZERO, Err(error.to_string())),
+            }
+        };
+        self.answers.get(token.as_bytes(), ask).await
+    }
+}
+
+impl Status {
+    fn user(self) -> Option<User> {
+        let UserInfo { username, uid, groups, extra } = self.user;
+        self.authenticated.then_some(User { name: username, uid, groups, extra })
+    }
+}
+
+/// The bearer token of a request. As in request/bearertoken/bearertoken.go.
+pub(super) fn of(headers: &HeaderMap) -> Option<&str> {
+    let header = headers.get(AUTHORIZATION)?.to_str().ok()?;
+    let mut parts = header.trim().splitn(3, ' ');
+    let is_bearer = parts.next()?.eq_ignore_ascii_case("bearer");
+    parts.next().filter(|token| is_bearer && !token.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_bearer_tokens_are_tokens() {
+        for (header, token) in [
+            ("Bearer abc", Some("abc")),
+            ("  bearer abc more", Some("abc")),
+            ("Bearer", None),
+            ("Bearer  abc", None),
+            ("Basic abc", None),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(AUTHORIZATION, header.parse().expect("a header"));
+            assert_eq!(of(&headers), token, "{header}");
+        }
+        assert_eq!(of(&HeaderMap::new()), None);
+    }
+}

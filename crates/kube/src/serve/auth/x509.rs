@@ -1,0 +1,49 @@
+//! Certificates of clients: the common name is the user, organisations are groups.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use ring::digest;
+use rustls::pki_types::CertificateDer;
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+use super::user::User;
+use crate::serve::tls::Authority;
+
+/// The key under which users carry what they have proved themselves with. As in user/user.go.
+const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
+
+/// Who a client is, going by its certificate; nobody if that has no name. As in request/x509/x509.go.
+pub(super) fn user(
+    chain: &[CertificateDer<'_>],
+    authority: &Authority,
+) -> Result<Option<User>, String> {
+    authority.verify(chain)?;
+    let Some(own) = chain.first() else { return Ok(None) };
+    let cert = parse(own)?;
+    let Some(name) = common_name(&cert) else { return Ok(None) };
+    let organisations = cert.subject().iter_organization();
+    let groups = organisations.filter_map(|group| group.as_str().ok()).map(str::to_owned).collect();
+    let mut id = "X509SHA256=".to_owned();
+    for byte in digest::digest(&digest::SHA256, own).as_ref() {
+        write!(id, "{byte:02x}").expect("a text takes everything");
+    }
+    let extra = BTreeMap::from([(CREDENTIAL_ID.to_owned(), vec![id])]);
+    Ok(Some(User { name, uid: String::new(), groups, extra }))
+}
+
+/// The common name of a certificate that was verified.
+pub(super) fn name(chain: &[CertificateDer<'_>]) -> Result<Option<String>, String> {
+    chain.first().map_or(Ok(None), |own| Ok(common_name(&parse(own)?)))
+}
+
+fn parse<'a>(cert: &'a CertificateDer<'_>) -> Result<X509Certificate<'a>, String> {
+    let parsed = X509Certificate::from_der(cert);
+    parsed.map(|(_, cert)| cert).map_err(|error| format!("x509: {error}"))
+}
+
+/// As in crypto/x509/pkix, FillFromRDNSequence: of several the last.
+fn common_name(cert: &X509Certificate<'_>) -> Option<String> {
+    let names = cert.subject().iter_common_name().filter_map(|name| name.as_str().ok());
+    names.last().filter(|name| !name.is_empty()).map(str::to_owned)
+}

@@ -1,0 +1,86 @@
+//! What every request goes through before it is answered: is it not too much, who sends it, and may they?
+
+use std::sync::{Arc, PoisonError};
+use std::time::Instant;
+
+use axum::Extension;
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::Response;
+use http::header::{AUTHORIZATION, CONTENT_LENGTH};
+use http::{Method, StatusCode};
+
+use super::auth::Verdict;
+use super::site::{Peer, Site};
+use super::{limits, reply};
+
+/// Health checks do no work, and must get through whatever else goes on.
+const FREE: [&str; 3] = ["/healthz", "/livez", "/readyz"];
+
+/// Lets a request through, or says why not.
+pub(super) async fn pass(
+    State(site): State<Arc<Site>>,
+    Extension(peer): Extension<Arc<Peer>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let response = match admit(&site, &peer, &mut request).await {
+        Err(refusal) => refusal,
+        Ok(()) if FREE.contains(&path.as_str()) => next.run(request).await,
+        Ok(()) => {
+            if let Ok(_permit) = site.work.try_acquire() {
+                next.run(request).await
+            } else {
+                let why = "too many requests are being answered, please try again later";
+                reply::busy(StatusCode::TOO_MANY_REQUESTS, why, 1)
+            }
+        }
+    };
+    tracing::debug!(%method, path, status = response.status().as_u16(), peer = %peer.address, "HTTP");
+    reply::uncached(response)
+}
+
+async fn admit(site: &Site, peer: &Peer, request: &mut Request) -> Result<(), Response> {
+    let allowed = {
+        let mut rates = site.rates.lock().unwrap_or_else(PoisonError::into_inner);
+        rates.allows(peer.address, Instant::now())
+    };
+    if !allowed {
+        let why = "too many requests, please try again later";
+        return Err(reply::busy(StatusCode::TOO_MANY_REQUESTS, why, 1));
+    }
+    let length = request.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
+    let length = length.and_then(|length| length.parse::<usize>().ok()).unwrap_or(0);
+    if limits::BODY_BYTES < length {
+        return Err(reply::error(StatusCode::PAYLOAD_TOO_LARGE, "http: request body too large"));
+    }
+    let material = site.material.borrow().clone();
+    let (headers, uri) = (request.headers(), request.uri());
+    let user = match site.authenticator.who(&peer.chain, headers, &material).await {
+        Ok(user) => user,
+        Err(error) => {
+            tracing::warn!(peer = %peer.address, %error, "Unable to authenticate the request");
+            return Err(reply::unauthorized(headers, uri));
+        }
+    };
+    let verb = verb(request.method());
+    match site.authorizer.may(&user, &verb, uri.path()).await {
+        Verdict::Allowed => {}
+        Verdict::Forbidden(why) => {
+            return Err(reply::forbidden(headers, uri, &user, &verb, &why));
+        }
+        Verdict::Unknown(why) => {
+            tracing::warn!(user = %user.name, %verb, path = uri.path(), %why, "cannot tell who may do this");
+            return Err(reply::internal(uri, &why));
+        }
+    }
+    // As in filters/authentication.go: behind here nobody needs it.
+    request.headers_mut().remove(AUTHORIZATION);
+    Ok(())
+}
+
+/// As in request/requestinfo.go: for what is no resource the verb is the method.
+fn verb(method: &Method) -> String {
+    method.as_str().to_ascii_lowercase()
+}

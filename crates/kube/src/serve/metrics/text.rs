@@ -1,0 +1,289 @@
+//! Metrics as Prometheus reads them: the text format 0.0.4, to the byte as client_golang prints it.
+
+use std::fmt::Write as _;
+
+use plimsoll_engine::metrics::{Family, Kind, Series, Stability, Value};
+use prometheus::proto::{MetricFamily, MetricType};
+
+use super::go_float::go_float;
+
+/// What the text is, for `Content-Type`.
+pub(super) const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// What a metric counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Type {
+    Counter,
+    Gauge,
+    Histogram,
+    Summary,
+    Untyped,
+}
+
+impl Type {
+    fn as_str(self) -> &'static str {
+        match self {
+            Type::Counter => "counter",
+            Type::Gauge => "gauge",
+            Type::Histogram => "histogram",
+            Type::Summary => "summary",
+            Type::Untyped => "untyped",
+        }
+    }
+}
+
+/// One metric as it is printed, whoever counted it.
+#[derive(Clone, Debug)]
+pub(super) struct Printed {
+    pub(super) name: String,
+    help: String,
+    kind: Type,
+    /// Each with its labels, sorted by name.
+    rows: Vec<(Vec<(String, String)>, Number)>,
+}
+
+/// What one row says.
+#[derive(Clone, Debug)]
+enum Number {
+    One(f64),
+    /// Upper bounds or quantiles with their values, sum and count.
+    Many(Vec<(f64, f64)>, f64, u64),
+}
+
+impl Printed {
+    /// A metric of our own. Its help text begins with how far it can be relied upon, as component-base
+    /// prints it.
+    pub(super) fn new(name: &str, stability: Stability, help: &str, kind: Type) -> Self {
+        let help = format!("[{}] {help}", stability.as_str());
+        Printed { name: name.to_owned(), help, kind, rows: Vec::new() }
+    }
+
+    /// A metric without a word on how far it can be relied upon.
+    pub(super) fn plain(name: &str, help: &str, kind: Type) -> Self {
+        Printed { name: name.to_owned(), help: help.to_owned(), kind, rows: Vec::new() }
+    }
+
+    /// Adds a number.
+    pub(super) fn with(mut self, labels: &[(&str, &str)], value: f64) -> Self {
+        self.push(labels, value);
+        self
+    }
+
+    /// Adds a number.
+    pub(super) fn push(&mut self, labels: &[(&str, &str)], value: f64) {
+        let owned = |&(name, value): &(&str, &str)| (name.to_owned(), value.to_owned());
+        self.row(labels.iter().map(owned).collect(), Number::One(value));
+    }
+
+    fn row(&mut self, mut labels: Vec<(String, String)>, number: Number) {
+        labels.sort();
+        self.rows.push((labels, number));
+    }
+}
+
+impl From<&Family> for Printed {
+    fn from(family: &Family) -> Self {
+        let told = family.descriptor;
+        let kind = match told.kind {
+            Kind::Counter => Type::Counter,
+            Kind::Gauge => Type::Gauge,
+            Kind::Histogram(_) => Type::Histogram,
+        };
+        let mut printed = Printed::new(told.name, told.stability, told.help, kind);
+        for Series { labels, value } in &family.series {
+            let names = told.labels.iter().map(|&name| name.to_owned());
+            let labels = names.zip(labels.iter().map(ToString::to_string)).collect();
+            let number = match value {
+                Value::Number(number) => Number::One(as_f64(*number)),
+                Value::Histogram(all) => {
+                    let buckets = all.cumulative().map(|(bound, count)| (bound, as_f64(count)));
+                    Number::Many(buckets.collect(), all.sum(), all.count())
+                }
+            };
+            printed.row(labels, number);
+        }
+        printed
+    }
+}
+
+impl From<&MetricFamily> for Printed {
+    fn from(family: &MetricFamily) -> Self {
+        let kind = match family.get_field_type() {
+            MetricType::COUNTER => Type::Counter,
+            MetricType::GAUGE => Type::Gauge,
+            MetricType::HISTOGRAM => Type::Histogram,
+            MetricType::SUMMARY => Type::Summary,
+            MetricType::UNTYPED => Type::Untyped,
+        };
+        let mut printed = Printed::plain(family.name(), family.help(), kind);
+        for metric in family.get_metric() {
+            let pairs = metric.get_label().iter();
+            let labels = pairs.map(|pair| (pair.name().to_owned(), pair.value().to_owned()));
+            let number = match kind {
+                Type::Counter => Number::One(metric.get_counter().get_value()),
+                Type::Gauge | Type::Untyped => Number::One(metric.get_gauge().get_value()),
+                Type::Histogram => {
+                    let all = metric.get_histogram();
+                    let finite =
+                        all.get_bucket().iter().filter(|one| one.upper_bound().is_finite());
+                    let bucket =
+                        finite.map(|one| (one.upper_bound(), as_f64(one.cumulative_count())));
+                    let (sum, count) = (all.get_sample_sum(), all.get_sample_count());
+                    Number::Many(bucket.collect(), sum, count)
+                }
+                Type::Summary => {
+                    let all = metric.get_summary();
+                    let quantiles = all.get_quantile().iter();
+                    let quantiles = quantiles.map(|one| (one.quantile(), one.value())).collect();
+                    Number::Many(quantiles, all.sample_sum(), all.sample_count())
+                }
+            };
+            printed.row(labels.collect(), number);
+        }
+        printed
+    }
+}
+
+/// Prints metrics, by name, and what they say by labels. A metric that says nothing is left out.
+pub(super) fn print(mut all: Vec<Printed>) -> String {
+    all.sort_by(|a, b| a.name.cmp(&b.name));
+    let mut text = String::new();
+    for mut one in all {
+        if one.rows.is_empty() {
+            continue;
+        }
+        one.rows.sort_by(|(a, _), (b, _)| a.cmp(b));
+        head(&mut text, &one.name, &one.help, one.kind);
+        for (labels, number) in &one.rows {
+            row(&mut text, &one, labels, number);
+        }
+    }
+    text
+}
+
+/// The lines that say what a metric is.
+pub(super) fn head(text: &mut String, name: &str, help: &str, kind: Type) {
+    let help = help.replace('\\', r"\\").replace('\n', r"\n");
+    let help = if help.is_empty() { String::new() } else { format!("# HELP {name} {help}\n") };
+    text.push_str(&help);
+    writeln!(text, "# TYPE {name} {}", kind.as_str()).expect("a text takes everything");
+}
+
+fn row(text: &mut String, one: &Printed, labels: &[(String, String)], number: &Number) {
+    let name = &one.name;
+    match number {
+        Number::One(value) => line(text, name, labels, None, *value),
+        Number::Many(parts, sum, count) => {
+            let (suffix, label) = match one.kind {
+                Type::Summary => ("", "quantile"),
+                _ => ("_bucket", "le"),
+            };
+            let part = format!("{name}{suffix}");
+            for (bound, value) in parts {
+                line(text, &part, labels, Some((label, *bound)), *value);
+            }
+            if one.kind == Type::Histogram {
+                line(text, &part, labels, Some((label, f64::INFINITY)), as_f64(*count));
+            }
+            line(text, &format!("{name}_sum"), labels, None, *sum);
+            line(text, &format!("{name}_count"), labels, None, as_f64(*count));
+        }
+    }
+}
+
+/// One line: a name, labels and a number.
+pub(super) fn line(
+    text: &mut String,
+    name: &str,
+    labels: &[(String, String)],
+    bound: Option<(&str, f64)>,
+    value: f64,
+) {
+    text.push_str(name);
+    let bound = bound.map(|(label, bound)| (label, go_float(bound)));
+    let labels = labels.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    let labels = labels.chain(bound.as_ref().map(|(label, bound)| (*label, bound.as_str())));
+    let mut separator = '{';
+    for (label, value) in labels {
+        text.push(separator);
+        text.push_str(label);
+        text.push_str("=\"");
+        escape(text, value);
+        text.push('"');
+        separator = ',';
+    }
+    if separator == ',' {
+        text.push('}');
+    }
+    text.push(' ');
+    text.push_str(&go_float(value));
+    text.push('\n');
+}
+
+fn escape(text: &mut String, value: &str) {
+    for c in value.chars() {
+        match c {
+            '\\' => text.push_str(r"\\"),
+            '"' => text.push_str("\\\""),
+            '\n' => text.push_str(r"\n"),
+            _ => text.push(c),
+        }
+    }
+}
+
+/// A count as the format has it.
+#[expect(clippy::cast_precision_loss, reason = "the format knows no other numbers than floats")]
+pub(super) fn as_f64(count: u64) -> f64 {
+    count as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+    use prometheus::core::Collector;
+    use prometheus::{HistogramOpts, HistogramVec, IntCounter};
+
+    use super::*;
+
+    #[test]
+    fn metrics_are_printed_by_name_and_labels_with_what_they_mean() {
+        let one = Printed::new("b_total", Stability::Stable, "Says \\ much.\nMore.", Type::Counter)
+            .with(&[("z", "1"), ("a", "say \"x\"\n\\")], 3.0)
+            .with(&[("z", "0"), ("a", "b")], 1_000_000.0);
+        let other = Printed::plain("a_bytes", "", Type::Gauge).with(&[], 0.5);
+        let nothing = Printed::plain("c", "nothing", Type::Gauge);
+        expect![[r#"
+            # TYPE a_bytes gauge
+            a_bytes 0.5
+            # HELP b_total [STABLE] Says \\ much.\nMore.
+            # TYPE b_total counter
+            b_total{a="b",z="0"} 1e+06
+            b_total{a="say \"x\"\n\\",z="1"} 3
+        "#]]
+        .assert_eq(&print(vec![one, nothing, other]));
+    }
+
+    #[test]
+    fn registries_of_others_are_printed_alike() {
+        let options =
+            HistogramOpts::new("took_seconds", "[ALPHA] How long.").buckets(vec![1e-5, 1.0]);
+        let took = HistogramVec::new(options, &["verb"]).expect("the options are right");
+        took.with_label_values(&["GET"]).observe(0.5);
+        let calls = IntCounter::new("calls_total", "Calls").expect("the name is right");
+        calls.inc_by(2);
+        let families: Vec<_> = took.collect().into_iter().chain(calls.collect()).collect();
+        expect![[r#"
+            # HELP calls_total Calls
+            # TYPE calls_total counter
+            calls_total 2
+            # HELP took_seconds [ALPHA] How long.
+            # TYPE took_seconds histogram
+            took_seconds_bucket{verb="GET",le="1e-05"} 0
+            took_seconds_bucket{verb="GET",le="1"} 1
+            took_seconds_bucket{verb="GET",le="+Inf"} 1
+            took_seconds_sum{verb="GET"} 0.5
+            took_seconds_count{verb="GET"} 1
+        "#]]
+        .assert_eq(&print(families.iter().map(Printed::from).collect()));
+    }
+}

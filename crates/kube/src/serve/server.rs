@@ -1,0 +1,240 @@
+//! The server: takes connections and serves each.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::Router;
+use kube::Client;
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::auth::{Authenticator, Authorizer, AuthorizerError, Lookup, NoChance};
+use super::health::Health;
+use super::inside::Inside;
+use super::limits::Patience;
+use super::listen::{self, ListenError};
+use super::options::{OptionError, Options};
+use super::rate::Rates;
+use super::site::{Guests, Site};
+use super::tls::{
+    KeepError, Keeper, Material, Own, SelfSignedError, SniFiles, Terms, own_certificate,
+};
+use super::told::Told;
+use super::{connection, limits, routes};
+
+/// After an error of the listening socket, such as too many open files, it is tried again after this.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// The API server, for those who are asked who is who and who may do what; `None` where it cannot be asked:
+/// then tokens do not count, and only what is open to everybody is served.
+#[derive(Clone, Default)]
+pub struct Clients {
+    /// `--authentication-kubeconfig`, or as inside the cluster.
+    pub authentication: Option<Client>,
+    /// `--authorization-kubeconfig`, or as inside the cluster.
+    pub authorization: Option<Client>,
+}
+
+impl std::fmt::Debug for Clients {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Clients")
+            .field("authentication", &self.authentication.is_some())
+            .field("authorization", &self.authorization.is_some())
+            .finish()
+    }
+}
+
+/// Why nothing can be served. The text names what to change.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct ServeError(#[from] Why);
+
+#[derive(Debug, thiserror::Error)]
+enum Why {
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Options(Vec<OptionError>),
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    #[error(transparent)]
+    SelfSigned(#[from] SelfSignedError),
+    #[error(transparent)]
+    Keep(#[from] KeepError),
+    #[error(transparent)]
+    NoChance(#[from] NoChance),
+    #[error(transparent)]
+    Authorizer(#[from] AuthorizerError),
+}
+
+/// Who is asked, and what is told.
+pub struct Ask {
+    /// The scheduler.
+    pub inside: Arc<dyn Inside>,
+    /// The API server.
+    pub clients: Clients,
+    /// Everything else.
+    pub told: Told,
+}
+
+impl std::fmt::Debug for Ask {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Ask { inside: _, clients, told } = self;
+        f.debug_struct("Ask").field("clients", clients).field("told", told).finish_non_exhaustive()
+    }
+}
+
+/// A server that listens, and serves once it is told to.
+pub struct Server {
+    listener: TcpListener,
+    pub(super) site: Arc<Site>,
+    router: Router,
+    max_streams: u32,
+    pub(super) patience: Patience,
+    keeper: Keeper,
+    material: watch::Sender<Arc<Material>>,
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Server").field("listener", &self.listener).finish_non_exhaustive()
+    }
+}
+
+impl Server {
+    /// Begins to listen; `None` with `--secure-port=0`. Certificates are read, and authorities looked up in
+    /// the cluster, before anybody is let in.
+    pub async fn bind(options: &Options, ask: Ask) -> Result<Option<Self>, ServeError> {
+        let errors = options.validate();
+        if !errors.is_empty() {
+            return Err(Why::Options(errors).into());
+        }
+        let port = u16::try_from(options.serving.port).unwrap_or(0);
+        if port == 0 {
+            return Ok(None);
+        }
+        let listener = listen::listen(&options.serving, port).map_err(Why::from)?;
+        Ok(Some(Server::on(listener, options, ask).await?))
+    }
+
+    /// Serves on a socket that is already open.
+    pub(super) async fn on(
+        listener: TcpListener,
+        options: &Options,
+        ask: Ask,
+    ) -> Result<Self, ServeError> {
+        Ok(Server::make(listener, options, ask).await?)
+    }
+
+    async fn make(listener: TcpListener, options: &Options, ask: Ask) -> Result<Self, Why> {
+        let Options { serving, authentication, authorization } = options;
+        let terms = Terms::new(serving).map_err(Why::Options)?;
+        for name in &terms.left_out {
+            tracing::warn!(%name, "is too weak, or not known here, and is not served");
+        }
+        let own = match (&serving.cert_file, &serving.key_file) {
+            (Some(cert), Some(key)) => Own::Files(cert.clone(), key.clone()),
+            _ => own_certificate(serving.cert_dir.as_deref(), serving.bind_address)?,
+        };
+        let named: Result<Vec<_>, _> =
+            serving.sni.iter().map(String::as_str).map(SniFiles::parse).collect();
+        let named = named.map_err(|error| Why::Options(vec![error]))?;
+        let Ask { inside, clients, told } = ask;
+        if clients.authentication.is_none() && !authentication.skip_lookup {
+            tracing::warn!(
+                "no --authentication-kubeconfig and not in a cluster: tokens do not count, and no authorities \
+                 of clients are looked up"
+            );
+        }
+        let lookup = clients.authentication.clone().map(Lookup::new);
+        let mut keeper = Keeper::new(options, terms, own, named, lookup);
+        let (material, current) = watch::channel(keeper.begin().await?);
+        let site = Arc::new(Site {
+            inside,
+            authenticator: Authenticator::new(
+                clients.authentication,
+                authentication.token_cache_ttl,
+            )?,
+            authorizer: Authorizer::new(clients.authorization, authorization)?,
+            material: current,
+            health: Health::new(told.checks),
+            registries: told.registries,
+            build: told.build,
+            features: told.features,
+            flags: told.flags,
+            profiling: told.profiling,
+            rates: Mutex::new(Rates::new(limits::RATE, limits::BURST, limits::CLIENTS)),
+            work: Semaphore::new(limits::REQUESTS),
+            guests: Guests::default(),
+        });
+        let max_streams = u32::try_from(serving.max_streams).unwrap_or(0);
+        Ok(Server {
+            listener,
+            router: routes::routes(site.clone()),
+            site,
+            max_streams: if max_streams == 0 { limits::STREAMS } else { max_streams },
+            patience: Patience::default(),
+            keeper,
+            material,
+        })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.listener.local_addr().ok()
+    }
+
+    /// Serves until `stop`, and then finishes what is under way, for a few seconds at most.
+    pub async fn serve(self, stop: CancellationToken) {
+        let Server { listener, site, router, max_streams, patience, keeper, material } = self;
+        tracing::info!(address = ?listener.local_addr().ok(), "Serving securely");
+        let mut tasks = JoinSet::new();
+        let keeping = tokio::spawn(keeper.keep(material, patience.files));
+        loop {
+            let accepted = tokio::select! {
+                () = stop.cancelled() => break,
+                accepted = listener.accept() => accepted,
+                // What has ended is let go of.
+                Some(_) = tasks.join_next(), if !tasks.is_empty() => continue,
+            };
+            let (stream, peer) = match accepted {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    tracing::warn!(%error, "cannot take a connection");
+                    tokio::time::sleep(PAUSE).await;
+                    continue;
+                }
+            };
+            if !site.guests.admit(peer.ip()) {
+                tracing::debug!(%peer, "too many connections");
+                continue;
+            }
+            let guest = Guest { site: site.clone(), address: peer.ip() };
+            let (router, stop) = (router.clone(), stop.clone());
+            tasks.spawn(async move {
+                let site = guest.site.clone();
+                connection::serve(stream, site, router, max_streams, patience, stop).await;
+                drop(guest);
+            });
+        }
+        drop(listener);
+        keeping.abort();
+        let finished = async { while tasks.join_next().await.is_some() {} };
+        if tokio::time::timeout(patience.shutdown, finished).await.is_err() {
+            tracing::debug!("some connections did not end in time");
+        }
+    }
+}
+
+/// A client that was let in, until it goes.
+struct Guest {
+    site: Arc<Site>,
+    address: std::net::IpAddr,
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        self.site.guests.leaves(self.address);
+    }
+}

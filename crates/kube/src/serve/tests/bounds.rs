@@ -1,0 +1,147 @@
+//! What one client may ask for, and for how long.
+
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+use super::fixture::{Setup, TOKEN, answer, api_server};
+use crate::serve::limits::{self, Patience};
+
+/// Longer than anything here takes on a busy machine.
+const GENEROUS: Duration = Duration::from_secs(30);
+
+#[tokio::test]
+async fn a_head_that_is_too_large_gets_431() {
+    let server = Setup::new(None).start().await;
+    let long = "x".repeat(usize::try_from(limits::HEAD_BYTES).expect("it fits") * 4);
+    let answer = server.get("/healthz", &[("X-Long", &long)]).await;
+    assert_eq!(answer.code, 431);
+    let token = "y".repeat(16 * 1024);
+    let answer = server.get("/healthz", &[("Authorization", &format!("Basic {token}"))]).await;
+    assert_eq!(answer.code, 200, "long tokens have room");
+    let many = vec![("X", "y"); limits::HEADERS + 1];
+    assert_eq!(server.get("/healthz", &many).await.code, 431);
+}
+
+#[tokio::test]
+async fn a_body_that_is_too_large_gets_413_whether_it_says_how_long_it_is_or_not() {
+    let fake = api_server(|_| true);
+    let server = Setup::new(Some(&fake)).start().await;
+    let token = format!("Bearer {TOKEN}");
+    let long = "1".repeat(limits::BODY_BYTES + 1);
+    let headers = [("Authorization", token.as_str())];
+    let answered = server.ask(None, "PUT", "/debug/flags/v", &headers, &long).await;
+    assert_eq!(answered.code, 413);
+    let mut stream = server.connect(None).await;
+    let request = format!(
+        "PUT /debug/flags/v HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: {token}\r\n\
+         Transfer-Encoding: chunked\r\n\r\n{:x}\r\n{long}\r\n0\r\n\r\n",
+        long.len()
+    );
+    stream.write_all(request.as_bytes()).await.expect("it takes it");
+    assert_eq!(answer(&mut stream).await.code, 413);
+}
+
+#[tokio::test]
+async fn a_client_that_asks_too_often_is_told_to_wait() {
+    let server = Setup::new(None).start().await;
+    let mut stream = server.connect(None).await;
+    let request = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n".repeat(400);
+    let last = "GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    stream.write_all((request + last).as_bytes()).await.expect("it takes it");
+    let mut bytes = Vec::new();
+    let _ = stream.read_to_end(&mut bytes).await;
+    let text = String::from_utf8(bytes).expect("it is text");
+    let refused = text.matches("HTTP/1.1 429").count();
+    // What comes in meanwhile depends on how fast the machine is.
+    assert!(0 < refused && refused <= 301, "{refused}");
+    assert!(text.to_ascii_lowercase().contains("retry-after: 1"));
+}
+
+#[tokio::test]
+async fn a_client_that_takes_too_long_is_left() {
+    let soon = Duration::from_millis(200);
+    let patience =
+        Patience { handshake: soon, head: soon, idle: soon, look: soon, ..Patience::default() };
+    let server = Setup { patience, ..Setup::new(None) }.start().await;
+    // It does not shake hands.
+    let mut silent = tokio::net::TcpStream::connect(server.address).await.expect("it listens");
+    let read = tokio::time::timeout(GENEROUS, silent.read_to_end(&mut Vec::new())).await;
+    assert!(read.is_ok(), "a silent client is left");
+    // It never comes to the end of its request.
+    let mut slow = server.connect(None).await;
+    slow.write_all(b"GET /healthz HTTP/1.1\r\nHos").await.expect("it takes it");
+    let read = tokio::time::timeout(GENEROUS, slow.read_to_end(&mut Vec::new())).await;
+    assert!(read.is_ok(), "a slow client is left");
+    // It says nothing at all over HTTP/2.
+    let idle = server.connect_by(None, &[b"h2"], "localhost").await;
+    let mut idle = idle.expect("the server takes anybody");
+    let read = tokio::time::timeout(GENEROUS, idle.read_to_end(&mut Vec::new())).await;
+    assert!(read.is_ok(), "an idle client is left");
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_take_its_answer_is_left() {
+    let soon = Duration::from_millis(200);
+    let patience = Patience { request: soon, look: soon, ..Patience::default() };
+    let fake = api_server(|_| true);
+    let mut setup = Setup { patience, ..Setup::new(Some(&fake)) };
+    // More than all buffers on the way take.
+    let pod = plimsoll_framework::PodInfo::new({
+        let mut pod = plimsoll_api::Pod::default();
+        pod.asks.fit.milli_cpu = 1;
+        pod
+    });
+    let inside = std::sync::Arc::get_mut(&mut setup.inside).expect("nobody else has it yet");
+    inside.pods = vec![pod; 200_000];
+    let server = setup.start().await;
+    let mut stream = server.connect(None).await;
+    let request = format!(
+        "GET /metrics/resources HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n\r\n"
+    );
+    stream.write_all(request.as_bytes()).await.expect("it takes it");
+    let mut head = [0; 15];
+    stream.read_exact(&mut head).await.expect("it begins to answer");
+    assert_eq!(&head, b"HTTP/1.1 200 OK");
+    // Nothing more is read until the server has ended the connection, before the answer was whole.
+    let left = async {
+        while server.site.guests.count() != 0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(GENEROUS, left).await.expect("the client is left");
+    let mut rest = Vec::new();
+    let read = tokio::time::timeout(GENEROUS, stream.read_to_end(&mut rest)).await;
+    assert!(read.is_ok(), "the connection ends");
+    assert!(!rest.ends_with(b"0\r\n\r\n"), "the answer is not whole");
+}
+
+#[tokio::test]
+async fn no_client_gets_all_connections() {
+    let server = Setup::new(None).start().await;
+    let mut streams = Vec::new();
+    for _ in 0..limits::CONNECTIONS_PER_CLIENT {
+        streams.push(server.connect(None).await);
+    }
+    let one_more = server.connect_by(None, &[], "localhost").await;
+    assert!(one_more.is_err(), "it is one too many");
+    // Who has gone makes room.
+    drop(streams);
+    let retry = async {
+        while server.connect_by(None, &[], "localhost").await.is_err() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(GENEROUS, retry).await.expect("there is room again");
+}
+
+#[tokio::test]
+async fn a_server_that_stops_ends() {
+    let server = Setup::new(None).start().await;
+    let _idle = server.connect(None).await;
+    assert_eq!(server.get("/healthz", &[]).await.code, 200);
+    server.stop.cancel();
+    let ended = tokio::time::timeout(GENEROUS, server.ended).await;
+    ended.expect("it ends in time").expect("it does not panic");
+    assert!(tokio::net::TcpStream::connect(server.address).await.is_err(), "nobody listens");
+}

@@ -1,0 +1,166 @@
+//! The server beside a whole API server, asked over real connections, and an engine on a thread of its own.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::thread;
+
+use futures::FutureExt as _;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use plimsoll_api::PodKey;
+use plimsoll_api::wire::{Object, object};
+use plimsoll_engine::metrics::Family;
+use plimsoll_engine::{Event, Options as EngineOptions, Profile, ProfileSpec, Scheduler, Seen};
+use plimsoll_framework::{FeatureGates, PodInfo, Point, Time};
+use plimsoll_plugins::in_tree;
+use plimsoll_testserver::{Options as ClusterOptions, Right, TestServer, User};
+use serde_json::{Value, json};
+
+use super::fixture::{Setup, Signed};
+use crate::serve::{Clients, Desk, Explained, Inside, Silent, Soon};
+
+fn user(name: &str, rights: Vec<Right>) -> User {
+    User { token: format!("token-of-{name}"), name: name.to_owned(), groups: Vec::new(), rights }
+}
+
+async fn client(cluster: &TestServer) -> Client {
+    let config = Kubeconfig::from_yaml(&cluster.kubeconfig()).expect("it is right");
+    let config = Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await;
+    Client::try_from(config.expect("it is right")).expect("it is right")
+}
+
+#[tokio::test]
+async fn the_api_server_says_who_is_who_and_who_may_what() {
+    let prometheus = user("prometheus", vec![Right::on_paths(&["/metrics"], &["get"])]);
+    let cluster = TestServer::start(ClusterOptions {
+        users: vec![prometheus, user("jane", Vec::new())],
+        ..ClusterOptions::default()
+    });
+    let client = client(&cluster).await;
+    let mut setup = Setup::new(None);
+    setup.clients = Clients { authentication: Some(client.clone()), authorization: Some(client) };
+    setup.options.authentication.skip_lookup = false;
+    let server = setup.start().await;
+    for (name, code) in [("prometheus", 200), ("jane", 403), ("nobody", 401)] {
+        let header = format!("Bearer token-of-{name}");
+        let answer = server.get("/metrics", &[("Authorization", &header)]).await;
+        assert_eq!(answer.code, code, "{name}");
+    }
+    // The authority of the cluster was looked up, so its certificates count.
+    let made =
+        cluster.client_certificate("prometheus", &[]).expect("the cluster has an authority");
+    let own = Signed { cert: made.certificate, key: made.key };
+    assert_eq!(server.ask(Some(&own), "GET", "/metrics", &[], "").await.code, 200);
+    assert_eq!(server.ask(Some(&own), "GET", "/configz", &[], "").await.code, 403);
+}
+
+/// Asks a desk, as the loop around an engine does.
+struct Behind(Desk);
+
+impl Inside for Behind {
+    fn metrics(&self) -> Soon<'_, Vec<Family>> {
+        self.0.metrics().boxed()
+    }
+    fn reset_metrics(&self) -> Soon<'_, ()> {
+        self.0.reset_metrics().boxed()
+    }
+    fn explain(&self, pod: PodKey) -> Soon<'_, Explained> {
+        self.0.explain(pod).boxed()
+    }
+    fn pods(&self) -> Soon<'_, Vec<PodInfo>> {
+        self.0.pods().boxed()
+    }
+    fn dump(&self) -> Soon<'_, String> {
+        self.0.dump().boxed()
+    }
+    fn configuration(&self) -> Arc<str> {
+        "{}".into()
+    }
+    fn is_leader(&self) -> bool {
+        true
+    }
+    fn set_verbosity(&self, _: &str) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+fn scheduler() -> Scheduler {
+    let points = [
+        (Point::QueueSort, "PrioritySort"),
+        (Point::PreFilter, "NodeResourcesFit"),
+        (Point::Filter, "NodeResourcesFit"),
+        (Point::Bind, "DefaultBinder"),
+    ];
+    let points: BTreeMap<_, _> =
+        points.into_iter().map(|(point, name)| (point, vec![(name.to_owned(), 1)])).collect();
+    let scheduler_name = "default-scheduler".to_owned();
+    let spec = ProfileSpec { scheduler_name, points, ..ProfileSpec::default() };
+    let profile = Profile::new(&spec, &in_tree(), &FeatureGates::default());
+    let profiles = vec![profile.expect("the plugins make a profile")];
+    Scheduler::new(profiles, EngineOptions::default(), 0).expect("there is one")
+}
+
+fn seen(value: &Value) -> Event {
+    match object(value).expect("it is right") {
+        Object::Pod(pod) => Event::pod(*pod),
+        Object::Node(node) => Event::Node(Box::new(Seen::Is(*node))),
+        other => panic!("{other:?} is no pod and no node"),
+    }
+}
+
+fn pod(name: &str, cpu: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": { "name": name, "namespace": "team", "uid": name },
+        "spec": {
+            "schedulerName": "default-scheduler", "priority": 0,
+            "containers": [{ "name": "c", "resources": { "requests": { "cpu": cpu }, "limits": { "cpu": "9" } } }],
+        },
+    })
+}
+
+#[tokio::test]
+async fn an_engine_on_its_own_thread_answers_through_the_desk() {
+    let (desk, mut questions) = Desk::new();
+    let engine = thread::spawn(move || {
+        let mut scheduler = scheduler();
+        let node = json!({
+            "apiVersion": "v1", "kind": "Node", "metadata": { "name": "a" },
+            "status": { "allocatable": { "cpu": "2", "pods": "10" } },
+        });
+        for event in [seen(&node), seen(&pod("small", "1")), seen(&pod("large", "4"))] {
+            scheduler.observe(Time::ZERO, event);
+        }
+        for _ in 0..2 {
+            scheduler.step(Time::ZERO, &mut Vec::new());
+        }
+        while let Some(question) = questions.blocking_recv() {
+            question.answer(Time::ZERO, &mut scheduler);
+        }
+    });
+    let inside = Behind(desk.clone());
+    let key = |name| PodKey::new("team", name);
+    let Ok(Explained::Decision(decision)) = inside.explain(key("large")).await else {
+        panic!("it is pending");
+    };
+    assert_eq!(decision.nodes.len(), 1);
+    assert_eq!(inside.explain(key("small")).await, Ok(Explained::Placed));
+    assert_eq!(inside.explain(key("none")).await, Ok(Explained::Unknown));
+    let mut names: Vec<_> =
+        inside.pods().await.expect("it answers").iter().map(|pod| pod.key.name.clone()).collect();
+    names.sort();
+    assert_eq!(names, ["large", "small"]);
+    let dump = inside.dump().await.expect("it answers");
+    assert!(dump.starts_with("1 nodes, 1 pods on nodes, 1 of them assumed\n"), "{dump}");
+    let attempts = |families: &[Family]| {
+        families.iter().any(|one| one.descriptor.name == "scheduler_schedule_attempts_total")
+    };
+    assert!(attempts(&inside.metrics().await.expect("it answers")));
+    inside.reset_metrics().await.expect("it answers");
+    assert!(!attempts(&inside.metrics().await.expect("it answers")));
+    // When the desk is closed the thread ends, and who asks too late hears so.
+    drop((inside, desk));
+    engine.join().expect("it does not panic");
+    let (desk, questions) = Desk::new();
+    drop(questions);
+    assert_eq!(desk.dump().await, Err(Silent));
+}

@@ -1,0 +1,352 @@
+//! A server to ask, authorities to be certified by, and a client that says exactly what it is told to.
+
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use futures::FutureExt as _;
+use plimsoll_api::PodKey;
+use plimsoll_engine::metrics::Family;
+use plimsoll_framework::PodInfo;
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tokio_util::sync::CancellationToken;
+
+use crate::fake::{Fake, Reply, Seen};
+use crate::serve::limits::Patience;
+use crate::serve::options::Options;
+use crate::serve::server::Server;
+use crate::serve::site::Site;
+use crate::serve::{Ask, Clients, Explained, Inside, ServeError, Silent, Soon, Told};
+
+/// The token of `jane`, which must be seen nowhere.
+pub(super) const TOKEN: &str = "jane-s3cr3t-t0k3n";
+
+/// Who signs certificates in a test.
+pub(super) struct Signer {
+    params: CertificateParams,
+    key: KeyPair,
+    pub(super) pem: String,
+}
+
+/// A certificate with its key, in PEM.
+pub(super) struct Signed {
+    pub(super) cert: String,
+    pub(super) key: String,
+}
+
+impl Signer {
+    pub(super) fn new(name: &str) -> Self {
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().expect("there is chance");
+        let pem = params.self_signed(&key).expect("it is right").pem();
+        Signer { params, key, pem }
+    }
+
+    /// A certificate for a client.
+    pub(super) fn client(&self, name: &str, groups: &[&str]) -> Signed {
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, name);
+        for group in groups {
+            params.distinguished_name.push(DnType::OrganizationName, *group);
+        }
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        self.sign(&params)
+    }
+
+    /// A certificate for a server of this name.
+    pub(super) fn server(&self, name: &str) -> Signed {
+        let mut params = CertificateParams::new(vec![name.to_owned()]).expect("a name");
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        self.sign(&params)
+    }
+
+    fn sign(&self, params: &CertificateParams) -> Signed {
+        let key = KeyPair::generate().expect("there is chance");
+        let issuer = Issuer::from_params(&self.params, &self.key);
+        let cert = params.signed_by(&key, &issuer).expect("it is right");
+        Signed { cert: cert.pem(), key: key.serialize_pem() }
+    }
+}
+
+/// A scheduler that says what it is told to.
+pub(super) struct FakeInside {
+    pub(super) families: Vec<Family>,
+    pub(super) explained: Explained,
+    pub(super) pods: Vec<PodInfo>,
+    pub(super) leads: bool,
+    pub(super) silent: bool,
+    pub(super) resets: Mutex<u32>,
+    pub(super) asked: Mutex<Vec<PodKey>>,
+}
+
+impl Default for FakeInside {
+    fn default() -> Self {
+        FakeInside {
+            families: Vec::new(),
+            explained: Explained::Unknown,
+            pods: Vec::new(),
+            leads: true,
+            silent: false,
+            resets: Mutex::default(),
+            asked: Mutex::default(),
+        }
+    }
+}
+
+impl FakeInside {
+    fn soon<T: Send + 'static>(&self, answer: T) -> Soon<'_, T> {
+        let answer = if self.silent { Err(Silent) } else { Ok(answer) };
+        futures::future::ready(answer).boxed()
+    }
+}
+
+impl Inside for FakeInside {
+    fn metrics(&self) -> Soon<'_, Vec<Family>> {
+        self.soon(self.families.clone())
+    }
+
+    fn reset_metrics(&self) -> Soon<'_, ()> {
+        *self.resets.lock().expect("no test panics in it") += 1;
+        self.soon(())
+    }
+
+    fn explain(&self, pod: PodKey) -> Soon<'_, Explained> {
+        self.asked.lock().expect("no test panics in it").push(pod);
+        self.soon(self.explained.clone())
+    }
+
+    fn pods(&self) -> Soon<'_, Vec<PodInfo>> {
+        self.soon(self.pods.clone())
+    }
+
+    fn dump(&self) -> Soon<'_, String> {
+        self.soon("0 nodes\n".to_owned())
+    }
+
+    fn configuration(&self) -> Arc<str> {
+        r#"{"apiVersion":"kubescheduler.config.k8s.io/v1"}"#.into()
+    }
+
+    fn is_leader(&self) -> bool {
+        self.leads
+    }
+
+    fn set_verbosity(&self, level: &str) -> Result<(), String> {
+        level.parse::<u8>().map(|_| ()).map_err(|error| error.to_string())
+    }
+}
+
+/// An API server that knows `jane` by her token, and lets her do as `may` says; nobody else is anybody.
+pub(super) fn api_server(may: impl Fn(&str) -> bool + Send + 'static) -> Fake {
+    Fake::new(move |seen: &Seen, _| {
+        let spec = &seen.body["spec"];
+        let status = match seen.line.rsplit('/').next() {
+            Some("tokenreviews") if spec["token"] == TOKEN => json!({
+                "authenticated": true,
+                "user": { "username": "jane", "uid": "7", "groups": ["devs"], "extra": { "a": ["b"] } },
+            }),
+            Some("tokenreviews") => {
+                json!({ "authenticated": false, "error": "[invalid bearer token, token lookup failed]" })
+            }
+            Some("subjectaccessreviews") => {
+                let path = spec["nonResourceAttributes"]["path"].as_str().unwrap_or_default();
+                json!({ "allowed": spec["user"] == "jane" && may(path) })
+            }
+            _ => return Reply::not_found(),
+        };
+        Reply::Answer(201, json!({ "kind": "Review", "status": status }))
+    })
+}
+
+/// How a server is made, and what it is asked through.
+pub(super) struct Setup {
+    pub(super) options: Options,
+    pub(super) clients: Clients,
+    pub(super) inside: Arc<FakeInside>,
+    pub(super) told: Told,
+    pub(super) patience: Patience,
+    /// Who signs the certificate of the server.
+    pub(super) signer: Signer,
+    pub(super) files: TempDir,
+}
+
+impl Setup {
+    /// A server that asks `fake`.
+    pub(super) fn new(fake: Option<&Fake>) -> Self {
+        let (signer, files) = (Signer::new("serving"), TempDir::new().expect("there is room"));
+        let client = fake.map(Fake::client);
+        let mut setup = Setup {
+            options: Options::default(),
+            clients: Clients { authentication: client.clone(), authorization: client },
+            inside: Arc::default(),
+            told: Told { profiling: true, ..Told::default() },
+            patience: Patience::default(),
+            signer,
+            files,
+        };
+        let own = setup.signer.server("localhost");
+        setup.options.serving.cert_file = Some(setup.file("tls.crt", &own.cert));
+        setup.options.serving.key_file = Some(setup.file("tls.key", &own.key));
+        setup.options.authentication.skip_lookup = true;
+        setup
+    }
+
+    /// A file with this text.
+    pub(super) fn file(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.files.path().join(name);
+        std::fs::write(&path, text).expect("there is room");
+        path
+    }
+
+    pub(super) async fn start(self) -> Running {
+        self.try_start().await.expect("all is right")
+    }
+
+    pub(super) async fn try_start(self) -> Result<Running, ServeError> {
+        let Setup { options, clients, inside, told, patience, signer, files } = self;
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("there is a free port");
+        let ask = Ask { inside: inside.clone(), clients, told };
+        let mut server = Server::on(listener, &options, ask).await?;
+        server.patience = patience;
+        let address = server.address().expect("it is bound");
+        let (site, stop) = (server.site.clone(), CancellationToken::new());
+        let ended = tokio::spawn(server.serve(stop.clone()));
+        Ok(Running { address, site, stop, ended, inside, signer, files })
+    }
+}
+
+/// A server that runs.
+pub(super) struct Running {
+    pub(super) address: SocketAddr,
+    pub(super) site: Arc<Site>,
+    pub(super) stop: CancellationToken,
+    pub(super) ended: tokio::task::JoinHandle<()>,
+    pub(super) inside: Arc<FakeInside>,
+    pub(super) signer: Signer,
+    pub(super) files: TempDir,
+}
+
+/// An answer.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) code: u16,
+    /// The lines of the head, in small letters.
+    pub(super) head: String,
+    pub(super) body: String,
+}
+
+impl Answer {
+    pub(super) fn json(&self) -> Value {
+        serde_json::from_str(&self.body).expect("it is JSON")
+    }
+}
+
+impl Running {
+    /// A connection, with a certificate or without.
+    pub(super) async fn connect(&self, own: Option<&Signed>) -> TlsStream<TcpStream> {
+        self.connect_by(own, &[], "localhost").await.expect("the server takes anybody")
+    }
+
+    /// The same, with one of these protocols, to the server by a name.
+    pub(super) async fn connect_by(
+        &self,
+        own: Option<&Signed>,
+        protocols: &[&[u8]],
+        name: &str,
+    ) -> std::io::Result<TlsStream<TcpStream>> {
+        let mut roots = RootCertStore::empty();
+        let root =
+            CertificateDer::from_pem_slice(self.signer.pem.as_bytes()).expect("a certificate");
+        roots.add(root).expect("it is right");
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("they are known")
+            .with_root_certificates(roots);
+        let mut config = match own {
+            None => config.with_no_client_auth(),
+            Some(own) => {
+                let cert = CertificateDer::from_pem_slice(own.cert.as_bytes()).expect("it is PEM");
+                let key = PrivateKeyDer::from_pem_slice(own.key.as_bytes()).expect("it is PEM");
+                config.with_client_auth_cert(vec![cert], key).expect("they belong together")
+            }
+        };
+        config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
+        let stream = TcpStream::connect(self.address).await.expect("it listens");
+        let name = ServerName::try_from(name.to_owned()).expect("a name");
+        TlsConnector::from(Arc::new(config)).connect(name, stream).await
+    }
+
+    /// Asks for a path with some headers.
+    pub(super) async fn get(&self, path: &str, headers: &[(&str, &str)]) -> Answer {
+        self.ask(None, "GET", path, headers, "").await
+    }
+
+    /// Asks as `jane`.
+    pub(super) async fn get_as_jane(&self, path: &str) -> Answer {
+        self.get(path, &[("Authorization", &format!("Bearer {TOKEN}"))]).await
+    }
+
+    /// Asks on a connection of its own.
+    pub(super) async fn ask(
+        &self,
+        own: Option<&Signed>,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Answer {
+        let mut request = format!("{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n");
+        for (name, value) in headers {
+            write!(request, "{name}: {value}\r\n").expect("a text takes everything");
+        }
+        if !body.is_empty() {
+            let length = body.len();
+            write!(request, "Content-Length: {length}\r\n").expect("a text takes everything");
+        }
+        request.push_str("\r\n");
+        request.push_str(body);
+        let mut stream = self.connect(own).await;
+        stream.write_all(request.as_bytes()).await.expect("it takes it");
+        answer(&mut stream).await
+    }
+}
+
+/// Reads an answer to its end.
+pub(super) async fn answer(stream: &mut TlsStream<TcpStream>) -> Answer {
+    let mut bytes = Vec::new();
+    // Whoever refuses to read may end the connection while we still write.
+    let _ = stream.read_to_end(&mut bytes).await;
+    let text = String::from_utf8(bytes).expect("it is text");
+    let (head, body) = text.split_once("\r\n\r\n").expect("it has a head");
+    let code = head.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("it has a status");
+    let head = head.to_ascii_lowercase();
+    let body =
+        if head.contains("transfer-encoding: chunked") { joined(body) } else { body.to_owned() };
+    Answer { code, head, body }
+}
+
+/// Puts the parts of a chunked body together.
+fn joined(mut rest: &str) -> String {
+    let mut body = String::new();
+    while let Some((length, more)) = rest.split_once("\r\n") {
+        let length = usize::from_str_radix(length, 16).expect("a length");
+        body.push_str(&more[..length]);
+        rest = more[length..].trim_start_matches("\r\n");
+    }
+    body
+}

@@ -1,0 +1,9 @@
+//! The server over real TLS, with an API server that is a function.
+
+mod access;
+mod bounds;
+mod certificates;
+mod cluster;
+mod fixture;
+mod inventory;
+mod pages;

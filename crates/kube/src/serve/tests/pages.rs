@@ -1,0 +1,202 @@
+//! What is served.
+
+use std::sync::Arc;
+
+use expect_test::expect;
+use plimsoll_api::{Pod, PodKey, PodTemplate};
+use plimsoll_engine::{Decision, NodeDecision, NodeVerdict, Outcome};
+use plimsoll_framework::PodInfo;
+use prometheus::{IntCounter, Registry};
+use serde_json::json;
+
+use super::fixture::{FakeInside, Running, Setup, TOKEN, api_server};
+use crate::serve::{Build, Check, Explained, Feature};
+
+/// A server whose pages `jane` may see.
+async fn serving(inside: FakeInside, change: impl FnOnce(&mut Setup)) -> Running {
+    let fake = api_server(|_| true);
+    let mut setup = Setup::new(Some(&fake));
+    setup.inside = Arc::new(inside);
+    change(&mut setup);
+    setup.start().await
+}
+
+async fn put(server: &Running, body: &str) -> (u16, String) {
+    let token = format!("Bearer {TOKEN}");
+    let headers = [("Authorization", token.as_str())];
+    let answer = server.ask(None, "PUT", "/debug/flags/v", &headers, body).await;
+    (answer.code, answer.body)
+}
+
+#[tokio::test]
+async fn a_pending_pod_is_explained_with_its_record() {
+    let verdict = NodeVerdict::Scored { scores: vec![("Fit".into(), 9)], total: 9 };
+    let decision = Decision {
+        pod: PodKey::new("team", "web-0"),
+        attempt: 2,
+        outcome: Outcome::Scheduled { node: "a".into(), best: vec!["a".into()] },
+        nodes: vec![NodeDecision { name: "a".into(), verdict }],
+    };
+    let explained = Explained::Decision(Box::new(decision));
+    let server = serving(FakeInside { explained, ..FakeInside::default() }, |_| {}).await;
+    let answer = server.get_as_jane("/explain?pod=team%2Fweb-0").await;
+    assert_eq!(answer.code, 200);
+    let expected = json!({
+        "pod": "team/web-0", "result": "scheduled", "node": "a", "best": ["a"], "attempt": 2,
+        "nodes": [{ "name": "a", "scores": { "Fit": 9 }, "total": 9 }],
+    });
+    assert_eq!(answer.json(), expected);
+    assert_eq!(
+        server.inside.asked.lock().expect("nobody panicked")[..],
+        [PodKey::new("team", "web-0")]
+    );
+    for wrong in ["/explain", "/explain?pod=web-0", "/explain?node=a", "/explain?pod=a/b&pod=c/d"] {
+        let answer = server.get_as_jane(wrong).await;
+        assert_eq!(answer.code, 400, "{wrong}");
+        assert!(answer.body.contains("/explain?pod=NAMESPACE/NAME"), "{}", answer.body);
+    }
+}
+
+#[tokio::test]
+async fn a_pod_that_is_not_pending_is_not_explained() {
+    for (explained, told) in [
+        (Explained::Placed, "pod team/web-0 is not pending"),
+        (Explained::Unknown, "pod team/web-0 is not known"),
+    ] {
+        let server = serving(FakeInside { explained, ..FakeInside::default() }, |_| {}).await;
+        let answer = server.get_as_jane("/explain?pod=team/web-0").await;
+        assert_eq!(answer.code, 404);
+        assert!(answer.body.starts_with(told), "{}", answer.body);
+    }
+}
+
+#[tokio::test]
+async fn a_scheduler_that_does_not_answer_is_told_as_such() {
+    let server = serving(FakeInside { silent: true, ..FakeInside::default() }, |_| {}).await;
+    for path in ["/metrics", "/metrics/resources", "/explain?pod=a/b", "/debug/cache"] {
+        let answer = server.get_as_jane(path).await;
+        assert_eq!(answer.code, 503, "{path}");
+        assert!(answer.body.contains("does not answer"), "{}", answer.body);
+    }
+    assert_eq!(server.get_as_jane("/healthz").await.code, 200);
+}
+
+#[tokio::test]
+async fn the_configuration_is_told_as_configz_has_it() {
+    let server = serving(FakeInside::default(), |_| {}).await;
+    let answer = server.get_as_jane("/configz").await;
+    let expected = json!({ "componentconfig": { "apiVersion": "kubescheduler.config.k8s.io/v1" } });
+    assert_eq!(answer.json(), expected);
+    assert!(answer.head.contains("content-type: application/json"), "{}", answer.head);
+    assert_eq!(server.get_as_jane("/debug/cache").await.body, "0 nodes\n");
+}
+
+#[tokio::test]
+async fn what_is_not_served_is_not_found_by_those_who_may_look() {
+    let server = serving(FakeInside::default(), |_| {}).await;
+    for path in ["/", "/nothing", "/debug/pprof/heap", "/livez/nothing", "/healthz/"] {
+        let answer = server.get_as_jane(path).await;
+        assert_eq!((answer.code, answer.body.as_str()), (404, "404 page not found\n"), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn how_much_is_logged_can_be_set_where_profiling_is_on() {
+    let server = serving(FakeInside::default(), |_| {}).await;
+    let done = "successfully set klog.logging.verbosity to 4".to_owned();
+    assert_eq!(put(&server, "4\n").await, (200, done));
+    let (code, why) = put(&server, "loud").await;
+    assert_eq!(code, 400);
+    assert!(why.starts_with("failed set klog.logging.verbosity loud: "), "{why}");
+    let answer = server.get_as_jane("/debug/flags/v").await;
+    assert_eq!((answer.code, answer.body.as_str()), (406, "unsupported http method"));
+    let server = serving(FakeInside::default(), |setup| setup.told.profiling = false).await;
+    assert_eq!(put(&server, "4").await.0, 404);
+}
+
+#[tokio::test]
+async fn only_the_leader_tells_of_pods() {
+    let template = PodTemplate { scheduler_name: "s".into(), ..PodTemplate::default() };
+    let mut pod = Pod::new(PodKey::new("team", "web-0"), template);
+    pod.asks.fit.milli_cpu = 250;
+    let pods = vec![PodInfo::new(pod)];
+    let server = serving(FakeInside { pods: pods.clone(), ..FakeInside::default() }, |_| {}).await;
+    let answer = server.get_as_jane("/metrics/resources").await;
+    let line = "kube_pod_resource_request{namespace=\"team\",node=\"\",pod=\"web-0\",priority=\"0\",\
+                resource=\"cpu\",scheduler=\"s\",unit=\"cores\"} 0.25\n";
+    assert!(answer.body.contains(line), "{}", answer.body);
+    let server = serving(FakeInside { pods, leads: false, ..FakeInside::default() }, |_| {}).await;
+    let answer = server.get_as_jane("/metrics/resources").await;
+    assert_eq!((answer.code, answer.body.as_str()), (200, ""));
+}
+
+#[tokio::test]
+async fn health_checks_are_counted() {
+    let server = serving(FakeInside::default(), |setup| {
+        let lease = Check::new("leaderElection", || Err("failed election to renew".to_owned()));
+        setup.told.checks.healthz.push(lease);
+    })
+    .await;
+    assert_eq!(server.get("/healthz", &[]).await.code, 500);
+    assert_eq!(server.get("/livez", &[]).await.code, 200);
+    let answer = server.get_as_jane("/healthz/leaderElection").await;
+    let told = "internal server error: failed election to renew\n";
+    assert_eq!((answer.code, answer.body.as_str()), (500, told));
+    expect![[r#"
+        # HELP kubernetes_healthcheck [STABLE] This metric records the result of a single healthcheck.
+        # TYPE kubernetes_healthcheck gauge
+        kubernetes_healthcheck{name="leaderElection",type="healthz"} 0
+        kubernetes_healthcheck{name="ping",type="livez"} 1
+        # HELP kubernetes_healthchecks_total [STABLE] This metric records the results of all healthcheck.
+        # TYPE kubernetes_healthchecks_total counter
+        kubernetes_healthchecks_total{name="leaderElection",status="error",type="healthz"} 1
+        kubernetes_healthchecks_total{name="ping",status="success",type="livez"} 1
+    "#]]
+    .assert_eq(&server.get_as_jane("/metrics/slis").await.body);
+}
+
+#[tokio::test]
+async fn pages_for_people_say_what_runs_and_how() {
+    let server = serving(FakeInside::default(), |setup| {
+        let flag = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        setup.told.flags = vec![flag("v", "2"), flag("config", "/etc/config.yaml")];
+        setup.told.build.git_version = "v1.36.2".to_owned();
+    })
+    .await;
+    let flags = server.get_as_jane("/flagz").await.body;
+    assert!(flags.ends_with("\n\nconfig=/etc/config.yaml\nv=2\n"), "{flags}");
+    let status = server.get_as_jane("/statusz").await.body;
+    assert!(status.contains("\nUp: ") && status.contains("Binary version: v1.36.2\n"), "{status}");
+}
+
+#[tokio::test]
+async fn metrics_of_others_are_told_among_our_own() {
+    let registry = Registry::new();
+    let calls = IntCounter::new("rest_client_requests_total", "[STABLE] Calls.").expect("a name");
+    registry.register(Box::new(calls.clone())).expect("it is the first");
+    calls.inc();
+    let server = serving(FakeInside::default(), |setup| {
+        setup.told.registries.push(registry);
+        setup.told.build = Build { major: "1".to_owned(), ..Build::default() };
+        let feature = |name: &str, stage: &str, enabled| Feature {
+            name: name.to_owned(),
+            stage: stage.to_owned(),
+            enabled,
+        };
+        setup.told.features = vec![feature("B", "ALPHA", false), feature("A", "", true)];
+    })
+    .await;
+    let answer = server.get_as_jane("/metrics").await;
+    assert!(answer.head.contains("content-type: text/plain; version=0.0.4; charset=utf-8"));
+    for line in [
+        "# HELP rest_client_requests_total [STABLE] Calls.\n# TYPE rest_client_requests_total counter\n\
+         rest_client_requests_total 1\n",
+        "kubernetes_feature_enabled{name=\"A\",stage=\"\"} 1\n\
+         kubernetes_feature_enabled{name=\"B\",stage=\"ALPHA\"} 0\n",
+        "kubernetes_build_info{build_date=\"\",compiler=\"\",git_commit=\"\",git_tree_state=\"\",\
+         git_version=\"\",go_version=\"\",major=\"1\",minor=\"\",platform=\"\"} 1\n",
+        "# TYPE process_cpu_seconds_total counter\n",
+    ] {
+        assert!(answer.body.contains(line), "{line}\n{}", answer.body);
+    }
+}

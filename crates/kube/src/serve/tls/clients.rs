@@ -1,0 +1,119 @@
+//! Certificates of clients.
+//!
+//! A client may show any certificate: only that it has the key to it is checked when the connection is made. Whether
+//! it proves who the client is, is asked for each request, as kube-scheduler does; a certificate that proves
+//! nothing then leads to `401 Unauthorized`, and not to a connection that breaks.
+
+use std::sync::Arc;
+
+use rustls::client::danger::HandshakeSignatureValid;
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, UnixTime};
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::{DigitallySignedStruct, DistinguishedName, RootCertStore, SignatureScheme};
+
+/// Authorities, whose certificates prove who a client is.
+#[derive(Clone, Debug)]
+pub(in crate::serve) struct Authority(Arc<dyn ClientCertVerifier>);
+
+impl Authority {
+    /// The certificates in a PEM file. On failure why they cannot be used.
+    pub(in crate::serve) fn new(
+        pem: &[u8],
+        provider: &Arc<CryptoProvider>,
+    ) -> Result<Self, String> {
+        let mut roots = RootCertStore::empty();
+        for cert in CertificateDer::pem_slice_iter(pem) {
+            let cert = cert.map_err(|error| format!("no PEM: {error:?}"))?;
+            roots.add(cert).map_err(|error| format!("a certificate cannot be read: {error}"))?;
+        }
+        if roots.is_empty() {
+            return Err("data does not contain any valid RSA or ECDSA certificates".to_owned());
+        }
+        let verifier =
+            WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone());
+        verifier.build().map(Authority).map_err(|error| error.to_string())
+    }
+
+    /// Whether a certificate, with its chain behind it, is of these authorities and good now.
+    pub(in crate::serve) fn verify(&self, chain: &[CertificateDer<'_>]) -> Result<(), String> {
+        let Some((own, others)) = chain.split_first() else {
+            return Err("there is no certificate".to_owned());
+        };
+        let verified = self.0.verify_client_cert(own, others, UnixTime::now());
+        verified.map(|_| ()).map_err(|error| error.to_string())
+    }
+
+    fn subjects(&self) -> &[DistinguishedName] {
+        self.0.root_hint_subjects()
+    }
+}
+
+/// Takes any certificate, but only from who has its key.
+#[derive(Debug)]
+pub(super) struct AnyClient {
+    provider: Arc<CryptoProvider>,
+    /// Told to clients, which may have several certificates.
+    subjects: Vec<DistinguishedName>,
+}
+
+impl AnyClient {
+    /// Tells clients of these authorities.
+    pub(super) fn new<'a>(
+        provider: Arc<CryptoProvider>,
+        authorities: impl Iterator<Item = &'a Authority>,
+    ) -> Self {
+        let subjects = authorities.flat_map(Authority::subjects).cloned().collect();
+        AnyClient { provider, subjects }
+    }
+}
+
+impl ClientCertVerifier for AnyClient {
+    fn offer_client_auth(&self) -> bool {
+        // As in secure_serving.go: without any authority nobody is asked for a certificate.
+        !self.subjects.is_empty()
+    }
+
+    fn client_auth_mandatory(&self) -> bool {
+        false
+    }
+
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &self.subjects
+    }
+
+    fn verify_client_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: UnixTime,
+    ) -> Result<ClientCertVerified, rustls::Error> {
+        Ok(ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls12_signature(message, cert, signed, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls13_signature(message, cert, signed, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}

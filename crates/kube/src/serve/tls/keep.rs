@@ -1,0 +1,205 @@
+//! Keeps up with files that change and with what the cluster says.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::AsyncReadExt as _;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::material::{Inputs, Material, Pair, ProxyInputs};
+use super::sni::SniFiles;
+use super::terms::Terms;
+use crate::serve::auth::{Lookup, LookupError};
+use crate::serve::limits;
+use crate::serve::options::{Options, ProxyOptions};
+
+/// How often the cluster is asked for authorities.
+const LOOK_UP: Duration = Duration::from_mins(1);
+
+/// Reads and makes what the server works with, again and again.
+#[derive(Debug)]
+pub(in crate::serve) struct Keeper {
+    terms: Terms,
+    protocols: Vec<&'static [u8]>,
+    own: Own,
+    named: Vec<SniFiles>,
+    client_ca: Option<PathBuf>,
+    proxy: ProxyOptions,
+    lookup: Option<Lookup>,
+    tolerant: bool,
+    looked_up: Option<(Instant, Looked)>,
+    seen: Option<Inputs>,
+}
+
+/// Where the certificate comes from.
+#[derive(Debug)]
+pub(in crate::serve) enum Own {
+    Files(PathBuf, PathBuf),
+    Made(Pair),
+}
+
+/// What the cluster said.
+#[derive(Clone, Debug, Default)]
+struct Looked {
+    client_ca: Option<Vec<u8>>,
+    proxy: Option<ProxyInputs>,
+}
+
+/// Why what the server needs cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub(in crate::serve) enum KeepError {
+    #[error("cannot read {path:?} ({flag}): {error}")]
+    Read { path: PathBuf, flag: &'static str, error: std::io::Error },
+    #[error("{0}")]
+    Unusable(String),
+    #[error(
+        "unable to load configmap based request-header-client-ca-file: {0}; see \
+         --authentication-tolerate-lookup-failure and --authentication-skip-lookup"
+    )]
+    LookUp(#[from] LookupError),
+}
+
+impl Keeper {
+    /// What to read, and where to look up what no file is given for.
+    pub(in crate::serve) fn new(
+        options: &Options,
+        terms: Terms,
+        own: Own,
+        named: Vec<SniFiles>,
+        lookup: Option<Lookup>,
+    ) -> Self {
+        let (serving, authn) = (&options.serving, &options.authentication);
+        let protocols: &[&'static [u8]] = match serving.disable_http2 {
+            true => &[b"http/1.1"],
+            false => &[b"h2", b"http/1.1"],
+        };
+        // As in options/authentication.go, ApplyTo: what files are given for is not looked up.
+        let missing = authn.client_ca_file.is_none() || authn.proxy.client_ca_file.is_none();
+        Keeper {
+            terms,
+            protocols: protocols.to_vec(),
+            own,
+            named,
+            client_ca: authn.client_ca_file.clone(),
+            proxy: authn.proxy.clone(),
+            lookup: lookup.filter(|_| missing && !authn.skip_lookup),
+            tolerant: authn.tolerate_lookup_failure,
+            looked_up: None,
+            seen: None,
+        }
+    }
+
+    /// What the server begins with.
+    pub(in crate::serve) async fn begin(&mut self) -> Result<Arc<Material>, KeepError> {
+        let inputs = self.read().await?;
+        let material = Material::new(&inputs, &self.terms, &self.protocols);
+        self.seen = Some(inputs);
+        material.map(Arc::new).map_err(KeepError::Unusable)
+    }
+
+    /// Keeps `material` up to date with a look every so often, until nobody wants it any more. What cannot
+    /// be used is told once, and the last that could be used stays.
+    pub(in crate::serve) async fn keep(
+        mut self,
+        material: watch::Sender<Arc<Material>>,
+        every: Duration,
+    ) {
+        self.tolerant = true;
+        let mut told = String::new();
+        while !material.is_closed() {
+            tokio::time::sleep(every).await;
+            let why = match self.read().await {
+                Ok(inputs) if Some(&inputs) == self.seen.as_ref() => String::new(),
+                Ok(inputs) => match Material::new(&inputs, &self.terms, &self.protocols) {
+                    Ok(new) => {
+                        tracing::info!("took up changed certificates");
+                        self.seen = Some(inputs);
+                        material.send_replace(Arc::new(new));
+                        String::new()
+                    }
+                    Err(why) => why,
+                },
+                Err(error) => error.to_string(),
+            };
+            if !why.is_empty() && why != told {
+                tracing::warn!(%why, "kept the certificates in use");
+            }
+            told = why;
+        }
+    }
+
+    async fn read(&mut self) -> Result<Inputs, KeepError> {
+        let own = match &self.own {
+            Own::Made(pair) => pair.clone(),
+            Own::Files(cert, key) => Pair {
+                cert: read(cert, "--tls-cert-file").await?,
+                key: read(key, "--tls-private-key-file").await?,
+            },
+        };
+        let mut named = Vec::new();
+        for files in &self.named {
+            let flag = "--tls-sni-cert-key";
+            let pair =
+                Pair { cert: read(&files.cert, flag).await?, key: read(&files.key, flag).await? };
+            named.push((pair, files.names.clone()));
+        }
+        let looked = self.look_up().await?;
+        let client_ca = match &self.client_ca {
+            Some(path) => Some(read(path, "--client-ca-file").await?),
+            None => looked.client_ca,
+        };
+        let proxy = match &self.proxy.client_ca_file {
+            Some(path) => Some(ProxyInputs {
+                ca: read(path, "--requestheader-client-ca-file").await?,
+                names: self.proxy.allowed_names.clone(),
+                username_headers: self.proxy.username_headers.clone(),
+                uid_headers: self.proxy.uid_headers.clone(),
+                group_headers: self.proxy.group_headers.clone(),
+                extra_prefixes: self.proxy.extra_prefixes.clone(),
+            }),
+            None => looked.proxy,
+        };
+        Ok(Inputs { own, named, client_ca, proxy })
+    }
+
+    /// What the cluster says; what it said last where it does not answer. As in
+    /// options/authentication.go, ApplyTo, whether that matters at the start is a flag's to say.
+    async fn look_up(&mut self) -> Result<Looked, KeepError> {
+        let Some(lookup) = &self.lookup else { return Ok(Looked::default()) };
+        if let Some((at, looked)) = &self.looked_up
+            && at.elapsed() < LOOK_UP
+        {
+            return Ok(looked.clone());
+        }
+        let before = self.looked_up.take().map(|(_, looked)| looked);
+        let looked = match lookup.look_up().await {
+            Ok(found) => Looked { client_ca: found.client_ca, proxy: found.proxy },
+            Err(error) if self.tolerant => {
+                tracing::warn!(%error, "Error looking up in-cluster authentication configuration");
+                if before.is_none() {
+                    tracing::warn!(
+                        "Continuing without authentication configuration. This may treat all requests as \
+                         anonymous. To require authentication configuration lookup to succeed, set \
+                         --authentication-tolerate-lookup-failure=false"
+                    );
+                }
+                before.unwrap_or_default()
+            }
+            Err(error) => return Err(error.into()),
+        };
+        self.looked_up = Some((Instant::now(), looked.clone()));
+        Ok(looked)
+    }
+}
+
+/// A file, but no more of it than certificates ever are.
+async fn read(path: &Path, flag: &'static str) -> Result<Vec<u8>, KeepError> {
+    let failed = |error| KeepError::Read { path: path.to_owned(), flag, error };
+    let file = tokio::fs::File::open(path).await.map_err(failed)?;
+    let mut bytes = Vec::new();
+    let most = u64::try_from(limits::REVIEW_BYTES).unwrap_or(u64::MAX);
+    file.take(most).read_to_end(&mut bytes).await.map_err(failed)?;
+    Ok(bytes)
+}

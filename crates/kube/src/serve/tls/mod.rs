@@ -1,0 +1,15 @@
+//! The TLS side of the server: certificates of its own and the authorities whose clients it knows.
+
+mod clients;
+mod keep;
+mod material;
+mod self_signed;
+mod sni;
+mod terms;
+
+pub(in crate::serve) use clients::Authority;
+pub(in crate::serve) use keep::{KeepError, Keeper, Own};
+pub(in crate::serve) use material::{Material, Proxy, ProxyInputs};
+pub(in crate::serve) use self_signed::{SelfSignedError, own_certificate};
+pub(in crate::serve) use sni::SniFiles;
+pub(in crate::serve) use terms::Terms;

@@ -1,0 +1,98 @@
+//! What the server tells beside what it asks the scheduler for.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// Health, metrics of others, and what this program is.
+#[derive(Debug, Default)]
+pub struct Told {
+    /// What health checks look at.
+    pub checks: Checks,
+    /// Metrics that others count, such as requests to the API server.
+    pub registries: Vec<prometheus::Registry>,
+    /// What was built, for `kubernetes_build_info` and `/statusz`.
+    pub build: Build,
+    /// The feature gates, for `kubernetes_feature_enabled`.
+    pub features: Vec<Feature>,
+    /// The flags in effect with their values, for `/flagz`.
+    pub flags: Vec<(String, String)>,
+    /// `enableProfiling`: whether `/debug/flags/v` may be set.
+    pub profiling: bool,
+}
+
+/// What health checks look at. Where there is nothing, `ping` is always well.
+#[derive(Debug, Default)]
+pub struct Checks {
+    /// `/healthz`.
+    pub healthz: Vec<Check>,
+    /// `/livez`.
+    pub livez: Vec<Check>,
+    /// `/readyz`.
+    pub readyz: Vec<Check>,
+}
+
+/// One health check.
+#[derive(Clone)]
+pub struct Check {
+    pub(super) name: String,
+    pub(super) look: Look,
+}
+
+/// Looks, quickly, whether all is well; else says why not.
+pub(super) type Look = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
+
+impl Check {
+    /// A check of this name. `look` must not take long: it is asked by everybody who can reach the port.
+    /// Its reason is told only to those who may see the check by itself.
+    pub fn new(
+        name: impl Into<String>,
+        look: impl Fn() -> Result<(), String> + Send + Sync + 'static,
+    ) -> Self {
+        Check { name: name.into(), look: Arc::new(look) }
+    }
+
+    /// The check that is always well.
+    pub(super) fn ping() -> Self {
+        Check::new("ping", || Ok(()))
+    }
+}
+
+impl fmt::Debug for Check {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Check").field(&self.name).finish()
+    }
+}
+
+/// What was built.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Build {
+    /// Such as `1`.
+    pub major: String,
+    /// Such as `36`.
+    pub minor: String,
+    /// Such as `v1.36.2`.
+    pub git_version: String,
+    /// The commit.
+    pub git_commit: String,
+    /// `clean` or `dirty`.
+    pub git_tree_state: String,
+    /// When, such as `2026-11-21T20:00:00Z`.
+    pub build_date: String,
+    /// The version of the language.
+    pub go_version: String,
+    /// The compiler.
+    pub compiler: String,
+    /// Such as `linux/amd64`.
+    pub platform: String,
+}
+
+/// A feature gate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Feature {
+    /// Its name.
+    pub name: String,
+    /// `ALPHA`, `BETA`, `DEPRECATED`, or nothing for one that is stable.
+    pub stage: String,
+    /// Whether it is on.
+    pub enabled: bool,
+}
