@@ -13,7 +13,7 @@ use plimsoll_config::{DurationError, GoDuration};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::bench::Bench;
-pub(crate) use self::run::{Client, Election, Run};
+pub(crate) use self::run::{Authentication, Authorization, Client, Election, Run, Serving};
 use crate::deprecated::Deprecated;
 
 /// The namespace of a pod that is named without one.

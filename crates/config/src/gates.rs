@@ -74,6 +74,10 @@ const GATES: &[(&str, Stage)] = &[
     ("WorkloadWithJob", Off),
 ];
 
+/// Those that are off although they are beta.
+const BETA_OFF: &[&str] =
+    &["CoordinatedLeaderElection", "DRADeviceTaintRules", "SchedulerAsyncAPICalls"];
+
 /// The gates that somebody asks about: any other can be given, and changes nothing.
 const ASKED: &[&str] = &[
     "DRADeviceBindingConditions",
@@ -118,6 +122,17 @@ pub struct GivenGates {
     pub args: Gates,
     /// Those that were set to what they are not by default, although nothing here asks about them.
     pub without_effect: Vec<String>,
+}
+
+/// A gate as it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gate {
+    /// Its name.
+    pub name: &'static str,
+    /// `ALPHA`, `BETA`, or nothing for one that is part of the release.
+    pub stage: &'static str,
+    /// Whether it is on.
+    pub enabled: bool,
 }
 
 impl GivenGates {
@@ -168,6 +183,22 @@ impl GivenGates {
             ),
         };
         Ok(gates)
+    }
+}
+
+impl GivenGates {
+    /// All gates as they stand.
+    pub fn all(&self) -> impl Iterator<Item = Gate> {
+        GATES.iter().map(|&(name, stage)| Gate {
+            name,
+            stage: match stage {
+                Locked => "",
+                On => "BETA",
+                Off if BETA_OFF.contains(&name) => "BETA",
+                Off => "ALPHA",
+            },
+            enabled: self.plugins.enabled(name, stage != Off),
+        })
     }
 }
 

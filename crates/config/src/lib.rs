@@ -59,7 +59,7 @@ pub use catalogue::{Catalogue, Gates, Known, Point, PointSet};
 pub use configuration::{Configuration, load, load_beside_policy, policy_file};
 pub use duration::{DurationError, GoDuration};
 pub use faults::ConfigError;
-pub use gates::{GateError, GivenGates};
+pub use gates::{Gate, GateError, GivenGates};
 pub use legacy::{Provider, ProviderError};
 pub use migrate::{Migration, Note};
 pub use origin::{Form, Origin, Priority};

@@ -7,6 +7,7 @@ mod explain;
 mod migrate;
 mod plugins;
 mod run;
+mod serving;
 mod simulate;
 mod swarm;
 

@@ -15,6 +15,7 @@ use plimsoll_plugins::in_tree;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
+use super::serving::serving;
 use crate::args::{self, Client, Election, Run};
 use crate::deprecated::{PolicySource, no_effect};
 use crate::input::Source;
@@ -37,6 +38,8 @@ pub(crate) fn run(args: Run) -> Result<()> {
 
 async fn begin(args: Run) -> Result<()> {
     let Run { main, election, gates, logs, client, deprecated, .. } = args;
+    let (flags, authentication, authorization) =
+        (args.serving, args.authentication, args.authorization);
     let given_gates = GivenGates::parse(&gates.feature_gates).context("--feature-gates")?;
     for gate in &given_gates.without_effect {
         notices::warning(format_args!("--feature-gates: {gate} has no effect here"));
@@ -60,13 +63,16 @@ async fn begin(args: Run) -> Result<()> {
             .with_context(|| format!("--write-config-to: {}", file.display()));
     }
 
-    let _verbosity = logs::begin(&logs.logging_format, logs.verbosity);
+    let verbosity = logs::begin(&logs.logging_format, logs.verbosity);
     let controller = setup.configuration.profiles[0].scheduler_name.clone();
     let leader_election = &setup.configuration.effective.leader_election;
     let election =
         lease::Settings::from_config(leader_election, &controller).context("leaderElection")?;
     let connection = &setup.configuration.effective.client_connection;
+    let about = (&setup.configuration, &given_gates, verbosity);
+    let serving = serving(flags, authentication, authorization, about)?;
     let engine = Options {
+        stopwatch: Some(plimsoll_kube::run::stopwatch),
         tie_break: TieBreak::Random,
         audit_every: main.audit,
         max_in_unschedulable: span(
@@ -86,6 +92,7 @@ async fn begin(args: Run) -> Result<()> {
         profiles: setup.profiles,
         engine,
         seed: rand::random(),
+        serving: Some(serving),
     };
     let stop = CancellationToken::new();
     stop_on_signals(stop.clone())?;
@@ -118,7 +125,7 @@ fn stop_on_signals(stop: CancellationToken) -> Result<()> {
     Ok(())
 }
 
-fn span(flag: &str, duration: GoDuration) -> Result<Duration> {
+pub(super) fn span(flag: &str, duration: GoDuration) -> Result<Duration> {
     duration.to_std().with_context(|| format!("{flag} must not be negative"))
 }
 

@@ -10,5 +10,6 @@ mod docs;
 mod engines;
 mod manifests;
 mod old_scale;
+mod on_a_cluster;
 mod policies;
 mod run;

@@ -1,6 +1,7 @@
 //! The time that the engine is told.
 
-use std::time::Instant;
+use std::sync::LazyLock;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use plimsoll_framework::Time;
@@ -23,4 +24,10 @@ impl Clock {
     pub(crate) fn now(&self) -> Time {
         Time::from_millis(self.set_to) + self.at.elapsed()
     }
+}
+
+/// For [`Options::stopwatch`](plimsoll_engine::Options::stopwatch): how long since it was first asked.
+pub fn stopwatch() -> Duration {
+    static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
+    BEGUN.elapsed()
 }

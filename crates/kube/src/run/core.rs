@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_engine::{Effect, EffectId, Event, Next, Scheduler, WriteError};
-use plimsoll_framework::Time;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::clock::Clock;
 use crate::extender::{self, Extenders};
 use crate::lease::State;
+use crate::serve::Question;
 use crate::watch::Waiting;
 use crate::write::Writer;
 
@@ -28,9 +28,6 @@ const MOST_BATCHES: usize = 64;
 /// How often it is looked whether all is done, at the end.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// Something that is done on the engine's thread between two steps.
-pub(crate) type Errand = Box<dyn FnOnce(&mut Scheduler, Time) + Send>;
-
 /// Answers to writes.
 pub(crate) type Answer = (EffectId, Result<(), WriteError>);
 
@@ -40,7 +37,7 @@ pub(crate) struct Inbox {
     pub(crate) answers: mpsc::UnboundedReceiver<Answer>,
     /// What extenders say.
     pub(crate) replies: mpsc::UnboundedReceiver<extender::Answer>,
-    pub(crate) errands: mpsc::Receiver<Errand>,
+    pub(crate) questions: mpsc::Receiver<Question>,
     /// The kinds that have not been told whole yet.
     pub(crate) waiting: watch::Receiver<Waiting>,
     /// Whether this instance leads.
@@ -155,8 +152,8 @@ impl Core {
         while let Ok(reply) = self.inbox.replies.try_recv() {
             self.observe_reply(reply);
         }
-        while let Ok(errand) = self.inbox.errands.try_recv() {
-            self.run_errand(errand);
+        while let Ok(question) = self.inbox.questions.try_recv() {
+            question.answer(self.clock.now(), &mut self.scheduler);
         }
     }
 
@@ -182,7 +179,9 @@ impl Core {
             Some(batch) = inbox.events.recv() => self.observe(batch),
             Some(answer) = inbox.answers.recv() => self.observe_answer(answer),
             Some(reply) = inbox.replies.recv() => self.observe_reply(reply),
-            Some(errand) = inbox.errands.recv() => self.run_errand(errand),
+            Some(question) = inbox.questions.recv() => {
+                question.answer(self.clock.now(), &mut self.scheduler);
+            }
             Ok(()) = inbox.waiting.changed(), if !self.knows_all => {}
             Ok(()) = inbox.leads.changed() => {}
             () = inbox.stop.cancelled() => {}
@@ -212,9 +211,5 @@ impl Core {
 
     fn observe_reply(&mut self, (id, reply): extender::Answer) {
         self.scheduler.observe(self.clock.now(), Event::Extended(id, reply));
-    }
-
-    fn run_errand(&mut self, errand: Errand) {
-        errand(&mut self.scheduler, self.clock.now());
     }
 }

@@ -5,6 +5,7 @@
 
 mod clock;
 mod core;
+mod served;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +17,10 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use self::clock::Clock;
+pub use self::clock::stopwatch;
 use self::core::{Core, Inbox};
+use self::served::Known;
+pub use self::served::{Serving, SetVerbosity};
 use crate::client::{Access, AccessError, Connection, RestMetrics, connect};
 use crate::events::{self, Broadcaster};
 use crate::extender::{self, Extenders};
@@ -25,13 +29,12 @@ use crate::kinds::Kind;
 use crate::lease::{self, Election, Ended, Leadership, SettingsError, State};
 use crate::limit::{Bucket, Rate};
 use crate::originals::Kept;
+use crate::serve::{Desk, ServeError};
 use crate::watch::{self as watches, Pace, Watches};
 use crate::write::{self, Writer};
 
 /// So many batches of events may wait for the engine; then watches wait.
 const EVENT_BATCHES: usize = 256;
-/// So many errands may wait for the engine; then those who ask wait.
-const ERRANDS: usize = 64;
 /// How long the release of the lease may take at the end.
 const RELEASE: Duration = Duration::from_secs(5);
 
@@ -56,6 +59,8 @@ pub struct Setup {
     pub delay_cache_until_active: bool,
     /// How long what is under way may take when it is told to stop.
     pub grace: Duration,
+    /// What is served; nothing if that is `None`.
+    pub serving: Option<Serving>,
 }
 
 /// How it ended.
@@ -79,6 +84,9 @@ pub enum RunError {
     /// An extender cannot be called.
     #[error(transparent)]
     Extender(#[from] extender::SetupError),
+    /// Nothing can be served that way.
+    #[error(transparent)]
+    Serve(#[from] ServeError),
     /// The election cannot be held.
     #[error("leaderElection: {0}")]
     Election(#[from] SettingsError),
@@ -93,7 +101,8 @@ pub async fn run(setup: Setup, stop: CancellationToken) -> Result<Exit, RunError
     let scheduler =
         scheduler.with_extenders(setup.extenders.iter().map(Extender::to_engine).collect());
     let metrics = Arc::new(RestMetrics::default());
-    let connection = connect(setup.access, metrics).await?;
+    let access = setup.access;
+    let connection = connect(access.clone(), metrics.clone()).await?;
     let broadcaster =
         Broadcaster::new(connection.client("events", setup.rate), events::Options::new(hostname()));
     let record = Arc::new(broadcaster.clone());
@@ -119,20 +128,35 @@ pub async fn run(setup: Setup, stop: CancellationToken) -> Result<Exit, RunError
     let extenders = Arc::new(extenders);
     let client = connection.client("scheduler", Rate::UNLIMITED);
     let writer = Arc::new(Writer::new(client, writing, answers));
+    let (desk, questions) = Desk::new();
+    let (ready, is_ready) = watch::channel(false);
+    let end_serving = CancellationToken::new();
+    let _ends = end_serving.clone().drop_guard();
+    if let Some(serving) = setup.serving {
+        let known = Known {
+            desk,
+            metrics,
+            leadership: post.leadership.clone(),
+            state: post.state.clone(),
+            is_ready,
+            stop: stop.clone(),
+        };
+        if let Some(server) = served::listen(serving, &access, known).await? {
+            tokio::spawn(server.serve(end_serving));
+        }
+    }
 
     if setup.delay_cache_until_active && !post.wait_to_lead(&stop).await {
         return post.give_back(end_election).await;
     }
     let originals = (!setup.extenders.is_empty()).then_some(originals);
     let (mut watched, events) = begin_to_watch(&connection, &scheduler, originals);
-    let (_errands, errand) = mpsc::channel(ERRANDS);
-    let (ready, _is_ready) = watch::channel(false);
     let stop_deciding = CancellationToken::new();
     let inbox = Inbox {
         events,
         answers: answered,
         replies,
-        errands: errand,
+        questions,
         waiting: watched.waiting(),
         leads: post.state.clone(),
         stop: stop_deciding.clone(),

@@ -152,6 +152,7 @@ impl Instance {
             election: None,
             delay_cache_until_active: false,
             grace: Duration::from_secs(20),
+            serving: None,
         };
         change(&mut setup);
         let stop = CancellationToken::new();

@@ -1,0 +1,137 @@
+//! What `plimsoll run` serves, from its flags.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+use plimsoll_config::{Configuration, GivenGates};
+use plimsoll_kube::client::Access;
+use plimsoll_kube::run::Serving;
+use plimsoll_kube::serve::{
+    AuthnOptions, AuthzOptions, Build, Feature, Options, ProxyOptions, ServingOptions,
+};
+
+use super::run::span;
+use crate::args::{Authentication, Authorization, Serving as Flags};
+use crate::logs::{self, Verbosity};
+
+/// What is to be served. The error is everything that is wrong with the flags.
+pub(super) fn serving(
+    flags: Flags,
+    authentication: Authentication,
+    authorization: Authorization,
+    (configuration, gates, verbosity): (&Configuration, &GivenGates, Verbosity),
+) -> Result<Serving> {
+    let whom = |kubeconfig: Option<PathBuf>| {
+        kubeconfig.map(|file| Access { kubeconfig: Some(file), ..Access::default() })
+    };
+    let asked = whom(authentication.authentication_kubeconfig.clone());
+    let decided = whom(authorization.authorization_kubeconfig.clone());
+    let options = Options {
+        serving: options(flags),
+        authentication: who_is_who(authentication)?,
+        authorization: who_may(authorization)?,
+    };
+    let errors = options.validate();
+    if !errors.is_empty() {
+        let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        bail!("{}", errors.join("; "));
+    }
+    let features = gates.all().map(|gate| Feature {
+        name: gate.name.to_owned(),
+        stage: gate.stage.to_owned(),
+        enabled: gate.enabled,
+    });
+    let effective = serde_json::to_string(&configuration.effective);
+    Ok(Serving {
+        options,
+        authentication: asked,
+        authorization: decided,
+        configuration: effective.context("the configuration cannot be told")?.into(),
+        build: build(),
+        features: features.collect(),
+        flags: given_flags(),
+        profiling: configuration.effective.enable_profiling != Some(false),
+        set_verbosity: Arc::new(move |level| {
+            let level = level.trim().parse().map_err(|_| format!("{level:?} is no number"))?;
+            verbosity.reload(logs::level(level)).map_err(|error| error.to_string())
+        }),
+    })
+}
+
+fn options(flags: Flags) -> ServingOptions {
+    ServingOptions {
+        bind_address: flags.bind_address,
+        port: flags.secure_port,
+        cert_file: flags.tls_cert_file,
+        key_file: flags.tls_private_key_file,
+        cert_dir: flags.cert_dir,
+        sni: flags.tls_sni_cert_key,
+        min_tls_version: flags.tls_min_version,
+        cipher_suites: flags.tls_cipher_suites,
+        curve_preferences: flags.tls_curve_preferences,
+        max_streams: flags.http2_max_streams_per_connection,
+        disable_http2: flags.disable_http2_serving,
+        permit_port_sharing: flags.permit_port_sharing,
+        permit_address_sharing: flags.permit_address_sharing,
+    }
+}
+
+fn who_is_who(flags: Authentication) -> Result<AuthnOptions> {
+    Ok(AuthnOptions {
+        token_cache_ttl: span(
+            "--authentication-token-webhook-cache-ttl",
+            flags.authentication_token_webhook_cache_ttl,
+        )?,
+        client_ca_file: flags.client_ca_file,
+        proxy: ProxyOptions {
+            client_ca_file: flags.requestheader_client_ca_file,
+            allowed_names: flags.requestheader_allowed_names,
+            username_headers: flags.requestheader_username_headers,
+            uid_headers: flags.requestheader_uid_headers,
+            group_headers: flags.requestheader_group_headers,
+            extra_prefixes: flags.requestheader_extra_headers_prefix,
+        },
+        skip_lookup: flags.authentication_skip_lookup,
+        tolerate_lookup_failure: flags.authentication_tolerate_lookup_failure,
+    })
+}
+
+fn who_may(flags: Authorization) -> Result<AuthzOptions> {
+    Ok(AuthzOptions {
+        allow_ttl: span(
+            "--authorization-webhook-cache-authorized-ttl",
+            flags.authorization_webhook_cache_authorized_ttl,
+        )?,
+        deny_ttl: span(
+            "--authorization-webhook-cache-unauthorized-ttl",
+            flags.authorization_webhook_cache_unauthorized_ttl,
+        )?,
+        always_allow_paths: flags.authorization_always_allow_paths,
+        ..AuthzOptions::default()
+    })
+}
+
+fn build() -> Build {
+    let mut parts = env!("CARGO_PKG_VERSION").split('.').map(str::to_owned);
+    let mut part = || parts.next().unwrap_or_default();
+    Build {
+        major: part(),
+        minor: part(),
+        git_version: concat!("v", env!("CARGO_PKG_VERSION")).to_owned(),
+        compiler: "rustc".to_owned(),
+        platform: format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH),
+        ..Build::default()
+    }
+}
+
+/// The flags of the command line with their values; none holds a secret.
+fn given_flags() -> Vec<(String, String)> {
+    let line = std::env::args().skip(2);
+    let flags = line.filter_map(|word| {
+        let flag = word.strip_prefix("--")?;
+        let (name, value) = flag.split_once('=').unwrap_or((flag, ""));
+        Some((name.to_owned(), value.to_owned()))
+    });
+    flags.collect()
+}

@@ -1,0 +1,150 @@
+//! `plimsoll run` as a process: killed at any moment, told to stop, and told nonsense.
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use plimsoll_testserver::{Fault, Options, TestServer, Trouble};
+use serde_json::{Value, json};
+
+/// Far more than anything takes, on a machine that does many other things.
+const PATIENCE: Duration = Duration::from_secs(240);
+
+fn node(number: usize) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": format!("node-{number:03}")},
+        "status": {"allocatable": {"cpu": "4", "memory": "16Gi", "pods": "20"}},
+    })
+}
+
+fn pod(number: usize) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": format!("web-{number:04}"), "namespace": "default"},
+        "spec": {"containers": [{
+            "name": "c", "image": "i", "resources": {"requests": {"cpu": "200m"}},
+        }]},
+    })
+}
+
+fn n_bound(server: &TestServer) -> usize {
+    let pods = server.store().list("pods");
+    pods.iter().filter(|pod| pod["spec"]["nodeName"].is_string()).count()
+}
+
+#[track_caller]
+fn eventually(what: &str, holds: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < PATIENCE, "in vain: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+struct Process(Child);
+
+impl Process {
+    fn start(kubeconfig: &Path) -> Self {
+        let child = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+            .args(["run", "--secure-port=0", "--leader-elect=false", "--kube-api-qps=2000"])
+            .args(["--kube-api-burst=2000", "--kubeconfig"])
+            .arg(kubeconfig)
+            .stderr(Stdio::null())
+            .spawn();
+        Process(child.expect("the binary starts"))
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn killed_at_any_moment_it_goes_on_and_every_pod_is_bound_once() {
+    let server = TestServer::start(Options::default());
+    let kubeconfig = server.kubeconfig_file().expect("there is room for a file");
+    server.store().apply_all((0..40).map(node)).expect("they are valid");
+    server.store().apply_all((0..600).map(pod)).expect("they are valid");
+    // Slow enough to be killed in the middle.
+    let slow = Fault::every(1, Trouble::Slow(Duration::from_millis(40)));
+    server.faults().add(slow.resources(&["pods/binding"]));
+    for round in 1..=4 {
+        let process = Process::start(&kubeconfig);
+        eventually("some more are bound", || 120 * round < n_bound(&server));
+        // SIGKILL: it can finish nothing.
+        drop(process);
+    }
+    server.faults().clear();
+    let _process = Process::start(&kubeconfig);
+    eventually("all are bound", || n_bound(&server) == 600);
+    for (pod, nodes) in server.counts().bindings() {
+        assert_eq!(nodes.len(), 1, "{pod} was bound to {nodes:?}");
+    }
+    let mut on_node = std::collections::BTreeMap::<String, usize>::new();
+    for pod in server.store().list("pods") {
+        *on_node.entry(pod["spec"]["nodeName"].to_string()).or_default() += 1;
+    }
+    let most = on_node.values().max();
+    assert!(most.is_some_and(|&most| most <= 20), "a node takes 20 pods: {most:?}");
+}
+
+#[test]
+fn told_to_stop_it_ends_well() {
+    let server = TestServer::start(Options::default());
+    let kubeconfig = server.kubeconfig_file().expect("there is room for a file");
+    server.store().apply_all((0..2).map(node)).expect("they are valid");
+    server.store().apply_all((0..10).map(pod)).expect("they are valid");
+    let mut process = Process::start(&kubeconfig);
+    eventually("all are bound", || n_bound(&server) == 10);
+    let id = process.0.id().to_string();
+    assert!(Command::new("kill").arg(id).status().expect("kill is there").success());
+    assert!(process.0.wait().expect("it can be waited for").success());
+}
+
+#[test]
+fn a_configuration_is_written_with_all_defaults() {
+    let dir = tempfile::tempdir().expect("there is room");
+    let file = dir.path().join("effective.yaml");
+    let status = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+        .args(["run", "--leader_elect_lease_duration=30s", "--write-config-to"])
+        .arg(&file)
+        .status();
+    assert!(status.expect("the binary starts").success());
+    let text = std::fs::read_to_string(&file).expect("it was written");
+    for line in ["leaseDuration: \"30s\"", "schedulerName: default-scheduler", "parallelism: 16"] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    let check = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+        .args(["config", "check"])
+        .arg(&file)
+        .stdout(Stdio::null())
+        .status();
+    assert!(check.expect("the binary starts").success(), "what was written can be read");
+}
+
+#[test]
+fn what_is_wrong_on_the_command_line_is_told_with_the_remedy() {
+    let told = |args: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_plimsoll")).arg("run").args(args).output();
+        let output = output.expect("the binary starts");
+        assert!(!output.status.success());
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    for (args, part) in [
+        (&["--kubecfg=x"][..], "'--kubeconfig'"),
+        (&["--feature-gates=Nonsense=true"], "unrecognized feature gate: Nonsense"),
+        (&["--kubeconfig=/nowhere/config"], "kubeconfig /nowhere/config: cannot be read"),
+        (&["--leader-elect-resource-lock=endpoints"], "must be leases"),
+        (&["--secure-port=70000"], "--secure-port 70000 must be between 0 and 65535"),
+        (&["--tls-cert-file=a.crt"], "give --tls-private-key-file, too"),
+    ] {
+        let told = told(args);
+        assert!(told.contains(part), "{args:?}: {told}");
+    }
+}

@@ -1,0 +1,173 @@
+//! What is served about the scheduler while it runs.
+
+use std::sync::Arc;
+
+use plimsoll_api::PodKey;
+use plimsoll_engine::metrics::Family;
+use plimsoll_framework::PodInfo;
+use prometheus::Registry;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use crate::client::{Access, RestMetrics, connect};
+use crate::lease::{Leadership, State};
+use crate::limit::Rate;
+use crate::serve::{
+    Ask, Build, Check, Checks, Clients, Desk, Explained, Feature, Inside, Options, ServeError,
+    Server, Soon, Told,
+};
+
+/// Sets how much is logged, as `-v` does; else says why not.
+pub type SetVerbosity = Arc<dyn Fn(&str) -> Result<(), String> + Send + Sync>;
+
+/// What is served, and how.
+pub struct Serving {
+    /// Where, and to whom.
+    pub options: Options,
+    /// Whom to ask who is who; the API server of the scheduler if that is `None`.
+    pub authentication: Option<Access>,
+    /// Whom to ask who may do what; the same.
+    pub authorization: Option<Access>,
+    /// The configuration in effect, as JSON in the form of version v1.
+    pub configuration: Arc<str>,
+    /// What was built.
+    pub build: Build,
+    /// The feature gates.
+    pub features: Vec<Feature>,
+    /// The flags with their values.
+    pub flags: Vec<(String, String)>,
+    /// `enableProfiling`.
+    pub profiling: bool,
+    /// Sets how much is logged.
+    pub set_verbosity: SetVerbosity,
+}
+
+impl std::fmt::Debug for Serving {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Serving").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+/// What is known of how the scheduler does.
+pub(super) struct Known {
+    pub(super) desk: Desk,
+    pub(super) metrics: Arc<RestMetrics>,
+    pub(super) leadership: Option<Leadership>,
+    pub(super) state: watch::Receiver<State>,
+    /// Whether decisions can be made.
+    pub(super) is_ready: watch::Receiver<bool>,
+    pub(super) stop: CancellationToken,
+}
+
+/// Begins to listen. `None` where nothing is to be served.
+pub(super) async fn listen(
+    serving: Serving,
+    own: &Access,
+    known: Known,
+) -> Result<Option<Server>, ServeError> {
+    let Serving { options, authentication, authorization, configuration, .. } = &serving;
+    let clients = Clients {
+        authentication: reviewer(authentication.as_ref().unwrap_or(own), &known.metrics).await,
+        authorization: reviewer(authorization.as_ref().unwrap_or(own), &known.metrics).await,
+    };
+    let checks = checks(&known);
+    let registry = Registry::new();
+    let registered = known.metrics.register(&registry);
+    let led = known.leadership.as_ref().map(|leadership| leadership.register(&registry));
+    if let Some(error) = registered.err().or(led.and_then(Result::err)) {
+        tracing::error!(%error, "some metrics are not served");
+    }
+    let inside = Scheduler {
+        desk: known.desk,
+        configuration: configuration.clone(),
+        state: known.state,
+        set_verbosity: serving.set_verbosity.clone(),
+    };
+    let told = Told {
+        checks,
+        registries: vec![registry],
+        build: serving.build.clone(),
+        features: serving.features.clone(),
+        flags: serving.flags.clone(),
+        profiling: serving.profiling,
+    };
+    Server::bind(options, Ask { inside: Arc::new(inside), clients, told }).await
+}
+
+/// A client for reviews; `None` where the API server cannot be reached that way.
+async fn reviewer(access: &Access, metrics: &Arc<RestMetrics>) -> Option<kube::Client> {
+    match connect(access.clone(), metrics.clone()).await {
+        Ok(connection) => Some(connection.client("review", Rate::UNLIMITED)),
+        Err(error) => {
+            tracing::warn!(%error, "nobody can be asked who is who");
+            None
+        }
+    }
+}
+
+/// As in kube-scheduler's server.go: the watchdog of the election everywhere, and beside it whether the
+/// cluster is known and the process is not ending.
+fn checks(known: &Known) -> Checks {
+    let election = known
+        .leadership
+        .clone()
+        .map(|leadership| Check::new("leaderElection", move || leadership.check()));
+    let election: Vec<Check> = election.into_iter().collect();
+    let (is_ready, stop) = (known.is_ready.clone(), known.stop.clone());
+    let told_whole = |name: &str| {
+        let is_ready = is_ready.clone();
+        Check::new(name, move || match *is_ready.borrow() {
+            true => Ok(()),
+            false => Err("the cluster is not known yet".to_owned()),
+        })
+    };
+    let ends = Check::new("shutdown", move || match stop.is_cancelled() {
+        false => Ok(()),
+        true => Err("process is shutting down".to_owned()),
+    });
+    let mut readyz = election.clone();
+    readyz.extend([ends, told_whole("informer-sync"), told_whole("sched-handler-sync")]);
+    Checks { healthz: election.clone(), livez: election, readyz }
+}
+
+/// The scheduler as the server sees it.
+struct Scheduler {
+    desk: Desk,
+    configuration: Arc<str>,
+    state: watch::Receiver<State>,
+    set_verbosity: SetVerbosity,
+}
+
+impl Inside for Scheduler {
+    fn metrics(&self) -> Soon<'_, Vec<Family>> {
+        Box::pin(self.desk.metrics())
+    }
+
+    fn reset_metrics(&self) -> Soon<'_, ()> {
+        Box::pin(self.desk.reset_metrics())
+    }
+
+    fn explain(&self, pod: PodKey) -> Soon<'_, Explained> {
+        Box::pin(self.desk.explain(pod))
+    }
+
+    fn pods(&self) -> Soon<'_, Vec<PodInfo>> {
+        Box::pin(self.desk.pods())
+    }
+
+    fn dump(&self) -> Soon<'_, String> {
+        Box::pin(self.desk.dump())
+    }
+
+    fn configuration(&self) -> Arc<str> {
+        self.configuration.clone()
+    }
+
+    fn is_leader(&self) -> bool {
+        *self.state.borrow() == State::Leading
+    }
+
+    fn set_verbosity(&self, level: &str) -> Result<(), String> {
+        (self.set_verbosity)(level)
+    }
+}
