@@ -47,8 +47,7 @@ async fn the_api_server_says_who_is_who_and_who_may_what() {
         assert_eq!(answer.code, code, "{name}");
     }
     // The authority of the cluster was looked up, so its certificates count.
-    let made =
-        cluster.client_certificate("prometheus", &[]).expect("the cluster has an authority");
+    let made = cluster.client_certificate("prometheus", &[]).expect("the cluster has an authority");
     let own = Signed { cert: made.certificate, key: made.key };
     assert_eq!(server.ask(Some(&own), "GET", "/metrics", &[], "").await.code, 200);
     assert_eq!(server.ask(Some(&own), "GET", "/configz", &[], "").await.code, 403);
