@@ -1,4 +1,5 @@
 //! `plimsoll run`: the flags of kube-scheduler 1.36.
+#![expect(clippy::struct_field_names, reason = "fields are named as the flags are")]
 
 use std::net::IpAddr;
 use std::path::PathBuf;

@@ -1,4 +1,5 @@
 //! Extenders of an instance: pods that ask for what they manage are placed and bound by them.
+#![expect(clippy::unused_async, reason = "a handler of a route is async")]
 
 use std::net::SocketAddr;
 use std::path::Path;
