@@ -15,7 +15,21 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("document", &[]),
     ("config", &["document", "engine", "framework"]),
     ("sim", &["api", "engine", "framework"]),
-    ("cli", &["api", "config", "document", "engine", "framework", "plugins", "priorities", "sim"]),
+    ("kube", &["api", "config", "engine", "framework"]),
+    (
+        "cli",
+        &[
+            "api",
+            "config",
+            "document",
+            "engine",
+            "framework",
+            "kube",
+            "plugins",
+            "priorities",
+            "sim",
+        ],
+    ),
     ("testkit", &["api", "framework"]),
 ];
 
