@@ -40,6 +40,23 @@ pub struct PodResourcesInput {
     pub resize: Resize,
 }
 
+impl PodResourcesInput {
+    fn all_containers(&self) -> impl Iterator<Item = &ContainerResources> {
+        self.containers.iter().chain(&self.init_containers)
+    }
+
+    /// Whether neither gates nor the status make a difference to what it requests.
+    fn is_plain(&self) -> bool {
+        self.pod_level.is_none() && self.all_containers().all(|one| one.actual.is_none())
+    }
+
+    /// Whether no container counts with a default.
+    fn requests_cpu_and_memory_everywhere(&self) -> bool {
+        let names_both = |list: &ResourceList| list.contains_key(CPU) && list.contains_key(MEMORY);
+        self.all_containers().all(|container| names_both(&container.requests))
+    }
+}
+
 /// The resources of one container.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ContainerResources {
@@ -197,6 +214,52 @@ pub fn requests_on_node(pod: &PodResourcesInput, gates: RequestGates) -> PodRequ
     PodRequests { requests: Resources { pods: 0, ..Resources::from_list(&list) }, non_zero }
 }
 
+/// All that scheduling wants to know of what a pod requests.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Demand {
+    /// What it asks of a node that it is not yet on.
+    pub asks: Asks,
+    /// What it takes of the node it is on.
+    pub on_node: PodRequests,
+    /// What it may take at most, see [`limits_of`].
+    pub limits: Resources,
+}
+
+impl Demand {
+    /// What `pod` requests.
+    pub fn of(pod: &PodResourcesInput, gates: RequestGates) -> Self {
+        if pod.is_plain() {
+            return Demand::of_plain(pod);
+        }
+        let limits = limits_of(pod, gates);
+        Demand { asks: Asks::of(pod, gates), on_node: requests_on_node(pod, gates), limits }
+    }
+
+    /// The same for a pod for which neither gates nor its status make a difference: its request is reckoned
+    /// once for all.
+    fn of_plain(pod: &PodResourcesInput) -> Self {
+        let list = pod_requests(pod, &PLAIN);
+        let sum = Resources::from_list(&list);
+        let mut fit = Resources::default();
+        fit.raise_to(&list);
+        let non_zero = match pod.requests_cpu_and_memory_everywhere() {
+            true => NonZero { milli_cpu: sum.milli_cpu, memory: sum.memory },
+            false => non_zero(pod),
+        };
+        let limits = container_limits(pod);
+        let asks = Asks {
+            fit,
+            balance: sum.clone(),
+            room: sum.clone(),
+            room_non_zero: non_zero,
+            overhead_milli_cpu: Resources::from_list(&pod.overhead).milli_cpu,
+            limits: Limits::of(&limits),
+        };
+        let on_node = PodRequests { requests: Resources { pods: 0, ..sum }, non_zero };
+        Demand { asks, on_node, limits: with_overhead(limits, pod) }
+    }
+}
+
 /// The limits of a pod's containers together: what it may take at most. 0 for a resource without one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Limits {
@@ -207,17 +270,20 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The limits in `pod`, which add up as requests do; overhead does not count.
+    /// The limits of containers together, which add up as requests do; overhead does not count.
     ///
     /// As in resource_limits.go of release 1.19, getResourceLimits, which knew no sidecars.
-    fn of(pod: &PodResourcesInput) -> Self {
-        let sum = Resources::from_list(&container_limits(pod));
+    fn of(container_limits: &ResourceList) -> Self {
+        let sum = Resources::from_list(container_limits);
         Limits { milli_cpu: sum.milli_cpu, memory: sum.memory }
     }
 }
 
 /// What the containers of a pod may take at most, together.
 fn container_limits(pod: &PodResourcesInput) -> ResourceList {
+    if pod.all_containers().all(|container| container.limits.is_empty()) {
+        return ResourceList::new();
+    }
     let limited = |container: &ContainerResources| ContainerResources {
         requests: container.limits.clone(),
         restart_always: container.restart_always,
@@ -228,12 +294,7 @@ fn container_limits(pod: &PodResourcesInput) -> ResourceList {
         init_containers: pod.init_containers.iter().map(limited).collect(),
         ..PodResourcesInput::default()
     };
-    let options = RequestOptions {
-        gates: RequestGates { pod_level_resources: false, pod_level_resize: false },
-        status: Status::Ignored,
-        missing: None,
-    };
-    container_requests(&limits, &options)
+    container_requests(&limits, &PLAIN)
 }
 
 /// What a pod may take at most, overhead included where there is a limit at all. No decision depends on
@@ -246,6 +307,10 @@ pub fn limits_of(pod: &PodResourcesInput, gates: RequestGates) -> Resources {
         let own = pod_level.limits.iter().filter(|(name, _)| is_pod_level_resource(name));
         limits.extend(own.map(|(name, quantity)| (name.clone(), quantity.clone())));
     }
+    with_overhead(limits, pod)
+}
+
+fn with_overhead(mut limits: ResourceList, pod: &PodResourcesInput) -> Resources {
     for (name, quantity) in &pod.overhead {
         if let Some(limit) = limits.get_mut(name).filter(|limit| **limit != Quantity::default()) {
             limit.add(quantity);
@@ -282,20 +347,30 @@ impl Asks {
     /// resize, and gives the default to every container without a request.
     pub fn of(pod: &PodResourcesInput, gates: RequestGates) -> Self {
         let counted = RequestOptions { gates, status: Status::Counted, missing: None };
-        let no_gates = RequestGates { pod_level_resources: false, pod_level_resize: false };
-        let plain = RequestOptions { gates: no_gates, status: Status::Ignored, missing: None };
-        let defaults = default_requests();
-        let with_defaults = RequestOptions { missing: Some(&defaults), ..plain };
-        let non_zero = Resources::from_list(&pod_requests(pod, &with_defaults));
         Asks {
             fit: incoming_request(pod, gates),
             balance: Resources::from_list(&pod_requests(pod, &counted)),
-            room: Resources::from_list(&pod_requests(pod, &plain)),
-            room_non_zero: NonZero { milli_cpu: non_zero.milli_cpu, memory: non_zero.memory },
+            room: Resources::from_list(&pod_requests(pod, &PLAIN)),
+            room_non_zero: non_zero(pod),
             overhead_milli_cpu: Resources::from_list(&pod.overhead).milli_cpu,
-            limits: Limits::of(pod),
+            limits: Limits::of(&container_limits(pod)),
         }
     }
+}
+
+/// With no gates, as the spec says, and nothing for what is not named.
+const PLAIN: RequestOptions<'static> = RequestOptions {
+    gates: RequestGates { pod_level_resources: false, pod_level_resize: false },
+    status: Status::Ignored,
+    missing: None,
+};
+
+/// CPU and memory as the spec has them, with a default for containers that ask nothing.
+fn non_zero(pod: &PodResourcesInput) -> NonZero {
+    let defaults = default_requests();
+    let options = RequestOptions { missing: Some(&defaults), ..PLAIN };
+    let sum = Resources::from_list(&pod_requests(pod, &options));
+    NonZero { milli_cpu: sum.milli_cpu, memory: sum.memory }
 }
 
 /// What a pod requests, overhead included.
@@ -733,6 +808,32 @@ mod tests {
             }
             let asks = Asks::of(&pod, RequestGates::default());
             assert_eq!((asks.limits.milli_cpu, asks.limits.memory), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_pod_reckoned_once_for_all_demands_what_it_does_reckoned_in_each_way() {
+        for text in [
+            "",
+            "app",
+            "app cpu=1 memory=1Gi",
+            "app cpu=1; app memory=1Gi a.com/gpu=2",
+            "app cpu=1 memory=-1 pods=2 a.com/gpu=0 storage=1; overhead cpu=250m pods=1",
+            "init cpu=4 memory=1; sidecar cpu=1 memory=2; app cpu=2 memory=4; infeasible",
+            "init; app cpu=2 memory=4 hugepages-2Mi=4Mi",
+            "app cpu=1 memory=1 allocated cpu=3 memory=1; deferred",
+            "app cpu=1 memory=1 actual cpu=3 memory=1",
+            "app cpu=1 memory=1; pod cpu=5",
+        ] {
+            let mut pod = pod(text);
+            pod.containers.iter_mut().for_each(|one| one.limits = list("cpu=9 a.com/gpu=3"));
+            let gates = RequestGates::default();
+            let expected = Demand {
+                asks: Asks::of(&pod, gates),
+                on_node: requests_on_node(&pod, gates),
+                limits: limits_of(&pod, gates),
+            };
+            assert_eq!(Demand::of(&pod, gates), expected, "{text}");
         }
     }
 

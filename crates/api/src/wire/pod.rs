@@ -15,7 +15,7 @@ use super::taints::WireToleration;
 use super::volume_source::WirePodVolume;
 use super::{Object, Wire};
 use crate::features::{self, FeatureUse};
-use crate::requests::{Asks, RequestGates, limits_of, requests_on_node};
+use crate::requests::{Demand, RequestGates};
 use crate::{Edition, NodeSelection, Pod, PodKey, PodPhase, PodTemplate, PreemptionPolicy, Str};
 
 /// The scheduler of a pod that names none.
@@ -73,18 +73,17 @@ impl Wire for WirePod {
         let mut spec = self.spec.unwrap_or_default();
         let status = self.status.unwrap_or_default();
         let resources = resources(&spec, &status)?;
-        let asks = Asks::of(&resources, RequestGates::default());
-        let requests = requests_on_node(&resources, RequestGates::default());
+        let demand = Demand::of(&resources, RequestGates::default());
         let started = time("startTime", status.start_time.as_ref()).within("status")?;
         let key = meta.key();
         let node_name = given(spec.node_name.take());
         let template = PodTemplate {
             labels: meta.labels,
             controller: meta.controller,
-            asks,
-            requests: requests.requests,
-            non_zero_requests: requests.non_zero,
-            limits: limits_of(&resources, RequestGates::default()),
+            asks: demand.asks,
+            requests: demand.on_node.requests,
+            non_zero_requests: demand.on_node.non_zero,
+            limits: demand.limits,
             ..PodTemplate::default()
         };
         let template = spec.take(&key, template).within("spec")?;

@@ -5,7 +5,8 @@
 
 use std::fmt;
 
-use serde::de::{DeserializeOwned, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use serde_path_to_error::{Path, Segment, Track};
@@ -104,20 +105,82 @@ fn misshapen(field: &str) -> WireError {
 #[derive(Default)]
 struct HeadVisitor<'a> {
     meta: TypeMeta,
-    items: Option<&'a RawValue>,
+    items: Option<Items<'a>>,
     /// The field that is being read.
     field: &'static str,
     told: bool,
 }
 
 impl<'a> HeadVisitor<'a> {
-    fn items(&self) -> Result<Vec<&'a str>> {
-        let Some(items) = self.items.filter(|_| self.meta.may_have_items()) else {
-            return Ok(Vec::new());
-        };
-        let items = serde_json::from_str::<Option<Vec<&RawValue>>>(items.get());
-        let items = items.map_err(|_| misshapen("items"))?.unwrap_or_default();
-        Ok(items.into_iter().map(RawValue::get).collect())
+    fn items(&mut self) -> Result<Vec<&'a str>> {
+        match self.items.take().filter(|_| self.meta.may_have_items()) {
+            None => Ok(Vec::new()),
+            Some(Items(Some(items))) => Ok(items),
+            Some(Items(None)) => Err(misshapen("items")),
+        }
+    }
+}
+
+/// What stands under `items`: the text of each, or none if it is not a list. What is not a list of
+/// Kubernetes may have something else there.
+struct Items<'a>(Option<Vec<&'a str>>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Items<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        deserializer.deserialize_any(ItemsVisitor).map(Items)
+    }
+}
+
+struct ItemsVisitor;
+
+impl<'de> Visitor<'de> for ItemsVisitor {
+    type Value = Option<Vec<&'de str>>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(
+        self,
+        mut list: A,
+    ) -> std::result::Result<Self::Value, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = list.next_element::<&RawValue>()? {
+            items.push(item.get());
+        }
+        Ok(Some(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(
+        self,
+        mut map: A,
+    ) -> std::result::Result<Self::Value, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(None)
+    }
+
+    fn visit_unit<E: Error>(self) -> std::result::Result<Self::Value, E> {
+        Ok(Some(Vec::new()))
+    }
+
+    fn visit_bool<E: Error>(self, _: bool) -> std::result::Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_i64<E: Error>(self, _: i64) -> std::result::Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_u64<E: Error>(self, _: u64) -> std::result::Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_f64<E: Error>(self, _: f64) -> std::result::Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_str<E: Error>(self, _: &str) -> std::result::Result<Self::Value, E> {
+        Ok(None)
     }
 }
 

@@ -5,7 +5,8 @@ mod ignored;
 mod objects;
 mod source;
 
-use std::collections::BTreeMap;
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 
 use anyhow::bail;
 use plimsoll_api::wire::Object;
@@ -82,7 +83,7 @@ struct Gathering<'a> {
     cluster: Cluster,
     templates: Templates,
     /// The index of the source in which each object stands.
-    places: BTreeMap<Identity, usize>,
+    places: HashMap<Identity, usize>,
     ignored: Ignored,
     faults: Vec<Fault>,
     /// The sources that were looked into for the lines of objects.
@@ -102,12 +103,17 @@ impl Gathering<'_> {
 
     fn add(&mut self, source: usize, object: Object) {
         if let Some(identity) = identity(&object) {
-            if let Some(&first) = self.places.get(&identity) {
-                let fault = self.repeated(&identity, first, source);
-                self.faults.push(fault);
-                return;
+            match self.places.entry(identity) {
+                Entry::Vacant(place) => {
+                    place.insert(source);
+                }
+                Entry::Occupied(place) => {
+                    let (identity, first) = (place.key().clone(), *place.get());
+                    let fault = self.repeated(&identity, first, source);
+                    self.faults.push(fault);
+                    return;
+                }
             }
-            self.places.insert(identity, source);
         }
         match object {
             Object::Pod(mut pod) => {

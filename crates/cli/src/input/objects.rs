@@ -76,6 +76,10 @@ fn flawless_json(text: &str) -> Option<Vec<Object>> {
     if !text.trim_start().starts_with('{') {
         return None;
     }
+    // Most files are one document.
+    if let Ok(objects) = wire::objects_from_str(text) {
+        return Some(objects);
+    }
     let mut objects = Vec::new();
     for value in serde_json::Deserializer::from_str(text).into_iter::<&RawValue>() {
         objects.extend(wire::objects_from_str(value.ok()?.get()).ok()?);
