@@ -270,6 +270,19 @@ impl Columns {
         all.swap(at, last);
     }
 
+    /// Whether two nodes are equal in what they have and in what is taken of it, as far as that is among
+    /// `reads`. Never where anything else is.
+    pub fn have_alike(&self, a: Row, b: Row, reads: NodeReads) -> bool {
+        const ALLOCATABLE: NodeReads = NodeReads::ALLOCATABLE;
+        const REQUESTED: NodeReads = NodeReads::REQUESTED;
+        const NON_ZERO: NodeReads = NodeReads::NON_ZERO_REQUESTED;
+        let is_equal = |part: NodeReads, equal: bool| equal || !reads.contains(part);
+        ALLOCATABLE.union(REQUESTED).union(NON_ZERO).contains(reads)
+            && is_equal(NON_ZERO, self.non_zero_requested.at(a) == self.non_zero_requested.at(b))
+            && is_equal(REQUESTED, self.requested.at(a) == self.requested.at(b))
+            && is_equal(ALLOCATABLE, self.allocatable.at(a) == self.allocatable.at(b))
+    }
+
     /// A copy of the node in `row` alone, in row 0 of new columns: what a what-if changes.
     pub fn scratch(&self, row: Row) -> Columns {
         let mut scratch = Columns::default();

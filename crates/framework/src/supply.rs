@@ -149,13 +149,11 @@ impl Needs {
         let mut is_unsure = false;
         for (resource, asked) in &self.0 {
             let Some(stock) = supply.stock(resource) else { return true };
-            let asked = rounded(*asked);
-            let mut is_close = false;
+            let least = rounded(*asked);
             for (out, &left) in out.iter_mut().zip(&stock.left) {
-                *out = if left < asked { NEVER } else { *out };
-                is_close |= left.to_bits() == asked.to_bits();
+                *out = if left < least { NEVER } else { *out };
             }
-            is_unsure |= is_close;
+            is_unsure |= is_rounded(*asked) && has(&stock.left, least);
         }
         is_unsure
     }
@@ -164,12 +162,13 @@ impl Needs {
     /// as much as is needed.
     pub fn doubtful(&self, supply: &Supply, mut out: impl FnMut(usize)) {
         const BLOCK: usize = 64;
-        for (resource, asked) in &self.0 {
+        for (resource, asked) in self.0.iter().filter(|(_, asked)| is_rounded(*asked)) {
             let Some(stock) = supply.stock(resource) else { continue };
-            let asked = rounded(*asked).to_bits();
+            let asked = rounded(*asked);
             for (number, block) in stock.left.chunks(BLOCK).enumerate() {
-                if block.iter().fold(false, |found, left| found | (left.to_bits() == asked)) {
-                    let at = block.iter().enumerate().filter(|(_, left)| left.to_bits() == asked);
+                if has(block, asked) {
+                    let is_same = |left: &f32| left.to_bits() == asked.to_bits();
+                    let at = block.iter().enumerate().filter(|(_, left)| is_same(left));
                     at.for_each(|(at, _)| out(number * BLOCK + at));
                 }
             }
@@ -193,6 +192,17 @@ pub trait Bound: Send + Sync {
     /// most nodes is its score. Of the resources there is a [`Stock`]; `own` has [what depends on the node
     /// alone](Self::own) of each node, or is empty.
     fn add(&self, supply: &Supply, own: &[f32], weight: f32, out: &mut [f32]);
+}
+
+/// Whether a number is among others. All are looked at, since several at a time are faster than a few.
+fn has(numbers: &[f32], one: f32) -> bool {
+    numbers.iter().fold(false, |found, number| found | (number.to_bits() == one.to_bits()))
+}
+
+/// Whether an amount that is less than `amount` may be rounded to the same number.
+fn is_rounded(amount: i64) -> bool {
+    const EXACT: i64 = 1 << f32::MANTISSA_DIGITS;
+    amount <= -EXACT || EXACT < amount
 }
 
 #[expect(clippy::cast_precision_loss, reason = "rounding keeps the order")]

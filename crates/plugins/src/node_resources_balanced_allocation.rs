@@ -60,9 +60,12 @@ impl Score for NodeResourcesBalancedAllocation {
     }
 
     fn score(&self, requests: &Resources, node: (&Allocatable, &Requested)) -> i64 {
-        let usages = usages(&self.resources, requests, node);
-        let without = evenness(&usages, |usage| usage.without);
-        let with = evenness(&usages, |usage| usage.with);
+        let (mut without, mut with) = (Shares::new(), Shares::new());
+        for usage in usages(&self.resources, requests, node) {
+            without.push(share(usage.without, usage.allocatable));
+            with.push(share(usage.with, usage.allocatable));
+        }
+        let (without, with) = (evenness(&without), evenness(&with));
         // As in balanced_allocation.go, balancedResourceScorer.
         MAX_NODE_SCORE / 2 + (MAX_NODE_SCORE / 2 + with - without) / 2
     }
@@ -76,21 +79,28 @@ impl Score for NodeResourcesBalancedAllocation {
         let without = move |nodes: &Columns, row| {
             let node = <Self as Score>::Node::at(nodes, row);
             let usages = usages(&resources, &requests, node);
-            evenness(&usages, |usage| usage.without) as f32
+            let without: Shares =
+                usages.map(|usage| share(usage.without, usage.allocatable)).collect();
+            evenness(&without) as f32
         };
         Some(Box::new(Evener { asked, without }))
     }
 }
 
-type Usages = SmallVec<[Usage; 4]>;
+/// The used shares of some resources, 0 to 1.
+type Shares = SmallVec<[f64; 4]>;
 
-fn usages(
-    resources: &[Counted],
-    requests: &Resources,
-    (Allocatable(allocatable), Requested(requested)): (&Allocatable, &Requested),
-) -> Usages {
+fn usages<'a>(
+    resources: &'a [Counted],
+    requests: &'a Resources,
+    (Allocatable(allocatable), Requested(requested)): (&'a Allocatable, &'a Requested),
+) -> impl Iterator<Item = Usage> {
     let (node, pod) = (Amounts::exact(requested), Amounts::exact(requests));
-    resources.iter().filter_map(|resource| Usage::of(resource, allocatable, node, pod)).collect()
+    resources.iter().filter_map(move |resource| Usage::of(resource, allocatable, node, pod))
+}
+
+fn share(used: i64, allocatable: i64) -> f64 {
+    (float(used) / float(allocatable)).min(1.0)
 }
 
 /// 100 minus the standard deviation of the used shares in percent, cut off to a whole number.
@@ -98,13 +108,11 @@ fn usages(
 /// The order of the operations is that of balanced_allocation.go, balancedResourceScore: another
 /// one can end below a whole number where that one ends on it.
 #[expect(clippy::cast_possible_truncation, reason = "it is a whole number from 50 to 100")]
-fn evenness(usages: &Usages, used: impl Fn(&Usage) -> i64) -> i64 {
-    let share = |usage| (float(used(usage)) / float(usage.allocatable)).min(1.0);
-    let shares: SmallVec<[f64; 4]> = usages.iter().map(share).collect();
-    let deviation = match shares[..] {
+fn evenness(shares: &[f64]) -> i64 {
+    let deviation = match *shares {
         [] | [_] => 0.0,
         [a, b] => ((a - b) / 2.0).abs(),
-        _ => standard_deviation(&shares),
+        _ => standard_deviation(shares),
     };
     ((1.0 - deviation) * float(MAX_NODE_SCORE)) as i64
 }

@@ -173,6 +173,9 @@ impl Usage {
 
 /// `part` of `whole` on a scale up to `scale`; exact also where 64 bits would overflow.
 fn share(part: i64, whole: i64, scale: i64) -> i64 {
+    if let Some(scaled) = part.checked_mul(scale) {
+        return scaled / whole;
+    }
     let share = i128::from(part) * i128::from(scale) / i128::from(whole);
     i64::try_from(share).expect("a part of the whole is within the scale")
 }

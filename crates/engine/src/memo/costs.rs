@@ -50,7 +50,9 @@ impl Memo {
         }
         let grounds = self.ground.as_ref().expect("it was laid when changes were followed");
         let (n_nodes, end) = (grounds.ranks.len() as u64, grounds.changed.end());
-        let shape = known.shape.and_then(|shape| self.shapes[shape].as_ref());
+        // Pods of another class may have needed the same shape since this one was learned.
+        let shape = known.shape.or_else(|| of_profile.shape_of(known.rows));
+        let shape = shape.and_then(|shape| self.shapes[shape].as_ref());
         let behind = shape.map(|(shape, _)| end - shape.followed);
         if behind.is_some_and(|behind| behind * FOLLOW <= n_nodes) {
             return false;

@@ -39,6 +39,8 @@ pub(super) fn moves(reads: NodeReads) -> bool {
 struct Moving {
     needs: SmallVec<[Needs; 2]>,
     scores: SmallVec<[Score; 4]>,
+    /// What the scores read of nodes.
+    reads: NodeReads,
 }
 
 struct Score {
@@ -51,7 +53,8 @@ struct Score {
 impl Moving {
     /// `None` if one of them does not tell by amounts.
     fn of(profile: &Profile, pod: &PodInfo, view: View<'_>) -> Option<Self> {
-        let mut moving = Moving { needs: SmallVec::new(), scores: SmallVec::new() };
+        let mut moving =
+            Moving { needs: SmallVec::new(), scores: SmallVec::new(), reads: NodeReads::empty() };
         for (plugin, _) in profile.at(Point::Filter) {
             let Some(filter) = &plugin.points.filter else { continue };
             let is_moving = plugin.points.filter_is_local && moves(plugin.points.reads.node);
@@ -65,6 +68,7 @@ impl Moving {
                 let bound = score.bound(pod)?;
                 let ByRow::Scores(by_row, _) = score.by_row(pod, &view) else { return None };
                 moving.scores.push(Score { plugin: plugin.name, weight, bound, by_row });
+                moving.reads |= score.reads().node;
             }
         }
         Some(moving)
@@ -243,7 +247,11 @@ impl Scanner {
 
     /// The nodes with the highest total, ascending, at least the first of them. `exact` is what the total
     /// of a node really is, at most what it was said to be. `None` if that is not to be told.
-    fn best(&mut self, want: Want, exact: impl Fn(Rank) -> Option<i64>) -> Option<Vec<Rank>> {
+    fn best(
+        &mut self,
+        want: Want,
+        mut exact: impl FnMut(Rank) -> Option<i64>,
+    ) -> Option<Vec<Rank>> {
         self.tops.clear();
         self.tops.extend(self.totals.chunks(BLOCK).map(highest));
         let mut best: Vec<Rank> = Vec::new();
@@ -346,13 +354,22 @@ impl Memo {
             None
         };
         let groups = std::mem::take(&mut scanner.groups);
+        // Where a bound is too high, it is so for many equal nodes.
+        let mut last: Option<(Row, i64)> = None;
         let best = scanner.best(want, |rank| {
             let (_, level) = chooser.shape.place(rank)?;
             let beside = match &by_group {
                 Some(added) => added[groups[rank as usize] as usize]?,
                 None => 0,
             };
-            Some(level + beside + moving.score(pod, view, ground.ranks.row(rank))?)
+            let row = ground.ranks.row(rank);
+            let same = last.filter(|&(other, _)| view.nodes.have_alike(other, row, moving.reads));
+            let score = match same {
+                Some((_, score)) => score,
+                None => moving.score(pod, view, row)?,
+            };
+            last = Some((row, score));
+            Some(level + beside + score)
         });
         scanner.groups = groups;
         let best: Vec<Row> = best?.into_iter().map(|rank| ground.ranks.row(rank)).collect();
@@ -370,12 +387,11 @@ pub(super) fn are_totals_exact(weights: impl Iterator<Item = i64>) -> bool {
 /// The highest of some numbers, of which several are compared at a time.
 fn highest(block: &[f32]) -> f32 {
     const LANES: usize = 8;
+    let (chunks, rest) = block.as_chunks::<LANES>();
     let mut lanes = [NEVER; LANES];
-    let chunks = block.chunks_exact(LANES);
-    let rest = chunks.remainder();
     for chunk in chunks {
-        for (lane, &one) in lanes.iter_mut().zip(chunk) {
-            *lane = if *lane < one { one } else { *lane };
+        for at in 0..LANES {
+            lanes[at] = if lanes[at] < chunk[at] { chunk[at] } else { lanes[at] };
         }
     }
     rest.iter().chain(&lanes).copied().fold(NEVER, f32::max)

@@ -255,6 +255,27 @@ impl Shape {
         with.or_else(|| self.rejection(ground.view.nodes, row))
     }
 
+    /// The same without an `own`, for a shape that has followed all changes: which filter it is, is known.
+    pub(crate) fn why(
+        &mut self,
+        rank: Rank,
+        row: Row,
+        ground: Ground<'_>,
+    ) -> Option<(usize, Rejection)> {
+        let at = match self.verdicts[rank as usize] {
+            PASSES => return None,
+            at => usize::from(at),
+        };
+        let is_ahead = |priority| ground.nominations.has_ahead(rank, priority);
+        if !self.behind.is_some_and(is_ahead)
+            && let Verdict::Fail(why) =
+                self.prepared[at].judge_one(&self.pod, ground.view.nodes, row)
+        {
+            return Some((at, why));
+        }
+        self.first(rank, row, None, ground)
+    }
+
     fn rejection(&self, nodes: &Columns, row: Row) -> Option<(usize, Rejection)> {
         let judged = self.prepared.iter().map(|one| one.judge_one(&self.pod, nodes, row));
         judged.enumerate().find_map(|(at, verdict)| match verdict {

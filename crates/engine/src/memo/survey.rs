@@ -90,7 +90,7 @@ impl Survey {
         for (_, cleared) in &mut self.cleared {
             cleared.forget(row);
         }
-        let first = shape.first(rank, row, None, ground);
+        let first = shape.why(rank, row, ground);
         let reason = first.map_or(PASSES, |(at, why)| self.reasons.add((shape.plugin(at), why)));
         let before = std::mem::replace(&mut self.reason_of[rank as usize], reason);
         self.has_moved |= self.could_help(before) != self.could_help(reason);
