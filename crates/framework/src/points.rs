@@ -9,7 +9,7 @@ use crate::binding::{
     Reserve, TIMED_OUT, WaitingDecision, WaitingPod, WaitingPods,
 };
 use crate::clearable::Clearable;
-use crate::columns::Row;
+use crate::columns::{PodSet, Row};
 use crate::cycle_state::{CycleState, NOTHING_SHARED};
 use crate::domains::{ByDomain, DomainFilter, DomainScore, Neighbours};
 use crate::enqueue::{Gate, PreEnqueue, QueueSort, QueuedPod, Requeue, SortKey};
@@ -333,6 +333,8 @@ pub trait ErasedByNode: Send + Sync {
         nominated: Option<(Row, Code)>,
         view: &View<'_>,
     ) -> Option<PostFilterAnswer>;
+    /// Why a node cannot be cleared, as far as the pods on it tell that.
+    fn in_vain(&self, pod: &PodInfo, on_node: &PodSet) -> Option<Rejection>;
     /// What it takes to clear a node.
     fn clear(
         &self,
@@ -357,6 +359,9 @@ impl<P: PostFilterByNode> ErasedByNode for ByNode<P> {
         view: &View<'_>,
     ) -> Option<PostFilterAnswer> {
         self.0.at_once(pod, nominated, view)
+    }
+    fn in_vain(&self, pod: &PodInfo, on_node: &PodSet) -> Option<Rejection> {
+        self.0.in_vain(pod, on_node)
     }
     fn clear(
         &self,

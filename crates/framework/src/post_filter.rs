@@ -8,7 +8,7 @@ use std::sync::Arc;
 use plimsoll_api::{PodKey, Str};
 
 use crate::clearable::{Clearable, NO_CANDIDATE};
-use crate::columns::{Columns, Row};
+use crate::columns::{Columns, PodSet, Row};
 use crate::erased::Prepared;
 use crate::filter::{PodChange, Verdict};
 use crate::nominated::NominatedPods;
@@ -293,6 +293,11 @@ pub trait PostFilterByNode: PostFilter {
         nominated: Option<(Row, Code)>,
         view: &View<'_>,
     ) -> Option<PostFilterAnswer>;
+    /// Why [`clear`](Self::clear) would say that the node cannot be cleared, as far as the pods on it tell
+    /// that by themselves: it need not be changed in thought then. Of the pod the priority may be read.
+    fn in_vain(&self, _pod: &PodInfo, _on_node: &PodSet) -> Option<Rejection> {
+        None
+    }
     /// What it takes to clear a node. Of the pod nothing but the priority may be read: the answer holds
     /// for all pods of that priority that filters do not tell apart.
     fn clear(

@@ -138,6 +138,11 @@ impl PostFilterByNode for DefaultPreemption {
         is_being_cleared.then(|| PostFilterAnswer::Unschedulable(TERMINATING.into()))
     }
 
+    fn in_vain(&self, pod: &PodInfo, on_node: &PodSet) -> Option<Rejection> {
+        let mut lower = on_node.iter().filter(|other| is_lower(other, pod));
+        lower.next().is_none().then(|| Rejection::unresolvable(NO_VICTIMS))
+    }
+
     fn clear(
         &self,
         pod: &PodInfo,
@@ -195,14 +200,19 @@ struct Victims {
     broken_budgets: i64,
 }
 
+/// Whether `other` may have to go for `pod`.
+fn is_lower(other: &PodInfo, pod: &PodInfo) -> bool {
+    other.priority < pod.priority
+}
+
 /// Finds the victims on one node. As in default_preemption.go, SelectVictimsOnNode.
 fn victims(
     pod: &PodInfo,
     node: &mut NodeWhatIf<'_>,
     stores: &Stores,
 ) -> Result<Victims, Rejection> {
-    let lower = |other: &&PodInfo| other.priority < pod.priority;
-    let mut lower: Vec<PodInfo> = node.pods().filter(lower).cloned().collect();
+    let mut lower: Vec<PodInfo> =
+        node.pods().filter(|other| is_lower(other, pod)).cloned().collect();
     if lower.is_empty() {
         return Err(Rejection::unresolvable(NO_VICTIMS));
     }

@@ -111,6 +111,9 @@ impl<'a> Turn<'a> {
 
     fn try_node(&mut self, row: Row) -> Result<Clearing, Rejection> {
         let Ground { view, ranks, nominations, .. } = self.ground;
+        if let Some(why) = self.plugin.in_vain(self.pod, view.nodes.pods_on(row)) {
+            return Err(why);
+        }
         let mut scratch = std::mem::take(&mut self.cleared.scratch);
         scratch.become_scratch(view.nodes, row);
         let own = self.own.as_ref().filter(|(own, _)| *own == row).map(|_| self.pod);
