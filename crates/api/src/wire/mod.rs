@@ -258,6 +258,7 @@ mod tests {
                 "items[0]: an object is expected, with apiVersion and kind",
             ),
             (r#"{"kind":"List","apiVersion":"v1","items":{}}"#, "items: must be a list"),
+            (r#"{"kind":"List","apiVersion":"v1","items":true}"#, "items: must be a list"),
             (r#"{"kind":["List"],"apiVersion":"v1"}"#, "kind: must be a string"),
             ("[]", "an object is expected, with apiVersion and kind"),
         ] {
@@ -274,7 +275,9 @@ mod tests {
                 "? apps/v1 Deployment b/a",
             ),
             (r#"{"apiVersion":"x.io/v1","kind":"Pod","metadata":7}"#, "? x.io/v1 Pod "),
-            (r#"{"apiVersion":"v1","items":{},"kind":"Menu"}"#, "? v1 Menu "),
+            (r#"{"apiVersion":"v1","items":{"a":[1]},"kind":"Menu"}"#, "? v1 Menu "),
+            (r#"{"apiVersion":"v1","items":"x","kind":"Menu"}"#, "? v1 Menu "),
+            (r#"{"apiVersion":"v1","items":-1.5,"kind":"Menu"}"#, "? v1 Menu "),
             (
                 r#"{"apiVersion":"apps/v1","kind":"Pod"}"#,
                 r#"apiVersion: Unsupported value: "apps/v1": supported values: "v1""#,
