@@ -1,0 +1,92 @@
+//! Everything about a pod that its request depends on.
+
+use crate::resources::{CPU, MEMORY, ResourceList};
+
+/// Everything about a pod that its request depends on.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PodResourcesInput {
+    /// The containers, which run side by side.
+    pub containers: Vec<ContainerResources>,
+    /// The init containers in the order they start, sidecars among them.
+    pub init_containers: Vec<ContainerResources>,
+    /// What running the pod takes beside its containers (`spec.overhead`).
+    pub overhead: ResourceList,
+    /// Resources of the pod as a whole (`spec.resources` and what the status says of them).
+    pub pod_level: Option<PodLevelResources>,
+    /// Whether a change of resources waits to be carried out.
+    pub resize: Resize,
+}
+
+impl PodResourcesInput {
+    pub(super) fn all_containers(&self) -> impl Iterator<Item = &ContainerResources> {
+        self.containers.iter().chain(&self.init_containers)
+    }
+
+    /// Whether neither gates nor the status make a difference to what it requests.
+    pub(super) fn is_plain(&self) -> bool {
+        self.pod_level.is_none() && self.all_containers().all(|one| one.actual.is_none())
+    }
+
+    /// Whether no container counts with a default.
+    pub(super) fn requests_cpu_and_memory_everywhere(&self) -> bool {
+        let names_both = |list: &ResourceList| list.contains_key(CPU) && list.contains_key(MEMORY);
+        self.all_containers().all(|container| names_both(&container.requests))
+    }
+}
+
+/// The resources of one container.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ContainerResources {
+    /// `resources.requests`.
+    pub requests: ResourceList,
+    /// `resources.limits`. Carried for whoever applies the API server's defaults; only [`Limits`]
+    /// reads them here.
+    pub limits: ResourceList,
+    /// Whether this is an init container with `restartPolicy: Always`: a sidecar, which goes on
+    /// running beside the containers. Not read of other containers.
+    pub restart_always: bool,
+    /// `allocatedResources` in the status of the container, wherever its name is found: among the
+    /// statuses of init containers, else of containers.
+    pub allocated: Option<ResourceList>,
+    /// `resources.requests` in the same status; present and maybe empty if the status has
+    /// `resources`.
+    pub actual: Option<ResourceList>,
+}
+
+/// The resources of the pod as a whole.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PodLevelResources {
+    /// `spec.resources.requests`.
+    pub requests: ResourceList,
+    /// `spec.resources.limits`. Carried like those of a container; not read here.
+    pub limits: ResourceList,
+    /// `status.allocatedResources`.
+    pub allocated: Option<ResourceList>,
+    /// `status.resources.requests`; present and maybe empty if there is `status.resources`.
+    pub actual: Option<ResourceList>,
+}
+
+/// Whether a change of a running pod's resources waits to be carried out.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Resize {
+    /// None does, or nothing is known of why.
+    #[default]
+    None,
+    /// It waits for room on the node.
+    Deferred,
+    /// It can never be carried out on this node, so that what the spec asks does not count.
+    Infeasible,
+}
+
+impl Resize {
+    /// Reads the reason of the first condition of type `PodResizePending` in a pod's status.
+    ///
+    /// As in helpers.go, IsPodResizeInfeasible and IsPodResizeDeferred.
+    pub fn from_pending_reason(reason: Option<&str>) -> Self {
+        match reason {
+            Some("Infeasible") => Self::Infeasible,
+            Some("Deferred") => Self::Deferred,
+            _ => Self::None,
+        }
+    }
+}
