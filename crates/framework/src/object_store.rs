@@ -2,17 +2,20 @@
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
+use std::hash::Hash;
 use std::sync::Arc;
 
+use hashbrown::HashMap;
 use plimsoll_api::{
     CsiDriver, CsiNode, CsiStorageCapacity, ObjectKey, PersistentVolume, PersistentVolumeClaim,
     PodDisruptionBudget, StorageClass, Str, VolumeAttachment,
 };
+use rustc_hash::FxBuildHasher;
 
 /// An object that can be kept by its name.
 pub trait Named: PartialEq {
     /// The name, with the namespace where the kind has one.
-    type Key: Clone + Ord;
+    type Key: Clone + Ord + Hash;
     /// The name of this object.
     fn key(&self) -> &Self::Key;
 }
@@ -56,11 +59,15 @@ impl<T> Clone for Versions<T> {
 
 /// Objects of one kind by their names.
 #[derive(Clone, Debug)]
-pub struct ObjectStore<T: Named>(BTreeMap<T::Key, Arc<T>>);
+pub struct ObjectStore<T: Named> {
+    in_order: BTreeMap<T::Key, Arc<T>>,
+    /// The same: filters look for one on every node.
+    by_key: HashMap<T::Key, Arc<T>, FxBuildHasher>,
+}
 
 impl<T: Named> Default for ObjectStore<T> {
     fn default() -> Self {
-        ObjectStore(BTreeMap::new())
+        ObjectStore { in_order: BTreeMap::new(), by_key: HashMap::default() }
     }
 }
 
@@ -71,37 +78,39 @@ impl<T: Named> ObjectStore<T> {
             return None;
         }
         let object = Arc::new(object);
-        let before = self.0.insert(object.key().clone(), object.clone());
+        let before = self.by_key.insert(object.key().clone(), object.clone());
+        self.in_order.insert(object.key().clone(), object.clone());
         Some(Versions { before, after: Some(object) })
     }
 
     /// Forgets an object; `None` if it was not known.
-    pub fn remove<Q: Ord + ?Sized>(&mut self, key: &Q) -> Option<Versions<T>>
+    pub fn remove<Q: Ord + Hash + ?Sized>(&mut self, key: &Q) -> Option<Versions<T>>
     where
         T::Key: Borrow<Q>,
     {
-        let before = self.0.remove(key)?;
+        let before = self.by_key.remove(key)?;
+        self.in_order.remove(key);
         Some(Versions { before: Some(before), after: None })
     }
 
     /// The object of this name.
-    pub fn get<Q: Ord + ?Sized>(&self, key: &Q) -> Option<&Arc<T>>
+    pub fn get<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> Option<&Arc<T>>
     where
         T::Key: Borrow<Q>,
     {
-        self.0.get(key)
+        self.by_key.get(key)
     }
 
     /// All of them in the order of their names.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<T>> {
-        self.0.values()
+        self.in_order.values()
     }
 }
 
 impl ObjectStore<PodDisruptionBudget> {
     /// All budgets of one namespace in the order of their names.
     pub fn in_namespace(&self, namespace: &str) -> impl Iterator<Item = &Arc<PodDisruptionBudget>> {
-        self.0
+        self.in_order
             .range(ObjectKey::new(namespace, "")..)
             .take_while(move |(key, _)| key.namespace == namespace)
             .map(|(_, budget)| budget)

@@ -117,9 +117,16 @@ impl NodeVolumeLimits {
             drivers_run(slots, csi_node.map(Arc::as_ref), &wanted.store)?;
         }
         let limits = csi_node.map_or(&[][..], |node| &node.drivers).iter();
-        let limits: Vec<_> =
+        let limits: SmallVec<[_; 4]> =
             limits.filter_map(|driver| Some((&driver.name, driver.limit?))).collect();
         if slots.is_empty() || limits.is_empty() {
+            return Ok(());
+        }
+        let attached = wanted.attached.get(name);
+        // Most nodes have room even if no two volumes were the same.
+        let at_most = claimed_on(pods).map(|n| n + attached.map_or(0, Slots::len) + slots.len());
+        let least = limits.iter().map(|&(_, limit)| usize::try_from(limit).unwrap_or(0)).min();
+        if at_most.is_some_and(|most| least.is_some_and(|least| most <= least)) {
             return Ok(());
         }
 
@@ -127,7 +134,6 @@ impl NodeVolumeLimits {
         for pod in pods.iter() {
             Mounts::of(pod).add_slots_taken(&wanted.store, plugins, &mut taken)?;
         }
-        let attached = wanted.attached.get(name);
         for (driver, limit) in limits {
             let new = slots.difference(&taken).filter(|slot| slot.driver == *driver).count();
             // As upstream, a volume that is attached and used by no pod of the node counts beside the
@@ -140,6 +146,16 @@ impl NodeVolumeLimits {
         }
         Ok(())
     }
+}
+
+/// How many volumes pods on a node claim by name. `None` if they have others: one of those may be such that
+/// the node cannot be judged.
+fn claimed_on(pods: &PodSet) -> Option<usize> {
+    let mut volumes = pods.iter().flat_map(|pod| pod.volumes.iter());
+    volumes.try_fold(0, |n, volume| match &volume.kind {
+        PodVolumeKind::Claim(name) if !name.is_empty() => Some(n + 1),
+        _ => None,
+    })
 }
 
 /// As in csi.go, checkCSIDriverOnNode: a driver that says that it must runs on the node.

@@ -5,8 +5,8 @@ mod ignored;
 mod objects;
 mod source;
 
-use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use anyhow::bail;
 use plimsoll_api::wire::Object;
@@ -83,7 +83,7 @@ struct Gathering<'a> {
     cluster: Cluster,
     templates: Templates,
     /// The index of the source in which each object stands.
-    places: HashMap<Identity, usize>,
+    places: BTreeMap<Identity, usize>,
     ignored: Ignored,
     faults: Vec<Fault>,
     /// The sources that were looked into for the lines of objects.

@@ -102,6 +102,20 @@ fn one_more_run_is_audited() {
 }
 
 #[test]
+fn nothing_in_any_workload_is_decided_from_scratch() {
+    for workload in records_of(&run(&[], "bench --list -o json").out) {
+        let name = workload["workload"].as_str().expect("a workload has a name");
+        let sizes = "--nodes 30 --init-pods 5 --pods 10 --audit 1";
+        let record = &records(&[], &format!("bench {name} {sizes} -o json"))[0];
+        let [audited, decisions] =
+            ["audited", "decisions"].map(|field| record[field].as_u64().expect("it is a number"));
+        // What is decided from scratch anyway is not audited.
+        assert!(decisions <= audited, "{record}");
+        assert_eq!(record["differing"], 0, "{record}");
+    }
+}
+
+#[test]
 fn both_engines_are_measured_in_turn_and_compared() {
     let line = "bench SchedulingPodAntiAffinity --nodes 6 --init-pods 2 --pods 5 --engine both";
     let records = records(&[], &format!("{line} --runs 2 -o json"));

@@ -124,7 +124,8 @@ impl Memo {
     }
 
     fn make_tallies(&mut self, profile: &Profile, pod: &PodInfo, view: View<'_>) -> Option<usize> {
-        let plan = Plan::new(profile, pod, &view, &self.neighbours_with_terms())?;
+        let late = &self.profiles[&profile.scheduler_name].late;
+        let plan = Plan::new(profile, late, pod, &view, &self.neighbours_with_terms())?;
         if plan.is_blank() && self.with_terms.is_empty() {
             return Some(self.blank_tallies(pod, view));
         }

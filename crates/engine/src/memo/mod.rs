@@ -15,6 +15,7 @@ mod costs;
 mod counted;
 mod failures;
 mod kinds;
+mod late;
 mod learn;
 mod levels;
 mod nominations;
@@ -380,6 +381,10 @@ impl Memo {
             return Answer::Unclear;
         }
         let Some(class) = of_profile.class(profile, pod) else { return Answer::Unclear };
+        if of_profile.has_late(profile, pod) {
+            let answer = self.decide_late(profile, class, pod, view, nominated, want);
+            return answer.unwrap_or(Answer::Unclear);
+        }
         let known = match self.known(profile, class) {
             Some(known) => Some(known),
             None => match self.decide_pinned(profile, pod, view, nominated) {
@@ -389,7 +394,7 @@ impl Memo {
         };
         let Some(mut known) = known else { return Answer::Unclear };
         if nominated.is_empty() && self.prefers_scan(profile, &known) {
-            if let Some(answer) = self.scan(profile, class, pod, known, view, want) {
+            if let Some(answer) = self.scan(profile, (class, known), pod, &[], view, want) {
                 return answer;
             }
             // To make room for the base of the scan, the shape may have been dropped.

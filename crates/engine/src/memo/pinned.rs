@@ -47,7 +47,7 @@ impl Memo {
 
     /// Whether some plugin judges the pod by counts, or from scratch.
     fn is_counted_by(&self, profile: &Profile, pod: &PodInfo, view: View<'_>) -> bool {
-        let plan = Plan::new(profile, pod, &view, &self.neighbours_with_terms());
+        let plan = Plan::new(profile, &[], pod, &view, &self.neighbours_with_terms());
         plan.is_none_or(|plan| plan.keys().next().is_some())
     }
 }

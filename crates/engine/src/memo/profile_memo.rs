@@ -46,6 +46,8 @@ pub(crate) struct ProfileMemo {
     /// Plugins that can only judge from scratch: pods that they have something to say about are no
     /// matter for the memo.
     from_scratch: Vec<(PluginIndex, Point)>,
+    /// Filters that have to ask every node, in their order: see [`late`](super::late).
+    pub(super) late: Vec<PluginIndex>,
     classes: Kinds,
     of_class: Vec<Class>,
     rows: Kinds,
@@ -73,7 +75,8 @@ impl ProfileMemo {
         let (mut by_row, mut by_count) = (PodReads::empty(), PodReads::empty());
         let mut unmoved = PodReads::empty();
         let (mut shapes_read, mut tallies_read) = (ClusterReads::EMPTY, ClusterReads::EMPTY);
-        let mut from_scratch = Vec::new();
+        let (mut from_scratch, mut late) = (Vec::new(), Vec::new());
+        let looks = |index| profile.indices(Point::PreFilter).any(|(other, _)| other == index);
         for (index, _) in profile.indices(Point::Filter) {
             let points = &profile.get(index).points;
             let Some(filter) = &points.filter else { continue };
@@ -86,7 +89,10 @@ impl ProfileMemo {
                 }
             } else if shares || matches!(filter.by_domain(&pod, &view, &[]), ByDomain::Unsupported)
             {
-                from_scratch.push((index, Point::Filter));
+                match !shares && looks(index) {
+                    true => late.push(index),
+                    false => from_scratch.push((index, Point::Filter)),
+                }
             } else {
                 by_count |= reads.pod;
                 tallies_read = tallies_read.union(reads.cluster);
@@ -118,6 +124,7 @@ impl ProfileMemo {
         }
         ProfileMemo {
             from_scratch,
+            late,
             classes: Kinds::new(by_row | by_count),
             of_class: Vec::new(),
             rows: Kinds::new(by_row),

@@ -9,7 +9,8 @@
 use plimsoll_api::Str;
 use plimsoll_framework::parts::NodeReads;
 use plimsoll_framework::{
-    Bound, ByRow, MAX_NODE_SCORE, NEVER, Needs, PodInfo, Point, Row, RowScore, Supply, View,
+    Bound, ByRow, Code, MAX_NODE_SCORE, NEVER, Needs, PodInfo, Point, Prepared, Row, RowScore,
+    Supply, Verdict, View,
 };
 use smallvec::SmallVec;
 
@@ -213,6 +214,24 @@ impl Scanner {
         }
     }
 
+    /// Leaves out nodes that one of `late` rejects. `None` if some node could not be judged.
+    fn ask(&mut self, late: &[Prepared], pod: &PodInfo, ground: Ground<'_>) -> Option<()> {
+        if late.is_empty() {
+            return Some(());
+        }
+        let left = self.totals.iter_mut().enumerate().filter(|(_, total)| NEVER < **total);
+        for (at, total) in left {
+            let row = ground.ranks.row(to_rank(at));
+            let verdicts = late.iter().map(|one| one.judge_one(pod, ground.view.nodes, row));
+            match verdicts.into_iter().find(|verdict| !verdict.passes()) {
+                Some(Verdict::Fail(why)) if why.code == Code::Error => return None,
+                Some(_) => *total = NEVER,
+                None => {}
+            }
+        }
+        Some(())
+    }
+
     /// Adds to each node what all nodes of its group score beside. `None` if the counts do not tell.
     fn rank(&mut self, chooser: &Chooser<'_>) -> Option<Scored> {
         let n_cells = chooser.shape.cells.len();
@@ -314,14 +333,14 @@ enum Scored {
 }
 
 impl Memo {
-    /// Decides a pod by a look at all nodes at once. `None` if it cannot be done that way, or no node is
-    /// feasible.
+    /// Decides a pod by a look at all nodes at once; `late` filters judge each node that the others leave.
+    /// `None` if it cannot be done that way, or no node is feasible.
     pub(super) fn scan(
         &mut self,
         profile: &Profile,
-        class: Kind,
+        (class, known): (Kind, Known),
         pod: &PodInfo,
-        known: Known,
+        late: &[Prepared],
         view: View<'_>,
         want: Want,
     ) -> Option<Answer> {
@@ -342,6 +361,7 @@ impl Memo {
         scanner.follow(&moving, &grounds.changed, ground.ranks, view)?;
         scanner.totals.clone_from(&chooser.shape.totals);
         scanner.sift(&moving, ground);
+        scanner.ask(late, pod, ground)?;
         let by_group = if chooser.tells_apart() {
             scanner.groups.clear();
             let cells = chooser.shape.cells_of_nodes();

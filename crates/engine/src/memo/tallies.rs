@@ -17,7 +17,7 @@ use super::rank_set::Rank;
 use super::ranks::{Domain, NO_DOMAIN, Topology};
 use super::shape::Ground;
 use super::trail::Trail;
-use crate::profile::Profile;
+use crate::profile::{PluginIndex, Profile};
 
 /// So many changes of fine counts are kept for those who follow them.
 const TRAIL: usize = 1 << 16;
@@ -72,10 +72,11 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// What the plugins of `profile` count for `pod`, given the kinds of pods on nodes. `None` if some
-    /// plugin can only judge from scratch.
+    /// What the plugins of `profile` count for `pod`, given the kinds of pods on nodes; [late](super::late)
+    /// filters count nothing. `None` if another plugin can only judge from scratch.
     pub(crate) fn new(
         profile: &Profile,
+        late: &[PluginIndex],
         pod: &PodInfo,
         view: &View<'_>,
         neighbours: &[Neighbour<'_>],
@@ -86,11 +87,12 @@ impl Plan {
             n_terms += n;
             n_terms - n..n_terms
         };
-        for (plugin, _) in profile.at(Point::Filter) {
+        for (index, _) in profile.indices(Point::Filter) {
+            let plugin = profile.get(index);
             let Some(filter) = plugin.points.filter.as_ref().filter(|one| one.applies(pod)) else {
                 continue;
             };
-            if plugin.points.filter_is_local {
+            if plugin.points.filter_is_local || late.contains(&index) {
                 continue;
             }
             match filter.by_domain(pod, view, neighbours) {
