@@ -1,5 +1,6 @@
 //! What is asked of the API server.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -17,6 +18,11 @@ use super::{Workload, objects};
 pub(super) const AT_ONCE: usize = 64;
 /// Where the pods are.
 pub(super) const NAMESPACE: &str = "plimsoll-e2e";
+
+/// Where the events are.
+const EVENTS: &str = "/apis/events.k8s.io/v1/namespaces/plimsoll-e2e/events";
+/// So many are read at once.
+const PAGE: usize = 2000;
 
 /// The API server.
 #[derive(Clone)]
@@ -87,6 +93,7 @@ impl Api {
     pub(super) async fn clean(&self, nodes: usize) -> Result<()> {
         for path in [
             format!("/api/v1/namespaces/{NAMESPACE}/pods"),
+            EVENTS.to_owned(),
             format!("/apis/apps/v1/namespaces/{NAMESPACE}/replicasets"),
         ] {
             self.send(Method::DELETE, &path, None).await?;
@@ -114,6 +121,37 @@ impl Api {
         let path = format!("/api/v1/namespaces/{NAMESPACE}/pods?limit=1&fieldSelector={selector}");
         let list = self.send(Method::GET, &path, None).await?;
         Ok(list["items"].as_array().is_some_and(|items| !items.is_empty()))
+    }
+
+    /// Whether there are so many events. As cheap as may be: what is measured needs the API server, too.
+    pub(super) async fn has_events(&self, wanted: usize) -> Result<bool> {
+        let list = self.send(Method::GET, &format!("{EVENTS}?limit=1"), None).await?;
+        let items = list["items"].as_array().map_or(0, Vec::len);
+        let more = list["metadata"]["remainingItemCount"].as_u64().unwrap_or(0);
+        Ok(wanted <= items.saturating_add(usize::try_from(more)?))
+    }
+
+    /// Of how many pods events say that they were scheduled.
+    pub(super) async fn told(&self) -> Result<usize> {
+        let mut pods = BTreeSet::new();
+        let mut proceed = String::new();
+        loop {
+            let path = format!("{EVENTS}?limit={PAGE}&continue={proceed}");
+            let mut list = self.send(Method::GET, &path, None).await?;
+            let events = list["items"].as_array_mut().map(std::mem::take).unwrap_or_default();
+            pods.extend(
+                events.into_iter().filter(|event| event["reason"] == "Scheduled").filter_map(
+                    |mut event| match event["regarding"]["name"].take() {
+                        Value::String(pod) => Some(pod),
+                        _ => None,
+                    },
+                ),
+            );
+            match list["metadata"]["continue"].as_str().filter(|token| !token.is_empty()) {
+                Some(token) => token.clone_into(&mut proceed),
+                None => return Ok(pods.len()),
+            }
+        }
     }
 
     /// The names of all objects at `path`.

@@ -19,8 +19,9 @@ use self::process::Cost;
 /// Bind pods through an API server, and print what that costs
 ///
 /// Makes nodes and pods in a namespace of their own, then starts the scheduler and waits until every pod
-/// is bound. Everything that was made is deleted at the end. The API server must not have a scheduler of
-/// its own that takes these pods, nor anything that puts taints on nodes without a kubelet.
+/// is bound and an event says so: rate and cost are up to then, and the rate of the bindings alone is
+/// printed beside. Everything that was made is deleted at the end. The API server must not have a
+/// scheduler of its own that takes these pods, nor anything that puts taints on nodes without a kubelet.
 #[derive(Debug, Parser)]
 pub(crate) struct E2e {
     /// The API server; without one, an API server in memory
@@ -47,7 +48,7 @@ pub(crate) struct E2e {
     #[arg(long, value_name = "FILE")]
     plimsoll: Option<PathBuf>,
 
-    /// How often; medians are printed
+    /// How often, each of them in turn; medians are printed
     #[arg(long, value_name = "N", default_value_t = 1)]
     runs: usize,
 }
@@ -70,35 +71,43 @@ enum Who {
     Binder,
 }
 
-/// How long it may take until all pods are bound.
+/// How long it may take until all pods are bound, and how long after that until events say so.
 const PATIENCE: Duration = Duration::from_mins(30);
+const PATIENCE_WITH_EVENTS: Duration = Duration::from_mins(5);
+/// How often it is looked how far it is.
+const LOOK_EVERY: Duration = Duration::from_millis(25);
 
 pub(crate) fn run(task: &E2e) -> Result<()> {
     let plimsoll = match &task.plimsoll {
         Some(file) => file.clone(),
         None => process::build()?,
     };
+    let mut measured: Vec<(Who, Vec<Measured>)> =
+        task.who.iter().map(|&who| (who, Vec::new())).collect();
+    // In turn: what else the machine has to do is then the same for all.
+    for _ in 0..task.runs.max(1) {
+        for (who, all) in &mut measured {
+            all.push(measure(task, *who, &plimsoll)?);
+        }
+    }
     let mut out = std::io::stdout();
     writeln!(
         out,
-        "{:<10} {:>9} {:>16} {:>10} {:>12}",
-        "WHO", "PODS/S", "CPU S/1000 PODS", "PEAK MIB", "FIRST BIND"
+        "{:<10} {:>9} {:>9} {:>16} {:>10} {:>12}",
+        "WHO", "PODS/S", "BOUND/S", "CPU S/1000 PODS", "PEAK MIB", "FIRST BIND"
     )?;
-    for &who in &task.who {
-        let mut measured = Vec::new();
-        for _ in 0..task.runs.max(1) {
-            measured.push(measure(task, who, &plimsoll)?);
-        }
+    for (who, all) in measured {
         let median = |of: fn(&Measured) -> f64| {
-            let mut all: Vec<f64> = measured.iter().map(of).collect();
+            let mut all: Vec<f64> = all.iter().map(of).collect();
             all.sort_by(f64::total_cmp);
             all[all.len() / 2]
         };
         writeln!(
             out,
-            "{:<10} {:>9.0} {:>16.3} {:>10.1} {:>10.2} s",
+            "{:<10} {:>9.0} {:>9.0} {:>16.3} {:>10.1} {:>10.2} s",
             who.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned()),
             median(|one| one.pods_per_second),
+            median(|one| one.bound_per_second),
             median(|one| one.cpu_per_thousand),
             median(|one| one.peak_mib),
             median(|one| one.first_bind),
@@ -108,7 +117,9 @@ pub(crate) fn run(task: &E2e) -> Result<()> {
 }
 
 struct Measured {
+    /// Bound, and an event says so.
     pods_per_second: f64,
+    bound_per_second: f64,
     cpu_per_thousand: f64,
     peak_mib: f64,
     first_bind: f64,
@@ -146,30 +157,46 @@ fn measure(task: &E2e, who: Who, plimsoll: &std::path::Path) -> Result<Measured>
     })
 }
 
-/// Waits until all pods are bound.
+/// Waits until all pods are bound, and an event says so of each.
 async fn follow(api: &Api, pods: usize, mut child: process::Child) -> Result<Measured> {
     let begun = Instant::now();
     let mut first = None;
-    loop {
+    let bound = loop {
         child.check()?;
         if first.is_none() && api.has_bound().await? {
             first = Some(begun.elapsed());
         }
         if first.is_some() && !api.has_unbound().await? {
-            break;
+            break begun.elapsed();
         }
         ensure!(begun.elapsed() < PATIENCE, "not all pods are bound after {PATIENCE:?}");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    let all = begun.elapsed();
-    let Cost { cpu, peak_mib } = child.cost()?;
+        tokio::time::sleep(LOOK_EVERY).await;
+    };
+    // The costs are taken before the events are counted one by one, which takes time itself.
+    let (told, Cost { cpu, peak_mib }) = loop {
+        child.check()?;
+        let so_far = (begun.elapsed(), child.cost()?);
+        let told = if api.has_events(pods).await? { api.told().await? } else { 0 };
+        if pods <= told {
+            break so_far;
+        }
+        let waited = begun.elapsed().saturating_sub(bound);
+        ensure!(
+            waited < PATIENCE_WITH_EVENTS,
+            "not every pod has an event that it was bound after {PATIENCE_WITH_EVENTS:?}"
+        );
+        tokio::time::sleep(LOOK_EVERY).await;
+    };
     child.stop().await;
-    let first = first.unwrap_or(all);
+    let first = first.unwrap_or(bound);
     #[expect(clippy::cast_precision_loss, reason = "there are fewer pods than that")]
     let pods = pods as f64;
+    let rate_until = |end: Duration| {
+        pods / end.saturating_sub(first).max(Duration::from_millis(1)).as_secs_f64()
+    };
     Ok(Measured {
-        pods_per_second: pods
-            / all.saturating_sub(first).max(Duration::from_millis(1)).as_secs_f64(),
+        pods_per_second: rate_until(told),
+        bound_per_second: rate_until(bound),
         cpu_per_thousand: cpu.as_secs_f64() / pods * 1000.0,
         peak_mib,
         first_bind: first.as_secs_f64(),
