@@ -153,12 +153,13 @@ impl Scheduler {
         let tie_break = self.options.tie_break;
         let want = match (self.options.detail, tie_break) {
             (Detail::None, TieBreak::First) => Want::First,
+            (Detail::None, TieBreak::Random) => Want::Any,
             _ => Want::All,
         };
-        match memo.decide(profile, pod, view, &self.nominated, want) {
+        match memo.decide(profile, pod, view, &self.nominated, want, &mut self.rng) {
             Answer::Found { row, best } => {
                 let row = match want {
-                    Want::First => row,
+                    Want::First | Want::Any => row,
                     Want::All => pick::pick(&best, tie_break, &mut self.rng),
                 };
                 Some(Cycle::found(row, best))

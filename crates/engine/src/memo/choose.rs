@@ -3,13 +3,15 @@
 use std::ops::Range;
 
 use plimsoll_framework::{DomainScore, MAX_NODE_SCORE, Row, Scored, Standing, TopologyKey};
+use rand::{Rng, RngExt};
 use smallvec::{SmallVec, smallvec};
 
 use super::levels::Levels;
 use super::overlay::{Covered, Overlay};
-use super::rank_set::Rank;
+use super::rank_set::{Marked, Rank, RankSet};
 use super::shape::{Ground, Shape};
 use super::tallies::Tallies;
+use crate::pick::{TieBreak, pick};
 
 /// What was found among the nodes.
 #[expect(clippy::large_enum_variant, reason = "one lives at a time, and only for a moment")]
@@ -240,16 +242,42 @@ impl Chooser<'_> {
         best: &'b Best,
         (at, level): (usize, i64),
     ) -> impl Iterator<Item = Rank> {
+        let (set, all) = self.part(best, at, level);
+        set.iter().filter(move |&rank| all || !self.overlay.has(rank))
+    }
+
+    /// The nodes of one part, and whether they are those of the overlay: else those that are in the overlay
+    /// do not count.
+    fn part(&self, best: &Best, at: usize, level: i64) -> (&RankSet, bool) {
         let candidate = &best.candidates[at];
         let set = self.levels(candidate).at(level).expect("the level has a node");
-        let all = candidate.over.is_some();
-        set.iter().filter(move |&rank| all || !self.overlay.has(rank))
+        (set, candidate.over.is_some())
     }
 
     /// The best node whose name is the smallest.
     pub(crate) fn first(&self, best: &Best) -> Row {
         let firsts = best.parts.iter().filter_map(|&part| self.ranks(best, part).next());
         self.ground.ranks.row(firsts.min().expect("there is a best node"))
+    }
+
+    /// Any of the best nodes: the one that [`pick`] takes of all of them, without listing them.
+    pub(crate) fn any(&self, best: &Best, rng: &mut impl Rng) -> Row {
+        let sets = || best.parts.iter().map(|&(at, level)| self.part(best, at, level));
+        let n_ranks = self.ground.ranks.len();
+        // A few among very many nodes are listed sooner than looked for.
+        let n_listed: usize = sets().map(|(set, _)| set.len()).sum();
+        let Some(marks) = self.overlay.marks().filter(|marks| marks.len() <= n_listed) else {
+            return pick(&self.all(best), TieBreak::Random, rng);
+        };
+        let mut marked = Marked::none(n_ranks);
+        sets().filter(|(_, is_over)| !is_over).for_each(|(set, _)| marked.add(set));
+        marked.take_out(marks);
+        sets().filter(|(_, is_over)| *is_over).for_each(|(set, _)| marked.add(set));
+        let rank = match marked.len() {
+            1 => marked.nth(0),
+            len => marked.nth(rng.random_range(0..len)),
+        };
+        self.ground.ranks.row(rank.expect("there is a best node"))
     }
 
     /// All best nodes, by name.

@@ -4,18 +4,18 @@
 //! All that other plugins say is known as for pods without volumes. So such a pod is decided by a
 //! [scan](super::scan), in which those filters judge each node that the others leave.
 
-use plimsoll_framework::{Candidates, CycleState, NominatedPods, PodInfo, Point, Prepared, View};
+use plimsoll_framework::{Candidates, CycleState, NominatedPods, PodInfo, Point, Prepared, Row, View};
 
 use super::kinds::Kind;
 use super::profile_memo::ProfileMemo;
 use super::shape::{self, MadeBy};
-use super::{Answer, Memo, Want};
+use super::{Memo, Want};
 use crate::profile::Profile;
 use crate::scheduler::Scans;
 
 impl Memo {
-    /// Decides a pod about which late filters have something to say. `None` if that takes a decision from
-    /// scratch, as it does where no node is feasible.
+    /// The best nodes for a pod about which late filters have something to say, as [`Memo::scan`] has them.
+    /// `None` if that takes a decision from scratch, as it does where no node is feasible.
     pub(super) fn decide_late(
         &mut self,
         profile: &Profile,
@@ -24,7 +24,7 @@ impl Memo {
         view: View<'_>,
         nominated: &NominatedPods,
         want: Want,
-    ) -> Option<Answer> {
+    ) -> Option<Vec<Row>> {
         let of_profile = self.profiles.get(&profile.scheduler_name)?;
         if !nominated.is_empty() || !of_profile.can_scan || self.scans == Scans::Never {
             return None;

@@ -37,6 +37,7 @@ use std::collections::BTreeMap;
 use hashbrown::HashMap;
 use plimsoll_framework::parts::{ClusterReads, NodeReads, PodReads};
 use plimsoll_framework::{Counting, Neighbour, NominatedPods, PodInfo, Row, TopologyKey, View};
+use rand::Rng;
 use rustc_hash::FxBuildHasher;
 
 use self::choose::{Choice, Chooser};
@@ -53,6 +54,7 @@ use self::trail::Trail;
 use self::unplaced::{Own, Unplaced};
 use crate::cache::{Change, Changes};
 use crate::cycle::Failure;
+use crate::pick::{TieBreak, pick};
 use crate::profile::Profile;
 use crate::scheduler::Scans;
 
@@ -124,8 +126,23 @@ pub(crate) enum Answer {
 pub(crate) enum Want {
     /// The first of the best nodes by name.
     First,
+    /// Any of them, all equally likely.
+    Any,
     /// All of them.
     All,
+}
+
+impl Answer {
+    /// What is wanted of the best nodes, of which there is one at least.
+    fn found(best: Vec<Row>, want: Want, rng: &mut impl Rng) -> Self {
+        match want {
+            Want::First => Answer::Found { row: best[0], best: Vec::new() },
+            Want::Any => {
+                Answer::Found { row: pick(&best, TieBreak::Random, rng), best: Vec::new() }
+            }
+            Want::All => Answer::Found { row: best[0], best },
+        }
+    }
 }
 
 impl Memo {
@@ -368,6 +385,7 @@ impl Memo {
         view: View<'_>,
         nominated: &NominatedPods,
         want: Want,
+        rng: &mut impl Rng,
     ) -> Answer {
         self.n_decisions += 1;
         if self.is_overfull {
@@ -382,8 +400,8 @@ impl Memo {
         }
         let Some(class) = of_profile.class(profile, pod) else { return Answer::Unclear };
         if of_profile.has_late(profile, pod) {
-            let answer = self.decide_late(profile, class, pod, view, nominated, want);
-            return answer.unwrap_or(Answer::Unclear);
+            let best = self.decide_late(profile, class, pod, view, nominated, want);
+            return best.map_or(Answer::Unclear, |best| Answer::found(best, want, rng));
         }
         let known = match self.known(profile, class) {
             Some(known) => Some(known),
@@ -394,8 +412,8 @@ impl Memo {
         };
         let Some(mut known) = known else { return Answer::Unclear };
         if nominated.is_empty() && self.prefers_scan(profile, &known) {
-            if let Some(answer) = self.scan(profile, (class, known), pod, &[], view, want) {
-                return answer;
+            if let Some(best) = self.scan(profile, (class, known), pod, &[], view, want) {
+                return Answer::found(best, want, rng);
             }
             // To make room for the base of the scan, the shape may have been dropped.
             match self.known(profile, class).or_else(|| self.learn(profile, class, pod, view)) {
@@ -429,13 +447,11 @@ impl Memo {
                 .failure(profile, pod, (shape, tallies), own.as_ref(), view)
                 .map_or(Answer::Unclear, |failure| Answer::Failed(Box::new(failure))),
             Choice::Unclear => Answer::Unclear,
-            Choice::Best(best) if want == Want::First => {
-                Answer::Found { row: chooser.first(&best), best: Vec::new() }
-            }
-            Choice::Best(best) => {
-                let best = chooser.all(&best);
-                Answer::Found { row: best[0], best }
-            }
+            Choice::Best(best) => match want {
+                Want::First => Answer::Found { row: chooser.first(&best), best: Vec::new() },
+                Want::Any => Answer::Found { row: chooser.any(&best, rng), best: Vec::new() },
+                Want::All => Answer::found(chooser.all(&best), want, rng),
+            },
         }
     }
 }

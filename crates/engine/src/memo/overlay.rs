@@ -270,6 +270,12 @@ impl Overlay {
         self.members.contains_key(&rank)
     }
 
+    /// The nodes that are here rather than in the shape, a bit for each by rank; `None` where there are too
+    /// many nodes to have a bit each.
+    pub(crate) fn marks(&self) -> Option<&[u64]> {
+        (!self.marks.0.is_empty()).then_some(self.marks.0.as_slice())
+    }
+
     /// The feasible nodes that are here, with their cells.
     pub(crate) fn placed(&self) -> impl Iterator<Item = (Rank, usize)> {
         let placed = self.members.iter().filter(|(_, member)| member.cell != NOWHERE);

@@ -7,6 +7,57 @@ pub(crate) type Rank = u32;
 const FEW: usize = 128;
 const BITS: usize = 64;
 
+/// Ranks that are put together for one look: a bit for each.
+#[derive(Clone, Debug)]
+pub(crate) struct Marked(Vec<u64>);
+
+impl Marked {
+    /// No rank of so many.
+    pub(crate) fn none(n_ranks: usize) -> Self {
+        Marked(vec![0; n_ranks.div_ceil(BITS)])
+    }
+
+    pub(crate) fn add(&mut self, set: &RankSet) {
+        match set {
+            RankSet::Few(ranks) => {
+                for &rank in ranks {
+                    self.0[rank as usize / BITS] |= 1 << (rank as usize % BITS);
+                }
+            }
+            RankSet::Many(bits) => {
+                for (all, word) in self.0.iter_mut().zip(&bits.words) {
+                    *all |= word;
+                }
+            }
+        }
+    }
+
+    /// Takes out all that `other` has, a bit for each rank.
+    pub(crate) fn take_out(&mut self, other: &[u64]) {
+        for (all, word) in self.0.iter_mut().zip(other) {
+            *all &= !word;
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.iter().map(|word| word.count_ones() as usize).sum()
+    }
+
+    /// The rank that `n` others are before.
+    pub(crate) fn nth(&self, mut n: usize) -> Option<Rank> {
+        for (at, &word) in self.0.iter().enumerate() {
+            let here = word.count_ones() as usize;
+            if n < here {
+                // Without the lowest of them, as often as it takes.
+                let left = (0..n).fold(word, |word, _| word & (word - 1));
+                return Rank::try_from(at * BITS + left.trailing_zeros() as usize).ok();
+            }
+            n -= here;
+        }
+        None
+    }
+}
+
 /// A set of ranks: its least and its n-th element are at hand.
 #[derive(Clone, Debug)]
 pub(crate) enum RankSet {
@@ -144,6 +195,39 @@ mod tests {
     use rand_pcg::Pcg64;
 
     use super::*;
+
+    #[test]
+    fn the_nth_of_sets_that_are_put_together_is_that_of_their_union() {
+        let mut rng = Pcg64::seed_from_u64(5);
+        for n_ranks in [1, 64, 500, 5_000] {
+            let sizes = [3, 100, n_ranks / 2];
+            let sets = sizes.map(|n| {
+                let ranks: BTreeSet<Rank> = (0..n)
+                    .map(|_| rng.random_range(0..Rank::try_from(n_ranks).expect("it is small")))
+                    .collect();
+                let mut set = RankSet::default();
+                for &rank in &ranks {
+                    set.insert(rank, n_ranks);
+                }
+                (ranks, set)
+            });
+            let mut marked = Marked::none(n_ranks);
+            marked.add(&sets[0].1);
+            marked.add(&sets[2].1);
+            let mut other = Marked::none(n_ranks);
+            other.add(&sets[1].1);
+            marked.take_out(&other.0);
+            let expected: Vec<Rank> = sets[0]
+                .0
+                .union(&sets[2].0)
+                .filter(|rank| !sets[1].0.contains(rank))
+                .copied()
+                .collect();
+            assert_eq!(marked.len(), expected.len());
+            let all: Vec<Rank> = (0..=n_ranks).map_while(|n| marked.nth(n)).collect();
+            assert_eq!(all, expected);
+        }
+    }
 
     #[test]
     fn a_set_of_ranks_is_a_set_whatever_its_size() {

@@ -21,7 +21,7 @@ use super::rank_set::Rank;
 use super::ranks::Ranks;
 use super::shape::Ground;
 use super::trail::Trail;
-use super::{Answer, Memo, Want};
+use super::{Memo, Want};
 use crate::profile::Profile;
 
 /// So many nodes are looked at as one where most are out of the question.
@@ -333,8 +333,9 @@ enum Scored {
 }
 
 impl Memo {
-    /// Decides a pod by a look at all nodes at once; `late` filters judge each node that the others leave.
-    /// `None` if it cannot be done that way, or no node is feasible.
+    /// The best nodes for a pod, by name, found by a look at all nodes at once; `late` filters judge each node
+    /// that the others leave. Of the best that are not wanted some may be left out. `None` if it cannot be
+    /// done that way, or no node is feasible.
     pub(super) fn scan(
         &mut self,
         profile: &Profile,
@@ -343,7 +344,7 @@ impl Memo {
         late: &[Prepared],
         view: View<'_>,
         want: Want,
-    ) -> Option<Answer> {
+    ) -> Option<Vec<Row>> {
         let moving = Moving::of(profile, pod, view)?;
         let (base, tallies) = (self.base_of(profile, class, pod, known, view), known.tallies);
         if !self.bring_up(profile, base, tallies, view) {
@@ -393,8 +394,7 @@ impl Memo {
         });
         scanner.groups = groups;
         let best: Vec<Row> = best?.into_iter().map(|rank| ground.ranks.row(rank)).collect();
-        let row = *best.first()?;
-        Some(Answer::Found { row, best: if want == Want::All { best } else { Vec::new() } })
+        (!best.is_empty()).then_some(best)
     }
 }
 
