@@ -5,15 +5,18 @@
 
 use std::error::Error as StdError;
 use std::fmt::Write as _;
+use std::pin::pin;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use futures::future::poll_immediate;
 use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
-use kube::Client;
 use kube::client::Body;
 use serde::Deserialize;
+
+use crate::client::{Answer, Caller};
 
 /// How much of an answer is read: the largest object that etcd takes by default, and what surrounds it.
 const ANSWER_LIMIT: usize = 2 << 20;
@@ -142,18 +145,21 @@ impl Failed {
 }
 
 /// Asks for something to be done. What the API server says of it is not read.
-pub(crate) async fn tell(client: &Client, ask: &Ask, timeout: Duration) -> Result<(), Failed> {
-    let response = head(client, ask, timeout).await?;
+pub(crate) async fn tell(caller: &Caller, ask: &Ask, timeout: Duration) -> Result<(), Failed> {
+    let response = head(caller, ask, timeout).await?;
     let mut body = response.into_body();
-    let drain = async { while let Some(Ok(_)) = body.frame().await {} };
-    // It is done. If the rest does not come the connection is given up, no more.
-    let _ = tokio::time::timeout(DRAIN_TIMEOUT, drain).await;
+    let mut drain = pin!(async { while let Some(Ok(_)) = body.frame().await {} });
+    // Mostly all of it has come with the head, and no clock is needed.
+    if poll_immediate(&mut drain).await.is_none() {
+        // It is done. If the rest does not come the connection is given up, no more.
+        let _ = tokio::time::timeout(DRAIN_TIMEOUT, drain).await;
+    }
     Ok(())
 }
 
 /// Asks for something and reads the answer.
-pub(crate) async fn ask(client: &Client, ask: &Ask, timeout: Duration) -> Result<Bytes, Failed> {
-    let response = head(client, ask, timeout).await?;
+pub(crate) async fn ask(caller: &Caller, ask: &Ask, timeout: Duration) -> Result<Bytes, Failed> {
+    let response = head(caller, ask, timeout).await?;
     let read = tokio::time::timeout(timeout, read(response.into_body())).await;
     read.unwrap_or(Err(DEADLINE.to_owned())).map_err(|why| Failed::Unanswered(ask.text(&why)))
 }
@@ -161,9 +167,9 @@ pub(crate) async fn ask(client: &Client, ask: &Ask, timeout: Duration) -> Result
 const DEADLINE: &str = "context deadline exceeded";
 
 /// The answer, once it has begun and is a success.
-async fn head(client: &Client, ask: &Ask, timeout: Duration) -> Result<Response<Body>, Failed> {
+async fn head(caller: &Caller, ask: &Ask, timeout: Duration) -> Result<Response<Answer>, Failed> {
     let request = ask.request(timeout)?;
-    let response = match tokio::time::timeout(timeout, client.send(request)).await {
+    let response = match tokio::time::timeout(timeout, caller.send(request)).await {
         Ok(Ok(response)) => response,
         Ok(Err(error)) if was_not_sent(&error) => {
             return Err(Failed::NotSent(ask.text(&chain(&error))));
@@ -180,10 +186,10 @@ async fn head(client: &Client, ask: &Ask, timeout: Duration) -> Result<Response<
     Err(Failed::Refused(Box::new(refusal(ask, parts.status, &parts.headers, &body))))
 }
 
-async fn read(mut body: Body) -> Result<Bytes, String> {
+async fn read(mut body: Answer) -> Result<Bytes, String> {
     let mut bytes = BytesMut::new();
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| chain(&error))?;
+        let frame = frame.map_err(|error| chain(&*error))?;
         let Ok(data) = frame.into_data() else { continue };
         if ANSWER_LIMIT < bytes.len() + data.len() {
             return Err(format!("the answer is longer than {ANSWER_LIMIT} bytes"));

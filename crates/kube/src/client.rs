@@ -7,6 +7,7 @@
 //! A client tries nothing twice; whoever sends a request knows whether that is safe.
 
 mod access;
+mod caller;
 mod explain;
 mod kubeconfig;
 mod link;
@@ -20,12 +21,14 @@ use http::HeaderValue;
 use tower::ServiceBuilder;
 
 pub use self::access::{Access, AccessError};
+pub use self::caller::Caller;
 pub use self::explain::{CredentialError, explain, was_never_sent};
 use self::link::Link;
-use self::metrics::MetricsLayer;
+pub(crate) use self::metrics::Answer;
 pub use self::metrics::RestMetrics;
+use self::metrics::{Measured, MetricsLayer};
 use self::transport::Transport;
-use crate::limit::{Bucket, LimitLayer, Rate};
+use crate::limit::{Bucket, LimitLayer, Limited, Rate};
 
 /// Finds out where the API server is and who we are, and reads all files for it. A program that prints
 /// credentials is run; nothing is sent yet.
@@ -60,15 +63,22 @@ impl Connection {
 
     /// A client that takes its tokens from `bucket`, which others may share.
     pub fn client_with(&self, name: &str, bucket: Bucket) -> kube::Client {
-        let built = self.link.current();
+        kube::Client::new(self.service(name, bucket), self.namespace())
+    }
+
+    /// The same for those that send much: each request goes on its way at once, and through less.
+    pub fn caller(&self, name: &str, rate: Rate) -> Caller {
+        Caller::new(self.service(name, Bucket::new(rate)))
+    }
+
+    fn service(&self, name: &str, bucket: Bucket) -> Measured<Limited<Transport>> {
         let (metrics, host) = (self.metrics.clone(), Arc::<str>::from(self.host()));
         let agent = user_agent(name);
         let transport = Transport::new(self.link.clone(), agent, metrics.clone(), host.clone());
-        let service = ServiceBuilder::new()
+        ServiceBuilder::new()
             .layer(MetricsLayer { metrics: metrics.clone(), host: host.clone() })
             .layer(LimitLayer::new(bucket, metrics, host))
-            .service(transport);
-        kube::Client::new(service, built.loaded.config.default_namespace.clone())
+            .service(transport)
     }
 
     /// The address of the API server.

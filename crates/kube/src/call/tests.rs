@@ -6,7 +6,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 async fn fails(reply: Reply) -> Failed {
     let fake = Fake::new(move |_, _| reply.clone());
     let ask = Ask::post("/api/v1/pods".to_owned(), b"{}".to_vec());
-    tell(&fake.client(), &ask, TIMEOUT).await.expect_err("it does not succeed")
+    tell(&fake.client().into(), &ask, TIMEOUT).await.expect_err("it does not succeed")
 }
 
 #[tokio::test(start_paused = true)]
@@ -33,7 +33,7 @@ async fn errors_are_told_in_the_words_of_the_api_server() {
 #[tokio::test(start_paused = true)]
 async fn the_api_server_gives_up_before_we_do() {
     let fake = Fake::new(|_, _| Reply::Answer(200, serde_json::json!({ "a": 1 })));
-    let read = ask(&fake.client(), &Ask::get("/x".to_owned()), TIMEOUT).await;
+    let read = ask(&fake.client().into(), &Ask::get("/x".to_owned()), TIMEOUT).await;
     assert_eq!(read.expect("it is answered"), &b"{\"a\":1}"[..]);
     let seen = fake.seen();
     assert_eq!((seen[0].line.as_str(), seen[0].query.as_str()), ("GET /x", "timeout=8s"));
@@ -43,7 +43,7 @@ async fn the_api_server_gives_up_before_we_do() {
 async fn an_answer_without_end_is_not_read_to_its_end() {
     let long = serde_json::Value::String("x".repeat(ANSWER_LIMIT));
     let fake = Fake::new(move |_, _| Reply::Answer(200, long.clone()));
-    let read = ask(&fake.client(), &Ask::get("/x".to_owned()), TIMEOUT).await;
+    let read = ask(&fake.client().into(), &Ask::get("/x".to_owned()), TIMEOUT).await;
     let error = read.expect_err("it is too long").to_string();
     assert!(error.contains("longer than"), "{error}");
 }
@@ -54,9 +54,9 @@ async fn a_connection_that_nobody_accepts_was_not_used() {
     let address = listener.local_addr().expect("it is bound");
     drop(listener);
     let config = kube::Config::new(format!("http://{address}").parse().expect("a URI"));
-    let client = Client::try_from(config).expect("it needs no files");
+    let client = kube::Client::try_from(config).expect("it needs no files");
     let ask = Ask::post("/api/v1/pods".to_owned(), b"{}".to_vec());
-    let failed = tell(&client, &ask, TIMEOUT).await.expect_err("nobody listens");
+    let failed = tell(&client.into(), &ask, TIMEOUT).await.expect_err("nobody listens");
     assert!(matches!(failed, Failed::NotSent(_)), "{failed:?}");
 }
 

@@ -139,7 +139,7 @@ pub(super) struct Measured<S> {
 }
 
 /// The body of an answer.
-pub(super) type Answer = UnsyncBoxBody<bytes::Bytes, BoxError>;
+pub(crate) type Answer = UnsyncBoxBody<bytes::Bytes, BoxError>;
 
 impl<S, A> Service<Request<A>> for Measured<S>
 where

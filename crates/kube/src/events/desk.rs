@@ -6,10 +6,11 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kube::Client;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
+
+use crate::client::Caller;
 
 use super::send::{Sender, Written, pause};
 use super::series::{FINISHED_AFTER, Series};
@@ -56,10 +57,10 @@ pub(super) struct Desk {
 }
 
 impl Desk {
-    pub(super) fn new(client: Client, options: Options, tally: Arc<Tally>) -> Self {
+    pub(super) fn new(caller: Caller, options: Options, tally: Arc<Tally>) -> Self {
         let (hostname, timeout) = (options.hostname.clone(), options.request_timeout);
         Desk {
-            sender: Sender { client, hostname, timeout },
+            sender: Sender { caller, hostname, timeout },
             options,
             tally,
             series: Series::default(),

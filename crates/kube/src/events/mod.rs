@@ -15,10 +15,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use kube::Client;
 use plimsoll_api::{Pod, Str};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::client::Caller;
 use desk::{Desk, Order};
 pub use wire::Dialect;
 
@@ -119,11 +119,11 @@ struct Tally {
 
 impl Broadcaster {
     /// A broadcaster that begins to work at once, on the runtime that it is called on.
-    pub fn new(client: Client, options: Options) -> Self {
+    pub fn new(caller: impl Into<Caller>, options: Options) -> Self {
         let (inbox, occurrences) = mpsc::channel(options.queue.max(1));
         let (orders, ordered) = mpsc::unbounded_channel();
         let tally = Arc::new(Tally::default());
-        let desk = Desk::new(client, options, tally.clone());
+        let desk = Desk::new(caller.into(), options, tally.clone());
         tokio::spawn(desk.run(occurrences, ordered));
         Broadcaster { inbox, orders, tally }
     }

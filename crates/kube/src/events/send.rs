@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use http::StatusCode;
-use kube::Client;
 
 use super::wire::{Dialect, Event};
 use crate::call::{self, Ask, Failed};
+use crate::client::Caller;
 
 /// The pause before an event is tried again. As in event_broadcaster.go.
 const PAUSE: Duration = Duration::from_secs(10);
@@ -29,7 +29,7 @@ pub(super) enum Written {
 /// Who writes events.
 #[derive(Clone)]
 pub(super) struct Sender {
-    pub(super) client: Client,
+    pub(super) caller: Caller,
     pub(super) hostname: String,
     pub(super) timeout: Duration,
 }
@@ -63,7 +63,7 @@ impl Sender {
     }
 
     async fn tell(&self, ask: &Ask) -> Result<(), Failed> {
-        call::tell(&self.client, ask, self.timeout).await
+        call::tell(&self.caller, ask, self.timeout).await
     }
 }
 

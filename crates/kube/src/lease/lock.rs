@@ -9,12 +9,13 @@ use serde_json::{Value, json};
 
 use super::record::LeaseRecord;
 use crate::call::{self, Ask, Failed, segment};
+use crate::client::Caller;
 use crate::events::Subject;
 use crate::write;
 
 /// The Lease.
 pub(super) struct Lock {
-    client: Client,
+    caller: Caller,
     namespace: String,
     name: String,
     timeout: Duration,
@@ -25,7 +26,8 @@ pub(super) struct Lock {
 impl Lock {
     pub(super) fn new(client: Client, namespace: &str, name: &str, timeout: Duration) -> Self {
         let (namespace, name) = (namespace.to_owned(), name.to_owned());
-        Lock { client, namespace, name, timeout, lease: None }
+        let caller = client.into();
+        Lock { caller, namespace, name, timeout, lease: None }
     }
 
     /// Reads the Lease.
@@ -72,7 +74,7 @@ impl Lock {
     }
 
     async fn ask(&mut self, ask: &Ask) -> Result<LeaseRecord, Failed> {
-        let body = call::ask(&self.client, ask, self.timeout).await?;
+        let body = call::ask(&self.caller, ask, self.timeout).await?;
         let unreadable = |why: serde_json::Error| Failed::Unanswered(format!("{self}: {why}"));
         let lease: Value = serde_json::from_slice(&body).map_err(unreadable)?;
         let record = match lease.get("spec") {

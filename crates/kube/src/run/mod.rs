@@ -104,7 +104,7 @@ pub async fn run(setup: Setup, stop: CancellationToken) -> Result<Exit, RunError
     let access = setup.access;
     let connection = connect(access.clone(), metrics.clone()).await?;
     let broadcaster =
-        Broadcaster::new(connection.client("events", setup.rate), events::Options::new(hostname()));
+        Broadcaster::new(connection.caller("events", setup.rate), events::Options::new(hostname()));
     let record = Arc::new(broadcaster.clone());
     let end_election = CancellationToken::new();
     let mut post = Post::take(&connection, setup.election, record.clone(), end_election.clone())?;
@@ -126,8 +126,8 @@ pub async fn run(setup: Setup, stop: CancellationToken) -> Result<Exit, RunError
     let may_write = writing.may_write.clone();
     let extenders = Extenders::new(&setup.extenders, originals.clone(), may_write, say)?;
     let extenders = Arc::new(extenders);
-    let client = connection.client("scheduler", Rate::UNLIMITED);
-    let writer = Arc::new(Writer::new(client, writing, answers));
+    let caller = connection.caller("scheduler", Rate::UNLIMITED);
+    let writer = Arc::new(Writer::new(caller, writing, answers));
     let (desk, questions) = Desk::new();
     let (ready, is_ready) = watch::channel(false);
     let end_serving = CancellationToken::new();

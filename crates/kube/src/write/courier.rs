@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use http::StatusCode;
-use kube::Client;
 use plimsoll_api::PodKey;
 use serde::Serialize;
 use tokio::time::Instant;
@@ -13,6 +12,7 @@ use super::Options;
 use super::backoff::Backoff;
 use super::job::{Job, Task};
 use crate::call::{self, Ask, Failed, segment};
+use crate::client::Caller;
 
 /// Why nothing is sent where another instance may lead.
 const NOT_LEADING: &str = "this scheduler does not hold the lease";
@@ -23,7 +23,7 @@ const RETRIES: u32 = 8;
 
 /// Carries writes to the API server.
 pub(super) struct Courier {
-    client: Client,
+    caller: Caller,
     options: Options,
     is_closed: AtomicBool,
 }
@@ -44,8 +44,8 @@ impl std::fmt::Debug for Courier {
 }
 
 impl Courier {
-    pub(super) fn new(client: Client, options: Options) -> Self {
-        Courier { client, options, is_closed: AtomicBool::new(false) }
+    pub(super) fn new(caller: Caller, options: Options) -> Self {
+        Courier { caller, options, is_closed: AtomicBool::new(false) }
     }
 
     /// From now on nothing is sent any more.
@@ -95,7 +95,7 @@ impl Courier {
             }
             let span = (self.options.may_write)().filter(|_| !self.is_closed());
             let Some(span) = span else { return Err(Failed::NotSent(NOT_LEADING.to_owned())) };
-            let answer = call::tell(&self.client, ask, timeout.min(span)).await;
+            let answer = call::tell(&self.caller, ask, timeout.min(span)).await;
             let Err(failed) = answer else { return Ok(()) };
             if !again.allows(&failed) {
                 return Err(failed);
@@ -116,7 +116,7 @@ impl Courier {
         path: String,
         timeout: Duration,
     ) -> Result<bytes::Bytes, Failed> {
-        call::ask(&self.client, &Ask::get(path), timeout).await
+        call::ask(&self.caller, &Ask::get(path), timeout).await
     }
 }
 

@@ -23,10 +23,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use kube::Client;
 use plimsoll_engine::{Effect, EffectId, WriteError};
 use tokio::sync::{Notify, mpsc, oneshot};
 
+use crate::client::Caller;
 use crate::events::Record;
 use courier::Courier;
 pub(crate) use courier::json;
@@ -138,13 +138,13 @@ impl Writer {
     /// A writer that begins to work at once, on the runtime that it is called on. What becomes of effects
     /// that are awaited goes to `answers`.
     pub fn new(
-        client: Client,
+        caller: impl Into<Caller>,
         options: Options,
         answers: mpsc::UnboundedSender<(EffectId, Result<(), WriteError>)>,
     ) -> Self {
         let (inbox, orders) = mpsc::unbounded_channel();
         let meter = Arc::new(Meter::default());
-        let courier = Arc::new(Courier::new(client, options));
+        let courier = Arc::new(Courier::new(caller.into(), options));
         let desk = Desk::new(courier.clone(), meter.clone(), orders, answers);
         tokio::spawn(desk.run());
         Writer { inbox, courier, meter }

@@ -9,6 +9,7 @@ use rustls::crypto::ring;
 use serde::Deserialize;
 
 use crate::call::{self, Ask, Failed};
+use crate::client::Caller;
 use crate::serve::tls::{Authority, ProxyInputs};
 
 const PATH: &str = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication";
@@ -17,7 +18,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// Looks authorities up.
 #[derive(Clone)]
 pub(in crate::serve) struct Lookup {
-    client: Client,
+    caller: Caller,
 }
 
 impl std::fmt::Debug for Lookup {
@@ -53,12 +54,12 @@ struct ConfigMap {
 
 impl Lookup {
     pub(in crate::serve) fn new(client: Client) -> Self {
-        Lookup { client }
+        Lookup { caller: client.into() }
     }
 
     /// What the cluster says now.
     pub(in crate::serve) async fn look_up(&self) -> Result<Found, LookupError> {
-        let asked = call::ask(&self.client, &Ask::get(PATH.to_owned()), TIMEOUT).await;
+        let asked = call::ask(&self.caller, &Ask::get(PATH.to_owned()), TIMEOUT).await;
         let bytes = asked.map_err(|failed: Failed| LookupError::Ask(failed.to_string()))?;
         let map: ConfigMap = serde_json::from_slice(&bytes)
             .map_err(|error| LookupError::Ask(format!("the ConfigMap is unclear: {error}")))?;

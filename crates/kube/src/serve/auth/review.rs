@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 
 use crate::call::{self, Ask, Failed};
+use crate::client::Caller;
 use crate::serve::limits;
 
 /// How long one question may take. As in options/authentication.go and authorization.go.
@@ -23,7 +24,7 @@ const JITTER: f64 = 0.2;
 
 /// Asks the API server, not too many questions at once.
 pub(super) struct Reviewer {
-    client: Client,
+    caller: Caller,
     permits: Semaphore,
 }
 
@@ -56,7 +57,7 @@ pub(super) struct Unanswered(String);
 
 impl Reviewer {
     pub(super) fn new(client: Client) -> Self {
-        Reviewer { client, permits: Semaphore::new(limits::REVIEWS) }
+        Reviewer { caller: client.into(), permits: Semaphore::new(limits::REVIEWS) }
     }
 
     /// Asks. A review changes nothing, so it may be asked again.
@@ -73,7 +74,7 @@ impl Reviewer {
             let asked = {
                 let permit = self.permits.acquire().await;
                 let _permit = permit.map_err(|error| Unanswered(error.to_string()))?;
-                call::ask(&self.client, &ask, TIMEOUT).await
+                call::ask(&self.caller, &ask, TIMEOUT).await
             };
             match asked {
                 Ok(bytes) => {
