@@ -25,6 +25,14 @@ const MOST_QUEUED: usize = 256;
 /// pods waiting, and pods must not keep the picture from being true.
 const MOST_BATCHES: usize = 64;
 
+/// So many effects are handed to the writer at once, and so long after the first of them at most: each
+/// time others are woken up for it.
+const HANDED_OVER: usize = 32;
+const HANDED_OVER_AFTER: Duration = Duration::from_millis(1);
+
+/// While the writer has enough to do, what comes in is taken in so often: it is not waited for one by one.
+const LOOK_WHILE_QUEUED: Duration = Duration::from_millis(2);
+
 /// How often it is looked whether all is done, at the end.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
@@ -82,18 +90,28 @@ impl Core {
 
     async fn decide(&mut self) {
         let mut effects = Vec::new();
+        let mut handed_over = self.clock.now();
         while !self.inbox.stop.is_cancelled() && !self.has_lost() {
             self.take_in();
             if !self.may_decide() {
+                self.perform(&mut effects);
                 self.wait(None).await;
                 continue;
             }
-            if MOST_QUEUED <= self.writer.load().queued {
+            if MOST_QUEUED <= self.writer.load().queued + effects.len() {
+                self.perform(&mut effects);
                 self.wait_for_writer().await;
                 continue;
             }
-            let next = self.scheduler.step(self.clock.now(), &mut effects);
-            self.perform(&mut effects);
+            let now = self.clock.now();
+            if effects.is_empty() {
+                handed_over = now;
+            }
+            let next = self.scheduler.step(now, &mut effects);
+            let is_late = || HANDED_OVER_AFTER <= self.clock.now().since(handed_over);
+            if next != Next::Again || HANDED_OVER <= effects.len() || is_late() {
+                self.perform(&mut effects);
+            }
             match next {
                 Next::Again => {}
                 Next::At(time) => {
@@ -103,6 +121,7 @@ impl Core {
                 Next::Idle => self.wait(None).await,
             }
         }
+        self.perform(&mut effects);
     }
 
     /// Carries on what was begun, until nothing of it is being written.
@@ -189,12 +208,12 @@ impl Core {
         }
     }
 
-    /// Waits until requests have gone out; what comes in meanwhile is taken in.
+    /// Waits until requests have gone out, but not for long: what comes in meanwhile is to be taken in.
     async fn wait_for_writer(&mut self) {
-        let writer = self.writer.clone();
         tokio::select! {
-            () = writer.eased(MOST_QUEUED / 2) => {}
-            () = self.wait(None) => {}
+            () = self.writer.eased(MOST_QUEUED / 2) => {}
+            () = tokio::time::sleep(LOOK_WHILE_QUEUED) => {}
+            () = self.inbox.stop.cancelled() => {}
         }
     }
 

@@ -81,6 +81,9 @@ impl Desk {
                 },
                 Some(done) = self.tasks.join_next_with_id() => self.end(done),
             }
+            while let Some(done) = self.tasks.try_join_next_with_id() {
+                self.end(done);
+            }
         }
         self.courier.close();
         self.stop();
@@ -155,9 +158,9 @@ impl Desk {
     }
 
     fn tell_load(&mut self) {
-        self.meter.queued.store(self.lanes.n_queued(), Ordering::Release);
+        self.meter.queued.store(self.lanes.n_queued(), Ordering::SeqCst);
         self.meter.in_flight.store(self.lanes.n_running(), Ordering::Release);
-        self.meter.eased.notify_waiters();
+        self.meter.tell();
         if self.lanes.n_queued() == 0 && self.lanes.n_running() == 0 {
             for done in self.finishing.drain(..) {
                 // Who does not wait any more need not be told.

@@ -122,14 +122,25 @@ struct Meter {
     handed_in: AtomicUsize,
     queued: AtomicUsize,
     in_flight: AtomicUsize,
+    /// Somebody waits until fewer than this are queued; 0 where nobody does.
+    awaited: AtomicUsize,
     eased: Notify,
 }
 
 impl Meter {
     fn load(&self) -> Load {
         Load {
-            queued: self.handed_in.load(Ordering::Acquire) + self.queued.load(Ordering::Acquire),
+            queued: self.handed_in.load(Ordering::Acquire) + self.queued.load(Ordering::SeqCst),
             in_flight: self.in_flight.load(Ordering::Acquire),
+        }
+    }
+
+    /// Wakes those who wait for this, if it is so far: to be woken costs about as much as a request.
+    fn tell(&self) {
+        // Each says something first and then looks what the other says, so that one of both sees it.
+        if self.load().queued < self.awaited.load(Ordering::SeqCst) {
+            self.awaited.store(0, Ordering::SeqCst);
+            self.eased.notify_waiters();
         }
     }
 }
@@ -190,6 +201,7 @@ impl Writer {
     pub async fn eased(&self, queued: usize) {
         loop {
             let notified = self.meter.eased.notified();
+            self.meter.awaited.fetch_max(queued, Ordering::SeqCst);
             if self.load().queued < queued {
                 return;
             }
