@@ -21,6 +21,9 @@ const TOO_LATE: &str = "timed out before it was sent";
 /// How often something is sent again, at most.
 const RETRIES: u32 = 8;
 
+/// Most of what is written is no longer: a binding, an event.
+const USUAL: usize = 768;
+
 /// Carries writes to the API server.
 pub(super) struct Courier {
     caller: Caller,
@@ -181,5 +184,7 @@ pub(super) fn pod_path(pod: &PodKey) -> String {
 
 /// An object as JSON.
 pub(crate) fn json<T: Serialize>(value: &T) -> Vec<u8> {
-    serde_json::to_vec(value).expect("texts and numbers can be written as JSON")
+    let mut text = Vec::with_capacity(USUAL);
+    serde_json::to_writer(&mut text, value).expect("texts and numbers can be written as JSON");
+    text
 }
