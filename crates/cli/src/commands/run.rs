@@ -22,8 +22,9 @@ use crate::input::Source;
 use crate::options::Setup;
 use crate::{logs, notices};
 
-/// So many threads carry requests. The engine has one of its own.
-const WORKERS: usize = 2;
+/// So many threads carry requests. The engine has one of its own. One is enough for thousands of pods a
+/// second, and nobody has to be woken up for what it hands on to itself.
+const WORKERS: usize = 1;
 
 /// Runs until it is told to stop. The error of a lost lease ends the process with 1, as it does
 /// kube-scheduler.

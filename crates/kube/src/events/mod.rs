@@ -86,7 +86,7 @@ impl Options {
     pub fn new(hostname: String) -> Self {
         Options {
             hostname,
-            in_flight: 16,
+            in_flight: 32,
             queue: 10_000,
             request_timeout: Duration::from_secs(30),
             dialect: None,
