@@ -4,7 +4,9 @@
 //! All that other plugins say is known as for pods without volumes. So such a pod is decided by a
 //! [scan](super::scan), in which those filters judge each node that the others leave.
 
-use plimsoll_framework::{Candidates, CycleState, NominatedPods, PodInfo, Point, Prepared, Row, View};
+use plimsoll_framework::{
+    Candidates, CycleState, NominatedPods, PodInfo, Point, Prepared, Row, View,
+};
 
 use super::kinds::Kind;
 use super::profile_memo::ProfileMemo;
