@@ -17,6 +17,7 @@ pub mod ports;
 pub mod quantity;
 pub mod requests;
 pub mod resources;
+pub mod scalars;
 pub mod storage;
 pub mod taints;
 pub mod templates;
@@ -40,6 +41,7 @@ pub use ports::HostPort;
 pub use quantity::{Quantity, QuantityError};
 pub use requests::{Asks, Limits, NonZero};
 pub use resources::Resources;
+pub use scalars::Scalars;
 pub use storage::{
     Attached, BindingMode, CsiDriver, CsiNode, CsiNodeDriver, CsiStorageCapacity, StorageClass,
     VolumeAttachment,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::Str;
 use crate::quantity::Quantity;
+use crate::scalars::Scalars;
 
 /// Quantities by resource name, as objects carry them.
 pub type ResourceList = BTreeMap<Str, Quantity>;
@@ -38,7 +39,7 @@ pub struct Resources {
     /// How many pods a node takes. Requests leave it 0: a pod counts as one by being there.
     pub pods: i64,
     /// Every other resource the scheduler counts, see [`is_scalar_resource_name`].
-    pub scalar: BTreeMap<Str, i64>,
+    pub scalar: Scalars,
 }
 
 impl Resources {
@@ -93,9 +94,7 @@ impl Resources {
             MEMORY => Some(&mut self.memory),
             EPHEMERAL_STORAGE => Some(&mut self.ephemeral_storage),
             PODS => Some(&mut self.pods),
-            scalar if is_scalar_resource_name(scalar) => {
-                Some(self.scalar.entry(name.clone()).or_default())
-            }
+            scalar if is_scalar_resource_name(scalar) => Some(self.scalar.or_default(name)),
             _ => None,
         }
     }
@@ -106,7 +105,7 @@ impl Resources {
         self.memory = operation(self.memory, other.memory);
         self.ephemeral_storage = operation(self.ephemeral_storage, other.ephemeral_storage);
         self.pods = operation(self.pods, other.pods);
-        for (name, amount) in &other.scalar {
+        for (name, amount) in other.scalar.iter() {
             let total = operation(self.get(name), *amount);
             if total == 0 {
                 self.scalar.remove(name);

@@ -155,7 +155,7 @@ impl NodeResourcesFit {
         check(MEMORY, requests.memory, allocatable.memory, requested.memory);
         let disk = |amounts: &Resources| amounts.ephemeral_storage;
         check(EPHEMERAL_STORAGE, disk(requests), disk(allocatable), disk(requested));
-        for (name, &asked) in &requests.scalar {
+        for (name, &asked) in requests.scalar.iter() {
             if !self.ignores(name) {
                 check(name, asked, allocatable.get(name), requested.get(name));
             }

@@ -1,9 +1,7 @@
 //! Random nodes.
 
-use std::collections::BTreeMap;
-
 use plimsoll_api::features::USER_NAMESPACES_HOST_NETWORK;
-use plimsoll_api::{Effect, Labels, Node, Resources, Str, Taint};
+use plimsoll_api::{Effect, Labels, Node, Resources, Scalars, Str, Taint};
 use rand::RngExt;
 
 use super::{BEGINNING, Maker};
@@ -54,7 +52,7 @@ impl Maker {
     }
 
     fn allocatable(&mut self) -> Resources {
-        let mut scalar = BTreeMap::new();
+        let mut scalar = Scalars::default();
         if self.once_in(3) {
             scalar.insert(Str::from(GPU), self.rng.random_range(1..=2));
         }

@@ -1,11 +1,9 @@
 //! Random pods.
 
-use std::collections::BTreeMap;
-
 use plimsoll_api::features::USER_NAMESPACES_HOST_NETWORK;
 use plimsoll_api::{
     AffinityTerm, Asks, HostPort, Labels, NodeSelection, NodeSelectorTerm, NonZero, Pod,
-    PodAffinity, PodKey, PodTemplate, PreemptionPolicy, Requirement, Resources, Selector,
+    PodAffinity, PodKey, PodTemplate, PreemptionPolicy, Requirement, Resources, Scalars, Selector,
     SpreadConstraint, Str, Test, Toleration, WeightedTerm, WhenUnsatisfiable,
 };
 use plimsoll_framework::Time;
@@ -120,7 +118,7 @@ impl Maker {
     }
 
     fn requests(&mut self) -> Resources {
-        let mut scalar = BTreeMap::new();
+        let mut scalar = Scalars::default();
         if self.once_in(8) {
             scalar.insert(Str::from(GPU), 1);
         }
