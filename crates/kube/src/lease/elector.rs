@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::StatusCode;
 use kube::Client;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -11,6 +12,7 @@ use super::lock::Lock;
 use super::record::LeaseRecord;
 use super::settings::JITTER_FACTOR;
 use super::{Ended, Leadership, Settings, State};
+use crate::call::Failed;
 use crate::events::{Occurrence, Record};
 
 /// The shortest time for a request. As in resourcelock's interface.go, NewFromKubeconfig.
@@ -189,20 +191,45 @@ impl Elector {
         self.observed = record;
     }
 
-    /// Gives the lease back if this instance has it, so that the next one need not wait.
+    /// Gives the lease back at the end, if it is held.
     async fn give_back(&mut self) {
         if self.observed.holder() != self.settings().identity {
             return;
         }
-        let now = self.settings().clock.wall();
-        let mut record = LeaseRecord::new("", Duration::from_secs(1), now);
-        record.lease_transitions = Some(self.observed.transitions());
         let deadline = Instant::now() + self.settings().renew_deadline;
-        match timeout_at(deadline, self.lock.update(&record)).await {
-            Ok(Ok(())) => self.observe(record),
+        match timeout_at(deadline, self.release()).await {
+            Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::warn!(lease = %self.lock, %error, "failed to release lock"),
             Err(_) => tracing::warn!(lease = %self.lock, "failed to release lock in time"),
         }
+    }
+
+    /// As in client-go, release, which looks at the lease first. Here that is done only where it is not as it
+    /// was seen last: a renewal of our own that was broken off may have been carried out.
+    async fn release(&mut self) -> Result<(), Failed> {
+        match self.lock.update(&self.nobody()).await {
+            Err(failed) if failed.code() == Some(StatusCode::CONFLICT) => {}
+            Err(failed) => return Err(failed),
+            Ok(()) => {
+                self.observe(self.nobody());
+                return Ok(());
+            }
+        }
+        let found = self.lock.get().await?;
+        self.observe(found);
+        if self.observed.holder() == self.settings().identity {
+            self.lock.update(&self.nobody()).await?;
+            self.observe(self.nobody());
+        }
+        Ok(())
+    }
+
+    /// The lease that nobody holds, after the present term.
+    fn nobody(&self) -> LeaseRecord {
+        let now = self.settings().clock.wall();
+        let mut record = LeaseRecord::new("", Duration::from_secs(1), now);
+        record.lease_transitions = Some(self.observed.transitions());
+        record
     }
 
     fn record(&self, what: &str) {

@@ -85,6 +85,29 @@ async fn a_leader_that_is_told_to_stop_gives_the_lease_back() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_renewal_that_was_broken_off_does_not_keep_the_lease_from_being_given_back() {
+    let server = Server::new();
+    let mut one = Candidate::new(&server, "one");
+    one.becomes(State::Leading).await;
+    // It is renewed, and the answer does not come before the end.
+    server.trouble(Trouble::Deaf);
+    pass(3).await;
+    server.trouble(Trouble::None);
+    assert_eq!(one.stop().await, Ended::Stopped);
+    assert_eq!(server.spec("holderIdentity"), "");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_another_has_is_not_given_back() {
+    let server = Server::new();
+    let mut one = Candidate::new(&server, "one");
+    one.becomes(State::Leading).await;
+    server.change(|lease| lease["spec"]["holderIdentity"] = json!("two"));
+    assert_eq!(one.stop().await, Ended::Stopped);
+    assert_eq!(server.spec("holderIdentity"), "two");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_leader_that_cannot_renew_stops_to_write_at_its_deadline() {
     let server = Server::new();
     let mut one = Candidate::new(&server, "one");
