@@ -3,6 +3,8 @@
 //! As in staging/src/k8s.io/kube-scheduler/config/v1/types.go and component-base/config/v1alpha1.
 //! An absent field is `None` where upstream can tell it from a zero, and zero otherwise.
 
+use std::fmt;
+
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
@@ -306,8 +308,9 @@ pub struct ExtenderTlsConfig {
     pub ca_data: Base64,
 }
 
-/// Bytes in base64, kept as they are written.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+/// Bytes in base64, kept as they are written. They may be a key, so they are not shown where somebody looks for
+/// faults.
+#[derive(Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Base64(
     // Valid base64 with padding.
     String,
@@ -322,6 +325,12 @@ impl Base64 {
     /// Whether there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+}
+
+impl fmt::Debug for Base64 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Base64({} characters)", self.0.len())
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a file may be, and what comes of one as a whole.
 
 use expect_test::{Expect, expect, expect_file};
-use plimsoll_config::{Configuration, load};
+use plimsoll_config::{Base64, Configuration, ExtenderTlsConfig, load};
 use serde_json::Value;
 
 use crate::catalogue::{HEAD, catalogue, configuration, lines};
@@ -183,4 +183,13 @@ extenders:
     let second = load("effective.json", &value.to_string(), &catalogue()).expect("it is valid");
     assert_eq!(first.profiles, second.profiles);
     assert_eq!(first.extenders, second.extenders);
+}
+
+#[test]
+fn a_key_in_a_configuration_is_not_shown_to_who_looks_for_faults() {
+    let data: Base64 = serde_json::from_str("\"c2VjcmV0LWtleQ==\"").expect("it is base64");
+    assert_eq!(data.as_str(), "c2VjcmV0LWtleQ==");
+    let tls = ExtenderTlsConfig { key_data: data, ..ExtenderTlsConfig::default() };
+    let shown = format!("{tls:?}");
+    assert!(shown.contains("key_data") && !shown.contains("c2Vj"), "{shown}");
 }
