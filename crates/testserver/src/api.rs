@@ -84,12 +84,14 @@ impl Api {
             Path::Other(path) => {
                 let what = What::Path(parts.uri.path());
                 let verb = parts.method.as_str().to_ascii_lowercase();
+                self.requests.remember(&verb, what);
                 self.access.check(&caller, &verb, what, None)?;
                 self.other(parts, &path, body).await.map(Answer::from)
             }
             Path::Review { group, plural } => {
                 let name = "";
                 let what = What::Resource { group: &group, resource: &plural, namespace: "", name };
+                self.requests.remember("create", what);
                 self.access.check(&caller, "create", what, None)?;
                 self.requests.count("create", plural.clone());
                 self.troubled("create", &plural, async {
@@ -130,6 +132,7 @@ impl Api {
             namespace: target.namespace(),
             name: target.name(),
         };
+        self.requests.remember(verb, what);
         self.access.check(caller, verb, what, Some(kind.resource()))?;
         self.requests.count(verb, resource.clone());
         let shape = request::shape(parts)?;

@@ -1,10 +1,11 @@
 //! What the server has seen and done, for tests to look at.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
 
+use crate::access::What;
 use crate::kinds::Kind;
 use crate::store::Shared;
 
@@ -89,14 +90,61 @@ impl Ledger {
     }
 }
 
+/// What somebody asked for, in the words of RBAC.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Request {
+    /// `get`, `list`, `create`; for a path the method in small letters.
+    pub verb: String,
+    /// The API group; empty for the core group.
+    pub group: String,
+    /// `pods`, `pods/binding`; empty for a path.
+    pub resource: String,
+    /// Empty for all namespaces, and for kinds of the cluster.
+    pub namespace: String,
+    /// Empty where no object is named.
+    pub name: String,
+    /// A path that is no resource: `/apis`.
+    pub path: String,
+}
+
+/// So many different requests are remembered.
+const REMEMBERED: usize = 100_000;
+
 /// What was asked, by verb and resource, whether or not it was granted.
 #[derive(Debug, Default)]
-pub(crate) struct Requests(Mutex<BTreeMap<(&'static str, String), u64>>);
+pub(crate) struct Requests {
+    counts: Mutex<BTreeMap<(&'static str, String), u64>>,
+    /// `None` where nobody wants to know.
+    different: Option<Mutex<BTreeSet<Request>>>,
+}
 
 impl Requests {
+    pub(crate) fn new(remember: bool) -> Self {
+        Self { counts: Mutex::default(), different: remember.then(Mutex::default) }
+    }
+
     pub(crate) fn count(&self, verb: &'static str, resource: String) {
-        let mut requests = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut requests = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         *requests.entry((verb, resource)).or_default() += 1;
+    }
+
+    /// Remembers what is asked for, if that is wanted.
+    pub(crate) fn remember(&self, verb: &str, what: What<'_>) {
+        let Some(different) = &self.different else { return };
+        let mut request = Request { verb: verb.to_owned(), ..Request::default() };
+        match what {
+            What::Path(path) => path.clone_into(&mut request.path),
+            What::Resource { group, resource, namespace, name } => {
+                group.clone_into(&mut request.group);
+                resource.clone_into(&mut request.resource);
+                namespace.clone_into(&mut request.namespace);
+                name.clone_into(&mut request.name);
+            }
+        }
+        let mut different = different.lock().unwrap_or_else(PoisonError::into_inner);
+        if different.len() < REMEMBERED {
+            different.insert(request);
+        }
     }
 }
 
@@ -117,8 +165,16 @@ impl Counts {
 
     /// All requests: verb, resource, how many.
     pub fn all_requests(&self) -> Vec<(&'static str, String, u64)> {
-        let requests = self.requests.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let requests = self.requests.counts.lock().unwrap_or_else(PoisonError::into_inner);
         requests.iter().map(|((verb, resource), n)| (*verb, resource.clone(), *n)).collect()
+    }
+
+    /// Every different request, granted or not, up to a bound; none without
+    /// [`Options::remember_requests`](crate::Options::remember_requests).
+    pub fn different_requests(&self) -> Vec<Request> {
+        let different = self.requests.different.as_ref();
+        let different = different.map(|all| all.lock().unwrap_or_else(PoisonError::into_inner));
+        different.into_iter().flat_map(|all| all.iter().cloned().collect::<Vec<_>>()).collect()
     }
 
     /// Every pod that was bound, as `namespace/name/uid`, with the nodes it was bound to, in order. More than one node

@@ -24,6 +24,7 @@
 
 mod access;
 mod api;
+mod asker;
 pub mod bulk;
 mod connection;
 mod counts;
@@ -43,7 +44,8 @@ mod tls;
 mod validate;
 
 pub use access::{Access, Right, User};
-pub use counts::{Applied, Counts};
+pub use asker::{Answer, Asker, Talk};
+pub use counts::{Applied, Counts, Request};
 pub use failure::Failure;
 pub use faults::{Fault, Faults, Trouble, When};
 pub use options::{Options, Terminating};

@@ -36,6 +36,9 @@ pub struct Options {
     /// Whether only `users` may use the server, each as far as its rights go. Default: false, everybody may do
     /// everything.
     pub authenticate: bool,
+    /// Whether every different request is remembered with all it names, for [`crate::Counts::different_requests`].
+    /// Default: false.
+    pub remember_requests: bool,
     /// From which uids and generated names follow; `None` takes chance. Default: `None`.
     pub seed: Option<u64>,
     /// Threads that serve. Default: 2.
@@ -67,6 +70,7 @@ impl Default for Options {
             terminating: Terminating::GoneAfter(Duration::ZERO),
             users: Vec::new(),
             authenticate: false,
+            remember_requests: false,
             seed: None,
             threads: 2,
         }

@@ -93,7 +93,7 @@ impl TestServer {
         let (commands, received) = mpsc::unbounded_channel();
         let api = Api {
             shared: Arc::clone(&shared),
-            requests: Arc::default(),
+            requests: Arc::new(Requests::new(options.remember_requests)),
             faults: Arc::new(Faults::new(Arc::clone(&shared))),
             access: Arc::clone(&access),
             downtime,

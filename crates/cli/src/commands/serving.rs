@@ -45,6 +45,7 @@ pub(super) fn serving(
     let effective = serde_json::to_string(&configuration.effective);
     Ok(Serving {
         options,
+        listener: None,
         authentication: asked,
         authorization: decided,
         configuration: effective.context("the configuration cannot be told")?.into(),

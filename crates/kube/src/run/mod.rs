@@ -5,8 +5,10 @@
 
 mod clock;
 mod core;
+mod post;
 mod served;
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,11 +16,13 @@ use plimsoll_config::Extender;
 use plimsoll_engine::{Options, Profile, ProfileError, Scheduler};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::clock::Clock;
 pub use self::clock::stopwatch;
 use self::core::{Core, Inbox};
+use self::post::Post;
 use self::served::Known;
 pub use self::served::{Serving, SetVerbosity};
 use crate::client::{Access, AccessError, Connection, RestMetrics, connect};
@@ -26,18 +30,15 @@ use crate::events::{self, Broadcaster};
 use crate::extender::{self, Extenders};
 use crate::identity::hostname;
 use crate::kinds::Kind;
-use crate::lease::{self, Election, Ended, Leadership, SettingsError, State};
+use crate::lease::{self, SettingsError};
 use crate::limit::{Bucket, Rate};
 use crate::originals::Kept;
-use crate::serve::{Desk, ServeError};
+use crate::serve::{Desk, Question, ServeError};
 use crate::watch::{self as watches, Pace, Watches};
 use crate::write::{self, Writer};
 
 /// So many batches of events may wait for the engine; then watches wait.
 const EVENT_BATCHES: usize = 256;
-/// How long the release of the lease may take at the end.
-const RELEASE: Duration = Duration::from_secs(5);
-
 /// Everything that is set up before anything is begun.
 #[derive(Debug)]
 pub struct Setup {
@@ -84,6 +85,14 @@ pub enum RunError {
     /// An extender cannot be called.
     #[error(transparent)]
     Extender(#[from] extender::SetupError),
+    /// The API server that is to say who is who, or who may do what, cannot be reached that way.
+    #[error("{flag}: {error}")]
+    Reviews {
+        /// The flag that says how.
+        flag: &'static str,
+        /// What is wrong.
+        error: AccessError,
+    },
     /// Nothing can be served that way.
     #[error(transparent)]
     Serve(#[from] ServeError),
@@ -98,7 +107,7 @@ pub enum RunError {
 /// Runs until `stop` is cancelled or the lease is lost.
 pub async fn run(setup: Setup, stop: CancellationToken) -> Result<Exit, RunError> {
     let scheduler = Scheduler::new(setup.profiles, setup.engine, setup.seed)?;
-    let scheduler =
+    let mut scheduler =
         scheduler.with_extenders(setup.extenders.iter().map(Extender::to_engine).collect());
     let metrics = Arc::new(RestMetrics::default());
     let access = setup.access;
@@ -128,7 +137,7 @@ pub async fn run(setup: Setup, stop: CancellationToken) -> Result<Exit, RunError
     let extenders = Arc::new(extenders);
     let caller = connection.caller("scheduler", Rate::UNLIMITED);
     let writer = Arc::new(Writer::new(caller, writing, answers));
-    let (desk, questions) = Desk::new();
+    let (clock, (desk, mut questions)) = (Clock::start(), Desk::new());
     let (ready, is_ready) = watch::channel(false);
     let end_serving = CancellationToken::new();
     let _ends = end_serving.clone().drop_guard();
@@ -146,8 +155,14 @@ pub async fn run(setup: Setup, stop: CancellationToken) -> Result<Exit, RunError
         }
     }
 
-    if setup.delay_cache_until_active && !post.wait_to_lead(&stop).await {
-        return post.give_back(end_election).await;
+    if setup.delay_cache_until_active {
+        let leads = tokio::select! {
+            leads = post.wait_to_lead(&stop) => leads?,
+            never = answer(&mut questions, clock, &mut scheduler) => match never {},
+        };
+        if !leads {
+            return post.give_back(end_election).await;
+        }
     }
     let originals = (!setup.extenders.is_empty()).then_some(originals);
     let (mut watched, events) = begin_to_watch(&connection, &scheduler, originals);
@@ -161,23 +176,26 @@ pub async fn run(setup: Setup, stop: CancellationToken) -> Result<Exit, RunError
         leads: post.state.clone(),
         stop: stop_deciding.clone(),
     };
-    let (clock, asked) = (Clock::start(), extenders.clone());
-    let core = Core::new(scheduler, clock, inbox, writer.clone(), asked, ready);
+    let core = Core::new(scheduler, clock, inbox, writer.clone(), extenders.clone(), ready);
     let mut core = on_own_thread(core, setup.grace);
 
     let ended: Option<&str> = tokio::select! {
         biased;
         () = stop.cancelled() => None,
-        () = post.lost() => {
+        lost = post.lost() => {
             // Whoever leads now must not be disturbed by what was decided before.
             writer.stop_at_once();
             extenders.stop_at_once();
             stop_deciding.cancel();
-            return Ok(Exit::LostLease);
+            return lost.map(|()| Exit::LostLease);
         }
         () = watched.ended() => Some("the watches"),
+        () = writer.ended() => Some("the writer"),
         _ = &mut core => Some("the engine"),
     };
+    // All parts have this long together: whoever stops us does not wait for one after the other.
+    let deadline = Instant::now() + setup.grace;
+    let remains = || deadline.saturating_duration_since(Instant::now());
     stop_deciding.cancel();
     if ended != Some("the engine") {
         let _ = core.await;
@@ -186,17 +204,30 @@ pub async fn run(setup: Setup, stop: CancellationToken) -> Result<Exit, RunError
     if !extenders.finish(Duration::ZERO).await {
         tracing::warn!("some bindings by extenders were given up at the end");
     }
-    let left = writer.finish(setup.grace).await;
+    let left = writer.finish(remains()).await;
     if 0 < left.queued + left.in_flight {
         let (queued, in_flight) = (left.queued, left.in_flight);
         tracing::warn!(queued, in_flight, "some writes were given up at the end");
     }
-    broadcaster.finish(setup.grace).await;
+    broadcaster.finish(remains()).await;
     let exit = post.give_back(end_election).await?;
     match ended {
         None => Ok(exit),
         Some(part) => Err(RunError::Ended(part)),
     }
+}
+
+/// Answers questions for ever, while there is nothing else for the engine to do.
+async fn answer(
+    questions: &mut mpsc::Receiver<Question>,
+    clock: Clock,
+    scheduler: &mut Scheduler,
+) -> Infallible {
+    while let Some(question) = questions.recv().await {
+        question.answer(clock.now(), scheduler);
+    }
+    // Nobody asks any more, and nothing is to be told.
+    std::future::pending().await
 }
 
 fn begin_to_watch(
@@ -218,67 +249,4 @@ fn begin_to_watch(
 fn on_own_thread(core: Core, grace: Duration) -> JoinHandle<()> {
     let runtime = tokio::runtime::Handle::current();
     tokio::task::spawn_blocking(move || runtime.block_on(core.run(grace)))
-}
-
-/// The place of this instance among those that want to lead.
-struct Post {
-    leadership: Option<Leadership>,
-    state: watch::Receiver<State>,
-    election: Option<JoinHandle<Ended>>,
-    /// Who leads without an election.
-    _leads: Option<watch::Sender<State>>,
-}
-
-impl Post {
-    /// Takes part in the election, if there is one.
-    fn take(
-        connection: &Connection,
-        settings: Option<lease::Settings>,
-        record: Arc<Broadcaster>,
-        end: CancellationToken,
-    ) -> Result<Self, SettingsError> {
-        let Some(settings) = settings else {
-            let (leads, state) = watch::channel(State::Leading);
-            return Ok(Post { leadership: None, state, election: None, _leads: Some(leads) });
-        };
-        let client = connection.client("leader-election", Rate::UNLIMITED);
-        let election = Election::new(client, settings, record)?;
-        let leadership = election.leadership();
-        let state = leadership.state();
-        let election = Some(tokio::spawn(election.run(end)));
-        Ok(Post { leadership: Some(leadership), state, election, _leads: None })
-    }
-
-    /// Waits until this instance leads; `false` if it is told to stop before.
-    async fn wait_to_lead(&self, stop: &CancellationToken) -> bool {
-        let mut state = self.state.clone();
-        let leads = state.wait_for(|state| *state != State::Standby);
-        tokio::select! {
-            state = leads => state.is_ok(),
-            () = stop.cancelled() => false,
-        }
-    }
-
-    /// Waits until the lease is lost.
-    async fn lost(&self) {
-        let mut state = self.state.clone();
-        if state.wait_for(|state| *state == State::Lost).await.is_err() {
-            std::future::pending::<()>().await;
-        }
-    }
-
-    /// Gives the lease back, if it is held.
-    async fn give_back(&mut self, end: CancellationToken) -> Result<Exit, RunError> {
-        end.cancel();
-        let Some(election) = self.election.take() else { return Ok(Exit::Stopped) };
-        match tokio::time::timeout(RELEASE, election).await {
-            Ok(Ok(Ended::Lost)) => Ok(Exit::LostLease),
-            Ok(Ok(Ended::Stopped)) => Ok(Exit::Stopped),
-            Ok(Err(_)) => Err(RunError::Ended("the election")),
-            Err(_) => {
-                tracing::warn!("the lease could not be given back in time: it will run out");
-                Ok(Exit::Stopped)
-            }
-        }
-    }
 }

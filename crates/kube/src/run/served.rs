@@ -9,12 +9,13 @@ use prometheus::Registry;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::client::{Access, RestMetrics, connect};
+use super::RunError;
+use crate::client::{Access, AccessError, RestMetrics, connect};
 use crate::lease::{Leadership, State};
 use crate::limit::Rate;
 use crate::serve::{
-    Ask, Build, Check, Checks, Clients, Desk, Explained, Feature, Inside, Options, ServeError,
-    Server, Soon, Told,
+    Ask, Build, Check, Checks, Clients, Desk, Explained, Feature, Inside, Options, Server, Soon,
+    Told,
 };
 
 /// Sets how much is logged, as `-v` does; else says why not.
@@ -24,6 +25,8 @@ pub type SetVerbosity = Arc<dyn Fn(&str) -> Result<(), String> + Send + Sync>;
 pub struct Serving {
     /// Where, and to whom.
     pub options: Options,
+    /// A socket that listens already, in place of `--bind-address` and `--secure-port`.
+    pub listener: Option<std::net::TcpListener>,
     /// Whom to ask who is who; the API server of the scheduler if that is `None`.
     pub authentication: Option<Access>,
     /// Whom to ask who may do what; the same.
@@ -64,11 +67,15 @@ pub(super) async fn listen(
     serving: Serving,
     own: &Access,
     known: Known,
-) -> Result<Option<Server>, ServeError> {
-    let Serving { options, authentication, authorization, configuration, .. } = &serving;
+) -> Result<Option<Server>, RunError> {
+    let Serving { authentication, authorization, configuration, .. } = &serving;
     let clients = Clients {
-        authentication: reviewer(authentication.as_ref().unwrap_or(own), &known.metrics).await,
-        authorization: reviewer(authorization.as_ref().unwrap_or(own), &known.metrics).await,
+        authentication: reviewer(authentication.as_ref(), own, &known.metrics)
+            .await
+            .map_err(|error| RunError::Reviews { flag: "--authentication-kubeconfig", error })?,
+        authorization: reviewer(authorization.as_ref(), own, &known.metrics)
+            .await
+            .map_err(|error| RunError::Reviews { flag: "--authorization-kubeconfig", error })?,
     };
     let checks = checks(&known);
     let registry = Registry::new();
@@ -91,16 +98,26 @@ pub(super) async fn listen(
         flags: serving.flags.clone(),
         profiling: serving.profiling,
     };
-    Server::bind(options, Ask { inside: Arc::new(inside), clients, told }).await
+    let ask = Ask { inside: Arc::new(inside), clients, told };
+    Ok(match serving.listener {
+        Some(listener) => Some(Server::over(listener, &serving.options, ask).await?),
+        None => Server::bind(&serving.options, ask).await?,
+    })
 }
 
-/// A client for reviews; `None` where the API server cannot be reached that way.
-async fn reviewer(access: &Access, metrics: &Arc<RestMetrics>) -> Option<kube::Client> {
-    match connect(access.clone(), metrics.clone()).await {
-        Ok(connection) => Some(connection.client("review", Rate::UNLIMITED)),
+/// A client for reviews: the given one must be right. `None` where the scheduler's own is to be used and the
+/// API server cannot be reached that way.
+async fn reviewer(
+    given: Option<&Access>,
+    own: &Access,
+    metrics: &Arc<RestMetrics>,
+) -> Result<Option<kube::Client>, AccessError> {
+    match connect(given.unwrap_or(own).clone(), metrics.clone()).await {
+        Ok(connection) => Ok(Some(connection.client("review", Rate::UNLIMITED))),
+        Err(error) if given.is_some() => Err(error),
         Err(error) => {
             tracing::warn!(%error, "nobody can be asked who is who");
-            None
+            Ok(None)
         }
     }
 }

@@ -35,6 +35,14 @@ pub(super) fn listen(options: &ServingOptions, port: u16) -> Result<TcpListener,
     open(options, given).map_err(|error| ListenError { address: given, error })
 }
 
+/// Takes a socket over that listens already.
+pub(super) fn take_over(listener: std::net::TcpListener) -> Result<TcpListener, ListenError> {
+    let unknown = SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), 0);
+    let address = listener.local_addr().unwrap_or(unknown);
+    let taken = listener.set_nonblocking(true).and_then(|()| TcpListener::from_std(listener));
+    taken.map_err(|error| ListenError { address, error })
+}
+
 fn open(options: &ServingOptions, address: SocketAddr) -> io::Result<TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     if address.ip() == IpAddr::V6(Ipv6Addr::UNSPECIFIED) {

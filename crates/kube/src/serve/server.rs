@@ -118,7 +118,21 @@ impl Server {
         Ok(Some(Server::on(listener, options, ask).await?))
     }
 
-    /// Serves on a socket that is already open.
+    /// Serves on a socket that listens already.
+    pub async fn over(
+        listener: std::net::TcpListener,
+        options: &Options,
+        ask: Ask,
+    ) -> Result<Self, ServeError> {
+        let errors = options.validate();
+        if !errors.is_empty() {
+            return Err(Why::Options(errors).into());
+        }
+        let listener = listen::take_over(listener).map_err(Why::from)?;
+        Server::on(listener, options, ask).await
+    }
+
+    /// The same, with all that is set known to be right.
     pub(super) async fn on(
         listener: TcpListener,
         options: &Options,

@@ -209,6 +209,11 @@ impl Writer {
         }
     }
 
+    /// Waits until nobody writes any more, which is a bug as long as the writer is there.
+    pub async fn ended(&self) {
+        self.inbox.closed().await;
+    }
+
     fn order(&self, order: Order) {
         // The desk stays as long as its writer, unless the whole runtime goes down.
         let _ = self.inbox.send(order);

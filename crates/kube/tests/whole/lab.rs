@@ -1,6 +1,8 @@
 //! A cluster to test with: an API server in memory, and instances of the scheduler on it.
 
 use std::collections::BTreeMap;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -10,10 +12,12 @@ use plimsoll_framework::FeatureGates;
 use plimsoll_kube::client::Access;
 use plimsoll_kube::lease::{Clock, Settings};
 use plimsoll_kube::limit::Rate;
-use plimsoll_kube::run::{self, Exit, Setup};
+use plimsoll_kube::run::{self, Exit, RunError, Serving, Setup};
+use plimsoll_kube::serve::{Build, Options as ServeOptions};
 use plimsoll_plugins::{default_profile, in_tree};
-use plimsoll_testserver::TestServer;
+use plimsoll_testserver::{Asker, TestServer};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
 /// Far more than anything takes, on a machine that does many other things.
@@ -113,7 +117,9 @@ pub(crate) fn check(server: &TestServer) {
 /// An instance of the scheduler.
 pub(crate) struct Instance {
     stop: CancellationToken,
-    thread: Option<JoinHandle<Exit>>,
+    thread: Option<JoinHandle<Result<Exit, RunError>>>,
+    /// What it serves, if it does.
+    site: Option<Site>,
 }
 
 impl Instance {
@@ -124,18 +130,7 @@ impl Instance {
 
     /// With an election of short terms. `clock` is what it takes for the time.
     pub(crate) fn elected(server: &TestServer, identity: &str, clock: Clock) -> Self {
-        let seconds = Duration::from_secs;
-        let settings = Settings {
-            namespace: "kube-system".to_owned(),
-            name: "kube-scheduler".to_owned(),
-            identity: identity.to_owned(),
-            lease_duration: seconds(6),
-            renew_deadline: seconds(4),
-            retry_period: seconds(1),
-            controller: "default-scheduler".to_owned(),
-            clock,
-        };
-        Instance::with(server, |setup| setup.election = Some(settings))
+        Instance::with(server, |setup| setup.election = Some(election(identity, clock)))
     }
 
     /// Set up in its own way.
@@ -161,9 +156,21 @@ impl Instance {
             let mut runtime = tokio::runtime::Builder::new_multi_thread();
             let runtime =
                 runtime.worker_threads(2).enable_all().build().expect("there are threads");
-            runtime.block_on(run::run(setup, stopped)).unwrap_or_else(|error| panic!("{error}"))
+            runtime.block_on(run::run(setup, stopped))
         });
-        Instance { stop, thread: Some(thread) }
+        Instance { stop, thread: Some(thread), site: None }
+    }
+
+    /// The same, and it serves: with somebody unknown who asks it.
+    pub(crate) fn serving(server: &TestServer, change: impl FnOnce(&mut Setup)) -> (Self, Asker) {
+        let mut site = None;
+        let mut instance = Instance::with(server, |setup| {
+            site = Some(Site::of(setup));
+            change(setup);
+        });
+        let site = instance.site.insert(site.expect("it was just set"));
+        let asker = site.asker();
+        (instance, asker)
     }
 
     /// Tells it to stop, and waits.
@@ -177,9 +184,17 @@ impl Instance {
         self.join()
     }
 
+    /// Waits until it ends with an error, and says which.
+    pub(crate) fn failed(mut self) -> String {
+        let thread = self.thread.take().expect("it is joined once");
+        let ended = thread.join().expect("it does not panic");
+        ended.expect_err("it fails").to_string()
+    }
+
     fn join(&mut self) -> Exit {
         let thread = self.thread.take().expect("it is joined once");
-        thread.join().expect("it does not panic")
+        let ended = thread.join().expect("it does not panic");
+        ended.unwrap_or_else(|error| panic!("{error}"))
     }
 }
 
@@ -189,6 +204,63 @@ impl Drop for Instance {
         if let Some(thread) = self.thread.take().filter(|_| !std::thread::panicking()) {
             let _ = thread.join();
         }
+    }
+}
+
+/// An election of short terms.
+pub(crate) fn election(identity: &str, clock: Clock) -> Settings {
+    let seconds = Duration::from_secs;
+    Settings {
+        namespace: "kube-system".to_owned(),
+        name: "kube-scheduler".to_owned(),
+        identity: identity.to_owned(),
+        lease_duration: seconds(6),
+        renew_deadline: seconds(4),
+        retry_period: seconds(1),
+        controller: "default-scheduler".to_owned(),
+        clock,
+    }
+}
+
+/// What an instance serves: to be asked while it runs.
+#[derive(Debug)]
+struct Site {
+    address: SocketAddr,
+    /// Where its certificate is.
+    files: TempDir,
+}
+
+impl Site {
+    /// Lets an instance serve, on a port of its own.
+    fn of(setup: &mut Setup) -> Self {
+        setup.engine.stopwatch = Some(run::stopwatch);
+        let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
+        let address = listener.local_addr().expect("it is bound");
+        let files = TempDir::new().expect("there is room");
+        let mut options = ServeOptions::default();
+        options.serving.cert_dir = Some(files.path().to_owned());
+        setup.serving = Some(Serving {
+            options,
+            listener: Some(listener),
+            authentication: None,
+            authorization: None,
+            configuration: r#"{"apiVersion":"kubescheduler.config.k8s.io/v1"}"#.into(),
+            build: Build::default(),
+            features: Vec::new(),
+            flags: Vec::new(),
+            profiling: true,
+            set_verbosity: Arc::new(|_| Ok(())),
+        });
+        Site { address, files }
+    }
+
+    /// Somebody who asks, once there is somebody to be asked.
+    fn asker(&self) -> Asker {
+        let file = self.files.path().join("kube-scheduler.crt");
+        let read = || std::fs::read_to_string(&file).ok().filter(|pem| pem.ends_with("-----\n"));
+        eventually("there is a certificate", || read().is_some());
+        let pem = read().expect("it was just there");
+        Asker::new(self.address, &pem).expect("the certificate is right")
     }
 }
 

@@ -1,7 +1,9 @@
 //! The whole edge against an API server in memory: everything is bound, once, whatever goes wrong.
 
+mod endings;
 mod ends;
 mod extenders;
 mod faults;
 mod lab;
 mod leaders;
+mod serving;

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use plimsoll_engine::Write;
 use serde_json::json;
 
-use super::lab::{Lab, bind};
+use super::lab::{Lab, bind, effect, pod};
+use crate::events::{Occurrence, Record};
 use crate::fake::{Fake, Reply, Seen};
 
 /// The nodes of pods, and how often each was bound.
@@ -81,4 +83,27 @@ async fn no_pod_is_bound_twice_and_answers_are_true_whatever_is_lost() {
     }
     let n_bound = bound.values().filter(|nodes| !nodes.is_empty()).count();
     assert!(150 < n_bound, "only {n_bound} of 300 were bound");
+}
+
+/// A record of events that cannot be kept.
+struct Breaks;
+
+impl Record for Breaks {
+    fn record(&self, _: Occurrence) {
+        panic!("the record breaks down, on purpose");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_relies_on_the_writer_hears_if_it_breaks_down() {
+    let lab = Lab::with(Fake::scripted(&[]), |options| options.events = Arc::new(Breaks));
+    assert!(tokio::time::timeout(Duration::from_hours(1), lab.writer.ended()).await.is_err());
+    let record = plimsoll_engine::Record {
+        kind: "Normal",
+        reason: "Scheduled",
+        action: "Binding",
+        note: String::new(),
+    };
+    lab.writer.perform(vec![effect(1, &pod("p"), Write::Record(record))]);
+    lab.writer.ended().await;
 }

@@ -1,0 +1,101 @@
+//! The place of this instance among those that want to lead.
+
+use std::future::pending;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::{JoinError, JoinHandle};
+use tokio_util::sync::CancellationToken;
+
+use super::{Exit, RunError};
+use crate::client::Connection;
+use crate::events::Broadcaster;
+use crate::lease::{self, Election, Ended, Leadership, SettingsError, State};
+use crate::limit::Rate;
+
+/// How long the release of the lease may take at the end.
+const RELEASE: Duration = Duration::from_secs(5);
+
+/// The place of this instance among those that want to lead.
+pub(super) struct Post {
+    pub(super) leadership: Option<Leadership>,
+    pub(super) state: watch::Receiver<State>,
+    /// Until it has ended, and that was seen.
+    election: Option<JoinHandle<Ended>>,
+    /// Who leads without an election.
+    _leads: Option<watch::Sender<State>>,
+}
+
+impl Post {
+    /// Takes part in the election, if there is one.
+    pub(super) fn take(
+        connection: &Connection,
+        settings: Option<lease::Settings>,
+        record: Arc<Broadcaster>,
+        end: CancellationToken,
+    ) -> Result<Self, SettingsError> {
+        let Some(settings) = settings else {
+            let (leads, state) = watch::channel(State::Leading);
+            return Ok(Post { leadership: None, state, election: None, _leads: Some(leads) });
+        };
+        let client = connection.client("leader-election", Rate::UNLIMITED);
+        let election = Election::new(client, settings, record)?;
+        let leadership = election.leadership();
+        let state = leadership.state();
+        let election = Some(tokio::spawn(election.run(end)));
+        Ok(Post { leadership: Some(leadership), state, election, _leads: None })
+    }
+
+    /// Waits until this instance leads; `false` if it is told to stop before.
+    pub(super) async fn wait_to_lead(
+        &mut self,
+        stop: &CancellationToken,
+    ) -> Result<bool, RunError> {
+        let mut state = self.state.clone();
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => Ok(false),
+            state = state.wait_for(|state| *state != State::Standby) => Ok(state.is_ok()),
+            ended = self.election_ended() => ended.map(|_| false),
+        }
+    }
+
+    /// Waits until the lease is lost, or nobody sees to it any more that it is kept.
+    pub(super) async fn lost(&mut self) -> Result<(), RunError> {
+        let mut state = self.state.clone();
+        tokio::select! {
+            biased;
+            Ok(_) = state.wait_for(|state| *state == State::Lost) => Ok(()),
+            ended = self.election_ended() => ended.map(|_| ()),
+        }
+    }
+
+    /// Waits until the election has ended, for ever where there is none.
+    async fn election_ended(&mut self) -> Result<Ended, RunError> {
+        let Some(election) = &mut self.election else { return pending().await };
+        let ended = election.await;
+        self.election = None;
+        ended.map_err(broken)
+    }
+
+    /// Gives the lease back, if it is held.
+    pub(super) async fn give_back(&mut self, end: CancellationToken) -> Result<Exit, RunError> {
+        end.cancel();
+        let Some(election) = self.election.take() else { return Ok(Exit::Stopped) };
+        match tokio::time::timeout(RELEASE, election).await {
+            Ok(Ok(Ended::Lost)) => Ok(Exit::LostLease),
+            Ok(Ok(Ended::Stopped)) => Ok(Exit::Stopped),
+            Ok(Err(error)) => Err(broken(error)),
+            Err(_) => {
+                tracing::warn!("the lease could not be given back in time: it will run out");
+                Ok(Exit::Stopped)
+            }
+        }
+    }
+}
+
+fn broken(error: JoinError) -> RunError {
+    tracing::error!(%error, "the election broke down");
+    RunError::Ended("the election")
+}

@@ -1,0 +1,60 @@
+//! How an instance ends: in time, whatever is under way, and never halfway.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use plimsoll_kube::lease::{Clock, Settings};
+use plimsoll_kube::run::Exit;
+use plimsoll_testserver::{Fault, Options as ServerOptions, TestServer, Trouble};
+
+use crate::lab::{Instance, election, eventually, fill, node, pods, until_placed};
+
+#[test]
+fn an_api_server_that_does_not_answer_delays_the_end_by_one_grace_period_and_no_more() {
+    let server = TestServer::start(ServerOptions::default());
+    fill(&server, (0..4).map(node));
+    // Neither bindings nor events are answered.
+    let silent = Fault::every(1, Trouble::Slow(Duration::from_hours(1)));
+    server.faults().add(silent.resources(&["pods/binding", "events"]));
+    let grace = Duration::from_secs(12);
+    let instance = Instance::with(&server, |setup| {
+        setup.grace = grace;
+        // Long terms, so that nothing is given up earlier for their sake.
+        let [lease_duration, renew_deadline] = [60, 50].map(Duration::from_secs);
+        let settings = election("first", Clock::default());
+        setup.election = Some(Settings { lease_duration, renew_deadline, ..settings });
+    });
+    fill(&server, pods("web", 40));
+    eventually("some are being bound", || 0 < server.counts().requests("create", "pods/binding"));
+    eventually("an event is written", || 0 < server.counts().requests("create", "events"));
+    let begun = Instant::now();
+    assert_eq!(instance.stop(), Exit::Stopped);
+    // What comes after it, such as the lease, is quick: it would take as long again for each of the parts that
+    // wait if they did so one after the other.
+    assert!(begun.elapsed() < grace * 2, "{:?}", begun.elapsed());
+    let lease = server.store().get("leases", "kube-system", "kube-scheduler").expect("it is there");
+    assert_eq!(lease["spec"]["holderIdentity"], "", "the lease was given back");
+}
+
+#[test]
+fn an_election_that_breaks_down_ends_the_process() {
+    let server = TestServer::start(ServerOptions::default());
+    fill(&server, (0..2).map(node));
+    let (broken, looked) = (Arc::new(AtomicBool::new(false)), Instant::now());
+    let breaks = broken.clone();
+    let clock = Clock::new(
+        move || looked.elapsed(),
+        move || {
+            assert!(!breaks.load(Ordering::SeqCst), "the clock on the wall is broken, on purpose");
+            Timestamp::now()
+        },
+    );
+    let instance = Instance::elected(&server, "first", clock);
+    fill(&server, pods("web", 5));
+    until_placed(&server, 5);
+    broken.store(true, Ordering::SeqCst);
+    let told = instance.failed();
+    assert!(told.contains("the election has ended"), "{told}");
+}
