@@ -1,10 +1,11 @@
 //! `plimsoll run` as a process: killed at any moment, told to stop, and told nonsense.
 
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use plimsoll_testserver::{Fault, Options, TestServer, Trouble};
+use plimsoll_testserver::{Asker, Fault, Options, Right, TestServer, Trouble, User};
 use serde_json::{Value, json};
 
 /// Far more than anything takes, on a machine that does many other things.
@@ -147,4 +148,84 @@ fn what_is_wrong_on_the_command_line_is_told_with_the_remedy() {
         let told = told(args);
         assert!(told.contains(part), "{args:?}: {told}");
     }
+}
+
+#[test]
+fn an_api_server_for_reviews_that_is_not_there_is_told_at_once() {
+    let server = TestServer::start(Options::default());
+    let kubeconfig = server.kubeconfig_file().expect("there is room for a file");
+    for flag in ["--authentication-kubeconfig", "--authorization-kubeconfig"] {
+        let output = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+            .args(["run", "--secure-port=0", "--kubeconfig"])
+            .arg(&kubeconfig)
+            .arg(format!("{flag}=/nowhere/config"))
+            .output()
+            .expect("the binary starts");
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success(), "{told}");
+        let expected = format!("{flag}: kubeconfig /nowhere/config: cannot be read");
+        assert!(told.contains(&expected), "{told}");
+    }
+}
+
+/// A port that was free a moment ago.
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
+    listener.local_addr().expect("it is bound").port()
+}
+
+#[test]
+fn no_token_is_logged_however_much_is_logged() {
+    const TOKENS: [&str; 3] = ["t0k3n-of-prometheus", "t0k3n-of-jane", "t0k3n-of-nobody"];
+    let user = |token: &str, name: &str, paths: &[&str]| User {
+        token: token.to_owned(),
+        name: name.to_owned(),
+        groups: Vec::new(),
+        rights: vec![Right::on_paths(paths, &["get"])],
+    };
+    let users = vec![user(TOKENS[0], "prometheus", &["/metrics"]), user(TOKENS[1], "jane", &[])];
+    let server = TestServer::start(Options { users, ..Options::default() });
+    server.store().apply_all((0..2).map(node)).expect("they are valid");
+    server.store().apply_all((0..10).map(pod)).expect("they are valid");
+    let kubeconfig = server.kubeconfig_file().expect("there is room for a file");
+    let own = std::fs::read_to_string(&kubeconfig).expect("it is there");
+    let own = own.lines().find_map(|line| line.trim().strip_prefix("token: "));
+    let own = own.expect("the file has a token").trim_matches('"').to_owned();
+    let dir = tempfile::tempdir().expect("there is room");
+    let (port, log) = (free_port(), dir.path().join("log"));
+    let child = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+        .args(["run", "-v=10", "--leader-elect=false", "--bind-address=127.0.0.1"])
+        .arg(format!("--secure-port={port}"))
+        .arg("--cert-dir")
+        .arg(dir.path())
+        .arg("--kubeconfig")
+        .arg(&kubeconfig)
+        .stderr(std::fs::File::create(&log).expect("there is room"))
+        .spawn();
+    let process = Process(child.expect("the binary starts"));
+    let read = |file: &Path| std::fs::read_to_string(file).unwrap_or_default();
+    eventually("it serves", || read(&log).contains("Serving securely"));
+    let certificate = read(&dir.path().join("kube-scheduler.crt"));
+    let asker = Asker::new(([127, 0, 0, 1], port).into(), &certificate).expect("it is right");
+    eventually("all are bound", || n_bound(&server) == 10);
+    for (token, code) in TOKENS.into_iter().zip([200, 403, 401]) {
+        let asker = asker.with_token(token);
+        assert_eq!(asker.get("/metrics").expect("it answers").code, code, "{token}");
+    }
+    let signed = server.client_certificate("jane", &[]).expect("the cluster has TLS");
+    let jane = asker.with_certificate(&signed).expect("the certificate is right");
+    assert_eq!(jane.get("/metrics").expect("it answers").code, 403);
+    drop(process);
+    let log = read(&log);
+    for part in ["Unable to authenticate the request", "path=\"/metrics\"", "bearer token"] {
+        assert!(log.contains(part), "much is logged: {part}");
+    }
+    let secrets = TOKENS.iter().map(|token| (*token).to_owned()).chain([own]);
+    for secret in secrets.chain(["Authorization: ".to_owned()]) {
+        let line = log.lines().find(|line| line.contains(&secret));
+        assert_eq!(line, None, "{secret}");
+    }
+    let key = read(&dir.path().join("kube-scheduler.key"));
+    let key = key.lines().nth(1).expect("a key has lines");
+    assert!(!log.contains(key), "the key is in the log");
 }
