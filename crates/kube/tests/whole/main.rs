@@ -6,4 +6,5 @@ mod extenders;
 mod faults;
 mod lab;
 mod leaders;
+mod rights;
 mod serving;
