@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use plimsoll_document::{Document, FieldPath};
 use plimsoll_testserver::{Asker, Fault, Options, Right, TestServer, Trouble, User};
 use serde_json::{Value, json};
 
@@ -228,4 +229,47 @@ fn no_token_is_logged_however_much_is_logged() {
     let key = read(&dir.path().join("kube-scheduler.key"));
     let key = key.lines().nth(1).expect("a key has lines");
     assert!(!log.contains(key), "the key is in the log");
+}
+
+#[test]
+fn the_manifests_start_it_with_flags_and_a_configuration_that_it_takes() {
+    let (dir, deploy) = (tempfile::tempdir().expect("there is room"), "../../deploy");
+    for manifest in ["beside.yaml", "replace.yaml"] {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(deploy).join(manifest);
+        let text = std::fs::read_to_string(&file).expect("it is in the repository");
+        let objects = Document::parse_all(manifest, &text).expect("it is YAML");
+        let find = |kind: &str| {
+            let whole = objects.iter().filter_map(|object| object.get(&FieldPath::default()));
+            let mut found = whole.filter(|object| object["kind"] == kind);
+            found.next().unwrap_or_else(|| panic!("{manifest} has a {kind}")).clone()
+        };
+        let deployment = find("Deployment");
+        let pod = &deployment["spec"]["template"]["spec"];
+        let container = &pod["containers"][0];
+        let mounts = container["volumeMounts"].as_array().expect("it mounts something");
+        let place = mounts[0]["mountPath"].as_str().expect("somewhere").to_owned();
+        let map = find("ConfigMap");
+        assert_eq!(pod["volumes"][0]["configMap"]["name"], map["metadata"]["name"]);
+        for (name, text) in map["data"].as_object().expect("it has files") {
+            std::fs::write(dir.path().join(name), text.as_str().unwrap_or_default())
+                .expect("there is room");
+        }
+        let args = container["args"].as_array().expect("it has arguments").iter();
+        let here = dir.path().display().to_string();
+        let args = args.map(|arg| arg.as_str().expect("they are texts").replace(&place, &here));
+        let written = dir.path().join("effective.yaml");
+        let output = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+            .args(args)
+            .arg("--write-config-to")
+            .arg(&written)
+            .output()
+            .expect("the binary starts");
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{manifest}: {told}");
+        let effective = std::fs::read_to_string(&written).expect("it was written");
+        let lease = if manifest == "beside.yaml" { "plimsoll" } else { "kube-scheduler" };
+        assert!(effective.contains(&format!("resourceName: {lease}\n")), "{effective}");
+        // What is under way, and then the lease, have their time.
+        assert!(Some(25) < pod["terminationGracePeriodSeconds"].as_u64(), "{manifest}");
+    }
 }
