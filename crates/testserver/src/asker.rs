@@ -43,7 +43,7 @@ impl Asker {
     pub fn new(address: SocketAddr, trusted: &str) -> Result<Self, rustls::Error> {
         let mut roots = RootCertStore::empty();
         for certificate in CertificateDer::pem_slice_iter(trusted.as_bytes()) {
-            roots.add(certificate.map_err(unclear)?)?;
+            roots.add(certificate.map_err(|error| unclear(&error))?)?;
         }
         let roots = Arc::new(roots);
         let config = Arc::new(config(&roots, None)?);
@@ -135,11 +135,11 @@ fn config(
         .with_root_certificates(Arc::clone(roots));
     let Some(own) = own else { return Ok(config.with_no_client_auth()) };
     let certificate = CertificateDer::from_pem_slice(own.certificate.as_bytes());
-    let key = PrivateKeyDer::from_pem_slice(own.key.as_bytes()).map_err(unclear)?;
-    config.with_client_auth_cert(vec![certificate.map_err(unclear)?], key)
+    let key = PrivateKeyDer::from_pem_slice(own.key.as_bytes()).map_err(|error| unclear(&error))?;
+    config.with_client_auth_cert(vec![certificate.map_err(|error| unclear(&error))?], key)
 }
 
-fn unclear(error: rustls::pki_types::pem::Error) -> rustls::Error {
+fn unclear(error: &rustls::pki_types::pem::Error) -> rustls::Error {
     rustls::Error::General(error.to_string())
 }
 

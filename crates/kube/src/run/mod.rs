@@ -195,11 +195,26 @@ pub async fn run(setup: Setup, stop: CancellationToken) -> Result<Exit, RunError
     };
     // All parts have this long together: whoever stops us does not wait for one after the other.
     let deadline = Instant::now() + setup.grace;
-    let remains = || deadline.saturating_duration_since(Instant::now());
     stop_deciding.cancel();
     if ended != Some("the engine") {
         let _ = core.await;
     }
+    finish(&extenders, &writer, &broadcaster, deadline).await;
+    let exit = post.give_back(end_election).await?;
+    match ended {
+        None => Ok(exit),
+        Some(part) => Err(RunError::Ended(part)),
+    }
+}
+
+/// Finishes what the engine has handed out, until the deadline.
+async fn finish(
+    extenders: &Extenders,
+    writer: &Writer,
+    broadcaster: &Broadcaster,
+    deadline: Instant,
+) {
+    let remains = || deadline.saturating_duration_since(Instant::now());
     // The engine has waited for them as long as it may.
     if !extenders.finish(Duration::ZERO).await {
         tracing::warn!("some bindings by extenders were given up at the end");
@@ -210,11 +225,6 @@ pub async fn run(setup: Setup, stop: CancellationToken) -> Result<Exit, RunError
         tracing::warn!(queued, in_flight, "some writes were given up at the end");
     }
     broadcaster.finish(remains()).await;
-    let exit = post.give_back(end_election).await?;
-    match ended {
-        None => Ok(exit),
-        Some(part) => Err(RunError::Ended(part)),
-    }
 }
 
 /// Answers questions for ever, while there is nothing else for the engine to do.

@@ -76,7 +76,7 @@ impl Post {
         let Some(election) = &mut self.election else { return pending().await };
         let ended = election.await;
         self.election = None;
-        ended.map_err(broken)
+        ended.map_err(|error| broken(&error))
     }
 
     /// Gives the lease back, if it is held.
@@ -86,7 +86,7 @@ impl Post {
         match tokio::time::timeout(RELEASE, election).await {
             Ok(Ok(Ended::Lost)) => Ok(Exit::LostLease),
             Ok(Ok(Ended::Stopped)) => Ok(Exit::Stopped),
-            Ok(Err(error)) => Err(broken(error)),
+            Ok(Err(error)) => Err(broken(&error)),
             Err(_) => {
                 tracing::warn!("the lease could not be given back in time: it will run out");
                 Ok(Exit::Stopped)
@@ -95,7 +95,7 @@ impl Post {
     }
 }
 
-fn broken(error: JoinError) -> RunError {
+fn broken(error: &JoinError) -> RunError {
     tracing::error!(%error, "the election broke down");
     RunError::Ended("the election")
 }
