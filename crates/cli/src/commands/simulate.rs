@@ -1,6 +1,7 @@
 //! `plimsoll simulate`: every pending pod on its way through the queue.
 
 use std::io::{self, BufWriter, Write};
+use std::mem::ManuallyDrop;
 
 use anyhow::Result;
 use plimsoll_engine::{Detail, Options, Place, Scheduler};
@@ -32,7 +33,8 @@ pub(crate) fn run(args: &Simulate) -> Result<()> {
     let scheduler = Scheduler::new(setup.profiles, options, args.seed)?;
     let lifecycle = Lifecycle { completion_after: args.completion_after, ..Lifecycle::default() };
     let world = World::new(lifecycle, Faults::default());
-    let mut simulation = Simulation::within(world, scheduler, cluster);
+    // The process ends soon after: to give a cluster back piece by piece would take longer than that.
+    let mut simulation = ManuallyDrop::new(Simulation::within(world, scheduler, cluster));
     match args.output.format {
         Format::Json => stream(&mut simulation, &passed_over)?,
         Format::Table => summarise(&mut simulation, passed_over)?,

@@ -12,19 +12,27 @@ pub(crate) type ValueId = u32;
 pub(crate) struct Counted<T> {
     all: Vec<(T, usize)>,
     numbers: FastMap<T, ValueId>,
+    /// The value that came last: the next one is often the same.
+    last: ValueId,
 }
 
 impl<T> Default for Counted<T> {
     fn default() -> Self {
-        Counted { all: Vec::new(), numbers: FastMap::default() }
+        Counted { all: Vec::new(), numbers: FastMap::default(), last: 0 }
     }
 }
 
 impl<T: Clone + Eq + Hash> Counted<T> {
     /// Counts a value; its number.
     pub(crate) fn add(&mut self, value: T) -> ValueId {
-        if let Some(&number) = self.numbers.get(&value) {
+        let is_last = |(last, _): &(T, usize)| *last == value;
+        let known = match self.all.get(self.last as usize).is_some_and(is_last) {
+            true => Some(self.last),
+            false => self.numbers.get(&value).copied(),
+        };
+        if let Some(number) = known {
             self.all[number as usize].1 += 1;
+            self.last = number;
             return number;
         }
         let number = ValueId::try_from(self.all.len()).expect("there are fewer values than nodes");
