@@ -39,7 +39,7 @@ impl PodResourcesInput {
 pub struct ContainerResources {
     /// `resources.requests`.
     pub requests: ResourceList,
-    /// `resources.limits`. Carried for whoever applies the API server's defaults; only [`Limits`]
+    /// `resources.limits`. Carried for whoever applies the API server's defaults; only [`Limits`](super::Limits)
     /// reads them here.
     pub limits: ResourceList,
     /// Whether this is an init container with `restartPolicy: Always`: a sidecar, which goes on
