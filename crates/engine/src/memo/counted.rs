@@ -38,6 +38,7 @@ impl<T: Clone + Eq + Hash> Counted<T> {
         let number = ValueId::try_from(self.all.len()).expect("there are fewer values than nodes");
         self.all.push((value.clone(), 1));
         self.numbers.insert(value, number);
+        self.last = number;
         number
     }
 
