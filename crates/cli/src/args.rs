@@ -1,6 +1,7 @@
 //! What was typed.
 
 mod bench;
+mod emulation;
 mod run;
 
 use std::path::PathBuf;
@@ -13,6 +14,7 @@ use plimsoll_config::{DurationError, GoDuration};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::bench::Bench;
+pub(crate) use self::emulation::Emulation;
 pub(crate) use self::run::{Authentication, Authorization, Client, Election, Run, Serving};
 use crate::deprecated::Deprecated;
 
@@ -84,10 +86,11 @@ Examples:
   plimsoll completions zsh > ~/.zfunc/_plimsoll
   plimsoll completions fish > ~/.config/fish/completions/plimsoll.fish";
 
-/// Decides as kube-scheduler 1.36 does, without a cluster
+/// Decides as kube-scheduler does
 ///
-/// Plimsoll reads nodes and pods from files and says which pod goes to which node, or why it goes to
-/// none: with the same filters and scores and in the same words as kube-scheduler 1.36.
+/// Plimsoll says which pod goes to which node, or why it goes to none: with the same filters and scores
+/// and in the same words as kube-scheduler 1.37 or 1.36. It reads nodes and pods from files, or takes
+/// kube-scheduler's place in a cluster.
 #[derive(Debug, Parser)]
 #[command(name = "plimsoll", version, after_help = EXAMPLES, max_term_width = 100)]
 pub(crate) struct Args {
@@ -122,6 +125,9 @@ pub(crate) struct Cluster {
     /// A KubeSchedulerConfiguration or a scheduler Policy; without one, the default profile decides
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) config: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) emulation: Emulation,
 
     #[command(flatten)]
     pub(crate) deprecated: Deprecated,
@@ -246,6 +252,9 @@ pub(crate) enum Config {
 pub(crate) struct Check {
     #[command(flatten)]
     pub(crate) subject: Subject,
+
+    #[command(flatten)]
+    pub(crate) emulation: Emulation,
 
     #[command(flatten)]
     pub(crate) output: Output,

@@ -1,14 +1,22 @@
 //! What is told beside the answer, on standard error.
 
+use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::io::Write;
+use std::sync::{Mutex, PoisonError};
 
 use crate::faults::Faults;
 use crate::render::style::{BAD, DOUBTFUL, HEADING};
 
-/// Says that something given has no effect, or hardly the one that was meant.
+/// Says that something given has no effect, or hardly the one that was meant. Says it once.
 pub(crate) fn warning(message: impl Display) {
-    tell(format_args!("{DOUBTFUL}warning{DOUBTFUL:#}: {message}"));
+    // What was typed may be looked at again, for the release of the API server.
+    static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let message = message.to_string();
+    let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
+    if said.insert(message.clone()) {
+        tell(format_args!("{DOUBTFUL}warning{DOUBTFUL:#}: {message}"));
+    }
 }
 
 /// Says what is to be known about the answer.

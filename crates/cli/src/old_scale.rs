@@ -67,17 +67,17 @@ pub(crate) enum Priorities<'a> {
 
 impl OldScale {
     /// Judges and ranks the nodes for the pod that `decision` is about. `profile` is the one that
-    /// decided it.
+    /// decided it, and `made_from` what its plugins were made from.
     pub(crate) fn of(
         scheduler: &Scheduler,
         profile: &ResolvedProfile,
-        registry: &Registry,
+        made_from: (&Registry, &FeatureGates),
         priorities: Priorities<'_>,
         decision: &Decision,
     ) -> Result<Self> {
         let pod = scheduler.pending().find(|info| info.pod.key == decision.pod);
         let pod = &pod.context("the pod does not wait for a node any more")?.pod;
-        let failed = failed(scheduler, &profile.to_spec(), registry, &pod.key)?;
+        let failed = failed(scheduler, &profile.to_spec(), made_from, &pod.key)?;
         let Mapped { priorities, without } =
             match priorities {
                 Priorities::Default => Mapped { priorities: defaults(), without: Vec::new() },
@@ -150,7 +150,7 @@ fn feasible(scheduler: &Scheduler, decision: &Decision) -> Vec<Row> {
 fn failed(
     scheduler: &Scheduler,
     spec: &ProfileSpec,
-    registry: &Registry,
+    (registry, gates): (&Registry, &FeatureGates),
     pod: &PodKey,
 ) -> Result<BTreeMap<Str, Vec<Failed>>> {
     let mut filters: Vec<&str> = Vec::new();
@@ -163,7 +163,7 @@ fn failed(
     let predicates = predicates::of_filters(&filters).into_iter().enumerate();
     for (place, Predicate { name, filters }) in predicates {
         for filter in filters {
-            let profile = Profile::new(&alone(spec, &filter), registry, &FeatureGates::default())?;
+            let profile = Profile::new(&alone(spec, &filter), registry, gates)?;
             let Some(decision) = scheduler.explain_under(&profile, pod) else { continue };
             for (node, reasons) in rejected(&decision) {
                 let of_node = failed.entry(node).or_default();

@@ -36,25 +36,31 @@ pub(crate) struct Setup {
     pub(crate) configuration: Configuration,
     /// Its profiles, for the engine.
     pub(crate) profiles: Vec<Profile>,
+    /// The release and the feature gates of the profiles.
+    pub(crate) gates: FeatureGates,
 }
 
 impl Setup {
     /// What the configuration in `file` sets up. Warns of what in it has no effect.
     ///
     /// The error is everything that is wrong with the file.
-    pub(crate) fn load(file: &Path, registry: &Registry) -> Result<Self> {
-        Self::assemble(Given::read(file, &catalogue(registry))?, registry)
+    pub(crate) fn load(file: &Path, registry: &Registry, gates: &GivenGates) -> Result<Self> {
+        Self::assemble(Given::read(file, &catalogue(registry, gates))?, registry, gates)
     }
 
     /// What the subject of a command about configurations sets up. Warns of what in it has no effect.
-    pub(crate) fn of(subject: &args::Subject, registry: &Registry) -> Result<Self> {
-        Self::assemble(Given::of(subject, &catalogue(registry))?, registry)
+    pub(crate) fn of(
+        subject: &args::Subject,
+        registry: &Registry,
+        gates: &GivenGates,
+    ) -> Result<Self> {
+        Self::assemble(Given::of(subject, &catalogue(registry, gates))?, registry, gates)
     }
 
     /// What the default profile sets up.
-    pub(crate) fn default_for(registry: &Registry) -> Result<Self> {
-        let configuration = Configuration::default_for(&catalogue(registry));
-        Self::assemble(Given { configuration, place: None }, registry)
+    pub(crate) fn default_for(registry: &Registry, gates: &GivenGates) -> Result<Self> {
+        let configuration = Configuration::default_for(&catalogue(registry, gates));
+        Self::assemble(Given { configuration, place: None }, registry, gates)
     }
 
     /// What the command line sets up, with a Policy from `sources` if that is where it is; kube-scheduler's
@@ -66,30 +72,30 @@ impl Setup {
         sources: &[Source],
         registry: &Registry,
     ) -> Result<Self> {
-        let given = Given::choose(args, sources, &catalogue(registry))?;
-        Self::assemble(given, registry)
+        let gates = args.emulation.gates();
+        let given = Given::choose(args, sources, &catalogue(registry, &gates))?;
+        Self::assemble(given, registry, &gates)
     }
 
-    /// The same with feature gates.
+    /// The same with these feature gates, and with extenders.
     pub(crate) fn choose_with(
         args: &args::Cluster,
         sources: &[Source],
         registry: &Registry,
         gates: &GivenGates,
     ) -> Result<Self> {
-        let catalogue = catalogue(registry).with_gates(gates.args);
-        let given = Given::choose(args, sources, &catalogue)?;
-        Self::assemble_with(given, registry, &gates.plugins, Extenders::Called)
+        let given = Given::choose(args, sources, &catalogue(registry, gates))?;
+        Self::assemble_with(given, registry, gates, Extenders::Called)
     }
 
-    fn assemble(given: Given, registry: &Registry) -> Result<Self> {
-        Self::assemble_with(given, registry, &FeatureGates::default(), Extenders::NotCalled)
+    fn assemble(given: Given, registry: &Registry, gates: &GivenGates) -> Result<Self> {
+        Self::assemble_with(given, registry, gates, Extenders::NotCalled)
     }
 
     fn assemble_with(
         given: Given,
         registry: &Registry,
-        gates: &FeatureGates,
+        gates: &GivenGates,
         extenders: Extenders,
     ) -> Result<Self> {
         let Given { mut configuration, place } = given;
@@ -98,7 +104,8 @@ impl Setup {
         {
             configuration.set_max_volumes(most);
         }
-        let profiles = configuration.profiles(registry, gates);
+        let gates = gates.plugins.clone();
+        let profiles = configuration.profiles(registry, &gates);
         let profiles = profiles.map_err(|error| located(error, &configuration, place.as_ref()))?;
         let mut warnings = configuration.warnings.clone();
         if let Some(place) = &place {
@@ -110,7 +117,7 @@ impl Setup {
         }
         warnings.sort_by_key(|warning| warning.line);
         warnings.iter().for_each(notices::warning);
-        Ok(Setup { configuration, profiles })
+        Ok(Setup { configuration, profiles, gates })
     }
 
     /// The options that the configuration sets; the others as kube-scheduler has them.
@@ -120,7 +127,7 @@ impl Setup {
             initial: seconds(self.configuration.pod_initial_backoff_seconds),
             max: seconds(self.configuration.pod_max_backoff_seconds),
         };
-        Options { backoff, ..Options::default() }
+        Options { release: self.gates.release(), backoff, ..Options::default() }
     }
 
     /// Whether some profile is for the pods of this scheduler.
@@ -143,9 +150,9 @@ fn max_volumes() -> Option<NonZeroU32> {
     most
 }
 
-/// What configurations may name.
-pub(crate) fn catalogue(registry: &Registry) -> Catalogue {
-    Catalogue::of(registry, &default_profile())
+/// What configurations may name, with these gates.
+pub(crate) fn catalogue(registry: &Registry, gates: &GivenGates) -> Catalogue {
+    Catalogue::of(registry, &default_profile()).with_gates(gates.args)
 }
 
 /// The error with file, line and field, where it is about args in the file.

@@ -1,9 +1,9 @@
 //! Feature gates: `--feature-gates A=true,B=false`.
 //!
-//! Those of kube-scheduler 1.36, with what they are unless somebody says. As in kube_features.go and in
+//! Those of kube-scheduler, with what they are unless somebody says. As in kube_features.go and in
 //! feature_gate.go of component-base.
 
-use plimsoll_framework::FeatureGates;
+use plimsoll_framework::{FeatureGates, Release};
 
 use crate::catalogue::Gates;
 
@@ -136,9 +136,19 @@ pub struct Gate {
 }
 
 impl GivenGates {
-    /// Reads `NAME=BOOL` each. `AllAlpha` and `AllBeta` stand for many and have no effect here.
-    pub fn parse(given: &[String]) -> Result<Self, GateError> {
-        let mut gates = GivenGates::default();
+    /// The gates of `release` where nobody says anything.
+    ///
+    /// # Panics
+    ///
+    /// Never: nothing was given that could be wrong.
+    pub fn of(release: Release) -> Self {
+        GivenGates::parse(release, &[]).expect("nothing was given that could be wrong")
+    }
+
+    /// Reads `NAME=BOOL` each, as `release` does. `AllAlpha` and `AllBeta` stand for many and have no effect
+    /// here.
+    pub fn parse(release: Release, given: &[String]) -> Result<Self, GateError> {
+        let mut gates = GivenGates { plugins: FeatureGates::of(release), ..GivenGates::default() };
         for one in given.iter().map(|one| one.trim()).filter(|one| !one.is_empty()) {
             let (name, value) =
                 one.split_once('=').ok_or_else(|| GateError::NoValue(one.to_owned()))?;
@@ -223,7 +233,7 @@ mod tests {
 
     fn parse(given: &[&str]) -> Result<GivenGates, String> {
         let given: Vec<String> = given.iter().map(|&one| one.to_owned()).collect();
-        GivenGates::parse(&given).map_err(|error| error.to_string())
+        GivenGates::parse(Release::NEWEST, &given).map_err(|error| error.to_string())
     }
 
     #[test]

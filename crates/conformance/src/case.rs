@@ -8,7 +8,7 @@ use plimsoll_sim::Cluster;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::profiles::profiles;
+use crate::profiles::{RECORDED, profiles};
 
 /// How the pods of a case are decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -49,7 +49,8 @@ impl Case {
     fn decide_with(&self, scans: Scans, mut each: impl FnMut(Decision)) -> Audit {
         let cluster = self.cluster();
         let pods = cluster.pods.clone();
-        let options = Options { detail: Detail::Outcome, scans, ..Options::default() };
+        let options =
+            Options { release: RECORDED, detail: Detail::Outcome, scans, ..Options::default() };
         let mut scheduler = Scheduler::new(profiles(self.config.as_ref()), options, 0)
             .unwrap_or_else(|error| panic!("{}: {error}", self.name));
         for event in cluster.into_events() {

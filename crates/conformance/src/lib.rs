@@ -16,4 +16,4 @@ pub use compare::{Expected, ExpectedDecision, differences};
 pub use corpus::{read, suite};
 pub use known::{Difference, Known};
 pub use legacy::legacy_differences;
-pub use profiles::profiles;
+pub use profiles::{RECORDED, profiles};

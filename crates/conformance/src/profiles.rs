@@ -1,10 +1,14 @@
 //! From the configuration of a case to the profiles of the engine.
 
-use plimsoll_config::{Catalogue, Configuration, load};
+use plimsoll_config::{Catalogue, Configuration, GivenGates, load};
 use plimsoll_engine::Profile;
-use plimsoll_framework::FeatureGates;
+use plimsoll_framework::Release;
 use plimsoll_plugins::{default_profile, in_tree};
 use serde_json::Value;
+
+/// The release that was recorded: all suites are decided as it decides. Those of release 1.20 hold only what
+/// lives on in it.
+pub const RECORDED: Release = Release::V1_36;
 
 /// The profiles that a configuration describes, of any version, or a Policy, or the algorithm provider
 /// of `{"kind": "Provider", "name": ...}`; the default ones without it.
@@ -13,7 +17,8 @@ use serde_json::Value;
 /// If the configuration is not valid.
 pub fn profiles(config: Option<&Value>) -> Vec<Profile> {
     let registry = in_tree();
-    let catalogue = Catalogue::of(&registry, &default_profile());
+    let catalogue =
+        Catalogue::of(&registry, &default_profile()).with_gates(GivenGates::of(RECORDED).args);
     let configuration = match config {
         None => Configuration::default_for(&catalogue),
         Some(config) if config["kind"] == "Provider" => {
@@ -25,6 +30,6 @@ pub fn profiles(config: Option<&Value>) -> Vec<Profile> {
             .unwrap_or_else(|errors| panic!("{config}: {}", errors[0])),
     };
     configuration
-        .profiles(&registry, &FeatureGates::default())
+        .profiles(&registry, &GivenGates::of(RECORDED).plugins)
         .unwrap_or_else(|error| panic!("{config:?}: {error}"))
 }

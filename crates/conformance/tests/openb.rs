@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use plimsoll_api::wire::{self, Object};
-use plimsoll_conformance::{ExpectedDecision, differences, profiles, read};
+use plimsoll_conformance::{ExpectedDecision, RECORDED, differences, profiles, read};
 use plimsoll_engine::{Detail, Options, Scheduler};
 use plimsoll_sim::{Cluster, simulate};
 
@@ -40,7 +40,12 @@ fn every_pod_of_the_trace_is_decided_as_recorded() {
             .into_iter()
             .map(|decision| (decision.pod.clone(), decision))
             .collect();
-    let options = Options { detail: Detail::Outcome, audit_every: 1, ..Options::default() };
+    let options = Options {
+        release: RECORDED,
+        detail: Detail::Outcome,
+        audit_every: 1,
+        ..Options::default()
+    };
     let scheduler = Scheduler::new(profiles(None), options, 0).expect("the default profile works");
     let (n_expected, mut failures) = (expected.len(), Vec::new());
     simulate(scheduler, cluster(), |ours| {

@@ -6,7 +6,7 @@ use plimsoll_framework::events::{self, Object};
 use plimsoll_framework::parts::{NodeReads, PodReads, StoreReads};
 use plimsoll_framework::{
     Action, Candidates, Change, ClusterEvent, CycleState, ErasedByNode, FeatureGates, Hint,
-    MAX_NODE_SCORE, PodInfo, Point, Points, Registry, Resource, Row, View,
+    MAX_NODE_SCORE, PodInfo, Point, Points, Registry, Release, Resource, Row, View,
 };
 use serde_json::Value;
 
@@ -71,6 +71,18 @@ pub enum ProfileError {
         /// The point.
         point: Point,
     },
+    /// A profile of another release than the scheduler's.
+    #[error(
+        "profile {profile:?}: made for release {made_for}, in a scheduler of release {release}"
+    )]
+    Release {
+        /// The profile.
+        profile: String,
+        /// Its release.
+        made_for: Release,
+        /// The release of the scheduler.
+        release: Release,
+    },
     /// No or several QueueSort plugins, no Bind plugin, or weights that are too large together.
     #[error("profile {profile:?}: {message}")]
     Incomplete {
@@ -108,6 +120,8 @@ pub struct Profile {
     /// Its place among all profiles.
     pub(crate) index: usize,
     pub(crate) scheduler_name: String,
+    /// The release as which its plugins decide.
+    pub(crate) release: Release,
     pub(crate) percentage_of_nodes_to_score: Option<u8>,
     pub(crate) run_all_filters: bool,
     plugins: Vec<ProfilePlugin>,
@@ -133,6 +147,7 @@ impl Profile {
         let mut profile = Profile {
             index: 0,
             scheduler_name: spec.scheduler_name.clone(),
+            release: gates.release(),
             percentage_of_nodes_to_score: spec.percentage_of_nodes_to_score,
             run_all_filters: spec.run_all_filters,
             plugins: Vec::new(),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use plimsoll_framework::{ClusterEvent, Point, QueuedPod, SortKey};
+use plimsoll_framework::{ClusterEvent, Point, QueuedPod, Release, SortKey};
 
 use crate::cycle::NO_NODE_REJECTOR;
 use crate::profile::{NEW_NODE, Profile, ProfileError};
@@ -20,7 +20,7 @@ pub(crate) struct Profiles {
 }
 
 impl Profiles {
-    pub(crate) fn new(mut profiles: Vec<Profile>) -> Result<Self, ProfileError> {
+    pub(crate) fn new(mut profiles: Vec<Profile>, release: Release) -> Result<Self, ProfileError> {
         let sort = |profile: &Profile| profile.at(Point::QueueSort).next().map(|(p, _)| p.name);
         let Some(first) = profiles.first() else {
             let message = "at least one profile is needed";
@@ -33,6 +33,10 @@ impl Profiles {
             if sort(profile) != order {
                 let message = "different queue sort plugins in two profiles";
                 return Err(ProfileError::Incomplete { profile: name(), message });
+            }
+            if profile.release != release {
+                let made_for = profile.release;
+                return Err(ProfileError::Release { profile: name(), made_for, release });
             }
             if !names.insert(name()) {
                 return Err(ProfileError::Duplicate(name()));

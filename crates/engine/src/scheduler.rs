@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use plimsoll_api::PodKey;
 use plimsoll_framework::parts::StoreReads;
-use plimsoll_framework::{NominatedPods, PodInfo, Time, View, WaitingDecision, WaitingPod};
+use plimsoll_framework::{
+    NominatedPods, PodInfo, Release, Time, View, WaitingDecision, WaitingPod,
+};
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
 
@@ -62,6 +64,8 @@ pub enum Scans {
 /// What can be set beside the profiles.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
+    /// The release as which it decides: that of all its profiles.
+    pub release: Release,
     /// How decisions are made.
     pub engine: Engine,
     /// When all nodes are looked at at once.
@@ -85,10 +89,11 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// As kube-scheduler, with the smallest name among equals; a minute for a write; one decision in
+    /// As the newest kube-scheduler, with the smallest name among equals; a minute for a write; one decision in
     /// 1,000 is audited.
     fn default() -> Self {
         Options {
+            release: Release::NEWEST,
             engine: Engine::Fast,
             scans: Scans::WhereCheaper,
             audit_every: 1000,
@@ -152,7 +157,7 @@ impl std::fmt::Debug for Scheduler {
 impl Scheduler {
     /// A scheduler with these profiles. `seed` is where all chance comes from.
     pub fn new(profiles: Vec<Profile>, options: Options, seed: u64) -> Result<Self, ProfileError> {
-        let profiles = Profiles::new(profiles)?;
+        let profiles = Profiles::new(profiles, options.release)?;
         let counts = Counts::new(profiles.iter().count(), options.stopwatch);
         let (mut cache, mut nominated) = (Cache::default(), NominatedPods::default());
         let memo = (options.engine == Engine::Fast).then(|| {

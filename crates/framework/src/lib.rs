@@ -101,6 +101,7 @@ pub use parts::{
     RoomRequests, SchedulingGates, SelectingObjects, Shared, Spread, Taints, Tolerations,
     Unschedulable, UsedPorts, Volumes,
 };
+pub use plimsoll_api::{Release, ReleaseError};
 pub use plugin::{FeatureGates, NoArgs, Plugin};
 pub use pod_info::PodInfo;
 pub use points::{ErasedByNode, Held, Point, Points};

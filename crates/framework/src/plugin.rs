@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use plimsoll_api::Release;
 use serde::de::DeserializeOwned;
 
 /// A plugin of the scheduling framework.
@@ -24,20 +25,40 @@ pub trait Plugin: Send + Sync + Sized + 'static {
 #[serde(deny_unknown_fields)]
 pub struct NoArgs {}
 
-/// Feature gates by name. A gate that is not set has the value that release 1.36 gives it.
+/// The release as which a plugin decides, with feature gates by name. A gate that is not set has the value
+/// that the release gives it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FeatureGates(BTreeMap<String, bool>);
+pub struct FeatureGates {
+    release: Release,
+    set: BTreeMap<String, bool>,
+}
 
 impl FeatureGates {
+    /// The gates of `release`, all as it has them.
+    pub fn of(release: Release) -> Self {
+        FeatureGates { release, set: BTreeMap::new() }
+    }
+
+    /// The same gates, set as they are, in `release`.
+    #[must_use]
+    pub fn at(self, release: Release) -> Self {
+        FeatureGates { release, ..self }
+    }
+
     /// Switches gate `name` on or off.
     #[must_use]
     pub fn with(mut self, name: &str, on: bool) -> Self {
-        self.0.insert(name.to_owned(), on);
+        self.set.insert(name.to_owned(), on);
         self
     }
 
-    /// Whether gate `name` is on; `default` is its value in 1.36.
+    /// The release as which the plugin decides.
+    pub fn release(&self) -> Release {
+        self.release
+    }
+
+    /// Whether gate `name` is on; `default` is its value in the [`release`](FeatureGates::release).
     pub fn enabled(&self, name: &str, default: bool) -> bool {
-        self.0.get(name).copied().unwrap_or(default)
+        self.set.get(name).copied().unwrap_or(default)
     }
 }

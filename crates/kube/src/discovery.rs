@@ -77,19 +77,6 @@ pub async fn discover(client: &kube::Client, kinds: &[Kind]) -> Result<Found, Di
     Ok(found)
 }
 
-/// The minor release of the server: 36 of 1.36. `None` where it does not say.
-pub(crate) async fn minor_release(client: &kube::Client) -> Option<u32> {
-    #[derive(Deserialize)]
-    struct Version {
-        minor: String,
-    }
-    let answer = get(client, "/version", WITHIN).await.ok()?;
-    let body = whole(answer.into_body(), LIMIT).await.ok()?;
-    let Version { minor } = serde_json::from_slice(&body).ok()?;
-    // Some distributions write `20+`.
-    minor.trim_end_matches(|last: char| !last.is_ascii_digit()).parse().ok()
-}
-
 /// A version of an API group.
 enum Group {
     /// It may have anything.

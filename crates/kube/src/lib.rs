@@ -17,8 +17,10 @@ pub mod originals;
 mod request;
 pub mod run;
 pub mod serve;
+mod server_release;
 pub mod watch;
 mod wire_time;
 pub mod write;
 
 pub use config_map::{ConfigMapError, config_map};
+pub use server_release::server_release;

@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use plimsoll_engine::{Detail, Effect, Options, Outcome, Profile, ProfileError, Scans, Scheduler};
-use plimsoll_framework::Time;
+use plimsoll_framework::{Release, Time};
 
 use crate::auditor::Violation;
 use crate::faults::Faults;
@@ -40,13 +40,18 @@ const MAX_DECISIONS: usize = 20_000;
 /// would hide that nobody woke it.
 const FOREVER: std::time::Duration = std::time::Duration::from_hours(1_000_000);
 
-/// Runs the simulation of a seed twice, with the profiles that `profiles` makes, and audits it: once
+/// Runs the simulation of a seed twice, with the profiles of `release` that `profiles` makes, and audits it: once
 /// without a scan and once with scans wherever they can be. A panic is a violation, and so is that the
 /// second run writes anything else than the first.
 ///
 /// The error is that the profiles do not make a scheduler.
-pub fn try_seed(seed: u64, profiles: &dyn Fn() -> Vec<Profile>) -> Result<Course, ProfileError> {
+pub fn try_seed(
+    seed: u64,
+    release: Release,
+    profiles: &dyn Fn() -> Vec<Profile>,
+) -> Result<Course, ProfileError> {
     let options = Options {
+        release,
         detail: Detail::Outcome,
         max_in_unschedulable: FOREVER,
         audit_every: 1,

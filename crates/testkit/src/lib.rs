@@ -11,6 +11,7 @@
 //!
 //! ```text
 //! args {"racks": ["r1"]}
+//! release 1.36
 //! gate SomeFeature=true
 //! namespace team-a team=a
 //! node a zone=z1 {"taints": [{"key": "gpu", "effect": "NoSchedule"}]}
@@ -23,6 +24,7 @@
 //! | statement | meaning |
 //! |---|---|
 //! | `args JSON` | the args of the plugin; without it, its defaults |
+//! | `release VERSION` | the release as which the plugin decides; without it, the newest |
 //! | `gate NAME=true` | a feature gate |
 //! | `node NAME [LABEL=VALUE ...] [JSON]` | a node |
 //! | `pod [NAMESPACE/]NAME [LABEL=VALUE ...] on NODE [JSON]` | a pod on a node, which stands above it |

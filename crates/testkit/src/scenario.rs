@@ -4,7 +4,7 @@ use std::fmt;
 
 use plimsoll_api::wire::{self, Object};
 use plimsoll_api::{Namespace, Node, PodDisruptionBudget, Selecting, Str, VolumeObject};
-use plimsoll_framework::{FeatureGates, PodInfo};
+use plimsoll_framework::{FeatureGates, PodInfo, ReleaseError};
 use serde_json::{Deserializer, Value};
 
 use crate::manifest::{self, Fields, Head};
@@ -17,7 +17,7 @@ pub(crate) const DEFAULT_NAMESPACE: &str = "default";
 pub struct Scenario {
     /// The args of the plugin; `None` where the scenario does not say.
     pub args: Option<Value>,
-    /// The feature gates.
+    /// The release, with the feature gates.
     pub gates: FeatureGates,
     /// The nodes, in the order in which they are written.
     pub nodes: Vec<Node>,
@@ -89,6 +89,11 @@ impl Scenario {
                     };
                     self.gates = std::mem::take(&mut self.gates).with(&name, on);
                 }
+            }
+            "release" => {
+                let release = statement.name.ok_or("name the release")?.parse();
+                let release = release.map_err(|error: ReleaseError| error.to_string())?;
+                self.gates = std::mem::take(&mut self.gates).at(release);
             }
             _ => self.take_object(statement)?,
         }
@@ -238,6 +243,8 @@ fn split(text: &str) -> Result<(&str, Option<Fields>), Unread> {
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_framework::Release;
+
     use super::*;
 
     fn error(text: &str) -> String {
@@ -251,6 +258,7 @@ mod tests {
             # a comment
             args {"racks": ["r1"]}   # another
             gate A=true B=false
+            release 1.36
             namespace team team=a
             node a zone=z1 {"unschedulable": true}
             pod other/p app=web on a {"priority": 7}
@@ -268,6 +276,7 @@ mod tests {
         assert_eq!(scenario.args, Some(serde_json::json!({ "racks": ["r1"] })));
         assert!(scenario.gates.enabled("A", false));
         assert!(!scenario.gates.enabled("B", true));
+        assert_eq!(scenario.gates.release(), Release::V1_36);
         assert!(scenario.nodes[0].unschedulable);
         assert_eq!(scenario.nodes[0].labels.get("zone").map(Str::as_str), Some("z1"));
         let placed = &scenario.placed[0];
@@ -322,6 +331,11 @@ mod tests {
             (
                 "pod p {} x",
                 "line 1 of the scenario: behind the JSON there is \"x\"\n    pod p {} x",
+            ),
+            ("release", "line 1 of the scenario: name the release\n    release"),
+            (
+                "release 1.1",
+                "line 1 of the scenario: emulation version 1.1 is not between [1.36, 1.37]\n    release 1.1",
             ),
             ("gate A=on", "line 1 of the scenario: gate \"A\" is true or false\n    gate A=on"),
         ] {

@@ -6,7 +6,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ValueEnum, ValueHint};
 use plimsoll_sim::perf::Workload;
 
-use super::{Engine, Output};
+use super::{Emulation, Engine, Output};
 
 const BENCH_EXAMPLES: &str = "\
 Examples:
@@ -95,6 +95,9 @@ pub(crate) struct Bench {
     /// A KubeSchedulerConfiguration; without one, the default profile decides
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) config: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) emulation: Emulation,
 
     #[command(flatten)]
     pub(crate) output: Output,

@@ -1,4 +1,4 @@
-//! `plimsoll run`: the flags of kube-scheduler 1.36.
+//! `plimsoll run`: the flags of kube-scheduler.
 #![expect(clippy::struct_field_names, reason = "fields are named as the flags are")]
 
 use std::net::IpAddr;
@@ -6,7 +6,9 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, ValueHint};
 use plimsoll_config::GoDuration;
+use plimsoll_framework::Release;
 
+use super::emulation::emulated_version;
 use crate::deprecated::Deprecated;
 
 const EXAMPLES: &str = "\
@@ -25,7 +27,7 @@ command line is wrong.";
 
 /// Schedule the pods of a cluster, in kube-scheduler's place
 ///
-/// Takes the flags and the configuration of kube-scheduler 1.36, and those of old releases as `plimsoll
+/// Takes the flags and the configuration of kube-scheduler 1.37, and those of old releases as `plimsoll
 /// config` does. Underscores in flags count as dashes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -248,11 +250,13 @@ pub(crate) struct Gates {
     #[arg(long, value_name = "NAME=BOOL", value_delimiter = ',')]
     pub(crate) feature_gates: Vec<String>,
 
-    /// No effect: this build behaves as release 1.36
-    #[arg(long, value_name = "VERSION", hide_short_help = true)]
-    pub(crate) emulated_version: Vec<String>,
+    /// The release of Kubernetes that decides: 1.36 or 1.37; if not given, that of the API server
+    ///
+    /// Of an older API server it is 1.36, of a newer one 1.37.
+    #[arg(long, value_name = "VERSION", value_parser = emulated_version)]
+    pub(crate) emulated_version: Option<Release>,
 
-    /// No effect: this build behaves as release 1.36
+    /// No effect: there is nothing between the releases
     #[arg(long, value_name = "VERSION", hide_short_help = true)]
     pub(crate) min_compatibility_version: Vec<String>,
 

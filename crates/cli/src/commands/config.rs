@@ -16,9 +16,10 @@ use crate::render::style::{DOUBTFUL, HEADING, Screen};
 /// Validates a configuration and prints what it resolves to.
 pub(crate) fn check(args: &Check) -> Result<()> {
     let registry = in_tree();
-    let setup = Setup::of(&args.subject, &registry)?;
+    let gates = args.emulation.gates();
+    let setup = Setup::of(&args.subject, &registry, &gates)?;
     let configuration = &setup.configuration;
-    let notes = configuration.migrate(&options::catalogue(&registry)).notes;
+    let notes = configuration.migrate(&options::catalogue(&registry, &gates)).notes;
     match args.output.format {
         Format::Json => {
             let mut out = io::stdout().lock();

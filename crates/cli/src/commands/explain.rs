@@ -45,7 +45,13 @@ pub(crate) fn run(args: &Explain) -> Result<()> {
                 Form::V1 if args.cluster.config.is_none() => Priorities::Default,
                 _ => Priorities::OfProfile,
             };
-            Some(OldScale::of(scheduler, profile, &in_tree(), priorities, &decision)?)
+            Some(OldScale::of(
+                scheduler,
+                profile,
+                (&in_tree(), &setup.gates),
+                priorities,
+                &decision,
+            )?)
         }
         Scale::Ten | Scale::Hundred => None,
     };

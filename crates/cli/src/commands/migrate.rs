@@ -3,6 +3,8 @@
 use std::io::{self, Write};
 
 use anyhow::Result;
+use plimsoll_config::GivenGates;
+use plimsoll_framework::Release;
 use plimsoll_plugins::in_tree;
 
 use crate::args::{FileFormat, Migrate};
@@ -12,8 +14,9 @@ use crate::options::{self, Setup};
 /// Prints the file, and what is to be known about it.
 pub(crate) fn run(args: &Migrate) -> Result<()> {
     let registry = in_tree();
-    let setup = Setup::of(&args.subject, &registry)?;
-    let migration = setup.configuration.migrate(&options::catalogue(&registry));
+    let gates = GivenGates::of(Release::NEWEST);
+    let setup = Setup::of(&args.subject, &registry, &gates)?;
+    let migration = setup.configuration.migrate(&options::catalogue(&registry, &gates));
     let mut out = io::stdout().lock();
     match args.format {
         FileFormat::Json => {

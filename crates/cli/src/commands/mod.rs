@@ -3,6 +3,7 @@
 mod bench;
 mod completions;
 mod config;
+mod deciding;
 mod explain;
 mod migrate;
 mod plugins;

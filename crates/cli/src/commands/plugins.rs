@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 
 use anyhow::Result;
-use plimsoll_config::Known;
-use plimsoll_framework::Registry;
+use plimsoll_config::{GivenGates, Known};
+use plimsoll_framework::{Registry, Release};
 use plimsoll_plugins::in_tree;
 use serde::Serialize;
 
@@ -15,7 +15,7 @@ use crate::render::style::{DOUBTFUL, Screen, give_way};
 /// Lists the plugins that configurations may name.
 pub(crate) fn run(args: &Plugins) -> Result<()> {
     let registry = in_tree();
-    let catalogue = options::catalogue(&registry);
+    let catalogue = options::catalogue(&registry, &GivenGates::of(Release::NEWEST));
     let rows: Vec<_> = catalogue.plugins().iter().map(|known| Row::of(known, &registry)).collect();
     match args.output.format {
         Format::Json => {

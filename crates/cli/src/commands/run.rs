@@ -5,22 +5,23 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use plimsoll_config::{Configuration, GivenGates, GoDuration};
+use plimsoll_config::{Configuration, GoDuration};
 use plimsoll_engine::{Options, TieBreak};
 use plimsoll_kube::client::Access;
 use plimsoll_kube::lease;
 use plimsoll_kube::limit::Rate;
 use plimsoll_kube::run::{self, Exit};
-use plimsoll_plugins::in_tree;
+use plimsoll_kube::server_release;
+use plimsoll_kube::watch::Pace;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use super::serving::serving;
-use crate::args::{self, Client, Election, Run};
+use super::deciding::{Asked, Deciding};
+use super::serving::{listening, serving};
+use crate::args::{self, Client, Election, Emulation, Run};
 use crate::deprecated::{PolicySource, no_effect};
 use crate::input::Source;
-use crate::options::Setup;
-use crate::{logs, notices};
+use crate::logs;
 
 /// So many threads carry requests. The engine has one of its own. One is enough for thousands of pods a
 /// second, and nobody has to be woken up for what it hands on to itself.
@@ -41,13 +42,9 @@ async fn begin(args: Run) -> Result<()> {
     let Run { main, election, gates, logs, client, deprecated, .. } = args;
     let (flags, authentication, authorization) =
         (args.serving, args.authentication, args.authorization);
-    let given_gates = GivenGates::parse(&gates.feature_gates).context("--feature-gates")?;
-    for gate in &given_gates.without_effect {
-        notices::warning(format_args!("--feature-gates: {gate} has no effect here"));
-    }
-    let has_config = main.config.is_some();
-    let asked = args::Cluster { files: Vec::new(), config: main.config, deprecated };
-    let policy = match asked.deprecated.policy() {
+    let emulation = Emulation { emulated_version: gates.emulated_version };
+    let cluster = args::Cluster { files: Vec::new(), config: main.config, emulation, deprecated };
+    let policy = match cluster.deprecated.policy() {
         Some(PolicySource::ConfigMap(key)) => {
             let access = client.access(main.master.clone());
             let text = plimsoll_kube::config_map(access, &key).await?;
@@ -55,23 +52,42 @@ async fn begin(args: Run) -> Result<()> {
         }
         Some(PolicySource::File(_)) | None => Vec::new(),
     };
-    let mut setup = Setup::choose_with(&asked, &policy, &in_tree(), &given_gates)?;
-    election.apply(&mut setup.configuration)?;
-    client.apply(&mut setup.configuration, has_config);
+    let asked = Asked {
+        cluster: &cluster,
+        policy: &policy,
+        feature_gates: &gates.feature_gates,
+        election: &election,
+        client: &client,
+    };
+    let mut deciding = asked.begin()?;
     if let Some(file) = main.write_config_to {
-        let text = setup.configuration.to_yaml();
+        let text = deciding.setup.configuration.to_yaml();
         return std::fs::write(&file, text)
             .with_context(|| format!("--write-config-to: {}", file.display()));
     }
 
     let verbosity = logs::begin(&logs.logging_format, logs.verbosity);
+    let listening = listening(flags, authentication, authorization)?;
+    let stop = CancellationToken::new();
+    stop_on_signals(stop.clone())?;
+    if emulation.emulated_version.is_none() {
+        let connection = &deciding.setup.configuration.effective.client_connection;
+        let access = Access::new(connection, main.master.clone());
+        let release = tokio::select! {
+            release = server_release(access, Pace::default()) => release?,
+            () = stop.cancelled() => return Ok(()),
+        };
+        deciding = asked.follow(deciding, release)?;
+    }
+    let Deciding { gates: given_gates, setup } = deciding;
+    tracing::info!(release = %given_gates.plugins.release(), "deciding as kube-scheduler of this release");
     let controller = setup.configuration.profiles[0].scheduler_name.clone();
     let leader_election = &setup.configuration.effective.leader_election;
     let election =
         lease::Settings::from_config(leader_election, &controller).context("leaderElection")?;
     let connection = &setup.configuration.effective.client_connection;
     let about = (&setup.configuration, &given_gates, verbosity);
-    let serving = serving(flags, authentication, authorization, about)?;
+    let serving = serving(listening, about)?;
     let engine = Options {
         stopwatch: Some(plimsoll_kube::run::stopwatch),
         tie_break: TieBreak::Random,
@@ -95,8 +111,6 @@ async fn begin(args: Run) -> Result<()> {
         seed: rand::random(),
         serving: Some(serving),
     };
-    let stop = CancellationToken::new();
-    stop_on_signals(stop.clone())?;
     match run::run(setup, stop).await? {
         Exit::Stopped => {
             tracing::info!("requested to terminate, exiting");
@@ -132,7 +146,7 @@ pub(super) fn span(flag: &str, duration: GoDuration) -> Result<Duration> {
 
 impl Election {
     /// Puts what was given into the configuration.
-    fn apply(&self, configuration: &mut Configuration) -> Result<()> {
+    pub(super) fn apply(&self, configuration: &mut Configuration) -> Result<()> {
         let election = &mut configuration.effective.leader_election;
         let set = |field: &mut GoDuration, given: Option<GoDuration>| {
             *field = given.unwrap_or(*field);
@@ -173,7 +187,7 @@ impl Client {
     }
 
     /// Puts what was given into the configuration, where there was no file.
-    fn apply(&self, configuration: &mut Configuration, has_config: bool) {
+    pub(super) fn apply(&self, configuration: &mut Configuration, has_config: bool) {
         let given = [
             ("kubeconfig", self.kubeconfig.is_some()),
             ("kube-api-qps", self.kube_api_qps.is_some()),

@@ -15,13 +15,19 @@ use super::run::span;
 use crate::args::{Authentication, Authorization, Serving as Flags};
 use crate::logs::{self, Verbosity};
 
-/// What is to be served. The error is everything that is wrong with the flags.
-pub(super) fn serving(
+/// What the flags say: where to listen, and whom to ask about clients.
+pub(super) struct Listening {
+    options: Options,
+    asked: Option<Access>,
+    decided: Option<Access>,
+}
+
+/// Where to listen. The error is everything that is wrong with the flags.
+pub(super) fn listening(
     flags: Flags,
     authentication: Authentication,
     authorization: Authorization,
-    (configuration, gates, verbosity): (&Configuration, &GivenGates, Verbosity),
-) -> Result<Serving> {
+) -> Result<Listening> {
     let whom = |kubeconfig: Option<PathBuf>| {
         kubeconfig.map(|file| Access { kubeconfig: Some(file), ..Access::default() })
     };
@@ -37,6 +43,15 @@ pub(super) fn serving(
         let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
         bail!("{}", errors.join("; "));
     }
+    Ok(Listening { options, asked, decided })
+}
+
+/// What is to be served there.
+pub(super) fn serving(
+    listening: Listening,
+    (configuration, gates, verbosity): (&Configuration, &GivenGates, Verbosity),
+) -> Result<Serving> {
+    let Listening { options, asked, decided } = listening;
     let features = gates.all().map(|gate| Feature {
         name: gate.name.to_owned(),
         stage: gate.stage.to_owned(),

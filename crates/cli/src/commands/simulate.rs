@@ -48,7 +48,8 @@ pub(crate) fn run(args: &Simulate) -> Result<()> {
 fn circumstances(args: &Simulate) -> String {
     let config = args.cluster.config.as_ref();
     let config = config.map(|file| format!("--config {} ", file.display())).unwrap_or_default();
-    format!("{config}--seed {} --audit {}", args.seed, args.decisions.audit)
+    let release = args.cluster.emulation.typed();
+    format!("{config}{release}--seed {} --audit {}", args.seed, args.decisions.audit)
 }
 
 /// The pending pods that no profile tries.

@@ -4,7 +4,6 @@ use std::io::Write;
 use std::panic;
 
 use anyhow::{Result, bail};
-use plimsoll_framework::FeatureGates;
 use plimsoll_plugins::in_tree;
 use plimsoll_sim::swarm::{Course, try_seed};
 use serde_json::json;
@@ -22,7 +21,7 @@ pub(crate) fn run(args: &Simulate, n: u64) -> Result<()> {
     let registry = in_tree();
     let setup = Setup::choose(&args.cluster, &[], &registry)?;
     let profiles = || {
-        let profiles = setup.configuration.profiles(&registry, &FeatureGates::default());
+        let profiles = setup.configuration.profiles(&registry, &setup.gates);
         profiles.expect("they were made before")
     };
     let mut out = anstream::stdout();
@@ -32,7 +31,7 @@ pub(crate) fn run(args: &Simulate, n: u64) -> Result<()> {
     // A panic is told as a violation, in its turn and with its seed.
     panic::set_hook(Box::new(|_| {}));
     for seed in (0..n).map(|i| args.seed.wrapping_add(i)) {
-        let course = try_seed(seed, &profiles)?;
+        let course = try_seed(seed, setup.gates.release(), &profiles)?;
         progress.step();
         failed += u64::from(!course.violations.is_empty());
         match args.output.format {
@@ -77,7 +76,8 @@ fn tell(out: &mut impl Write, args: &Simulate, seed: u64, course: &Course) -> Re
     }
     let config = args.cluster.config.as_ref();
     let config = config.map(|file| format!(" --config {}", file.display())).unwrap_or_default();
-    writeln!(out, "plimsoll simulate --swarm 1 --seed {seed}{config}")?;
+    let release = args.cluster.emulation.typed();
+    writeln!(out, "plimsoll simulate --swarm 1 {release}--seed {seed}{config}")?;
     for violation in course.violations.iter().take(VIOLATIONS) {
         writeln!(out, "  {violation}")?;
     }

@@ -12,4 +12,5 @@ mod manifests;
 mod old_scale;
 mod on_a_cluster;
 mod policies;
+mod releases;
 mod run;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use plimsoll_api::{Pod, PodKey};
 use plimsoll_framework::events::{self, Object};
-use plimsoll_framework::{Action, Change, ClusterEvent, PodInfo, Resource, Time};
+use plimsoll_framework::{Action, Change, ClusterEvent, PodInfo, Release, Resource, Time};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
@@ -178,7 +178,7 @@ impl Both {
             fast: Queue::new(Backoff::default(), MAX_WAIT, None),
             slow: Slow::default(),
             cache: Cache::default(),
-            profiles: Profiles::new(vec![profile]).expect("there is one profile"),
+            profiles: Profiles::new(vec![profile], Release::NEWEST).expect("there is one profile"),
             now: Time::ZERO,
             in_flight: Vec::new(),
             trace: String::new(),

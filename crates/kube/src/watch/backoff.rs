@@ -38,19 +38,19 @@ impl Default for Pace {
 
 /// Waits that become longer.
 #[derive(Debug)]
-pub(super) struct Backoff {
+pub(crate) struct Backoff {
     pace: Pace,
     next: Duration,
     last: Option<Instant>,
 }
 
 impl Backoff {
-    pub(super) fn new(pace: Pace) -> Self {
+    pub(crate) fn new(pace: Pace) -> Self {
         Backoff { pace, next: pace.shortest, last: None }
     }
 
     /// How long to wait now: between once and twice the step, so that clients do not come all at once.
-    pub(super) fn next(&mut self) -> Duration {
+    pub(crate) fn next(&mut self) -> Duration {
         let now = Instant::now();
         if self.last.is_some_and(|last| self.pace.forget_after < now - last) {
             self.next = self.pace.shortest;

@@ -33,7 +33,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use self::backoff::Backoff;
+pub(crate) use self::backoff::Backoff;
 pub use self::backoff::Pace;
 use self::counts::AllCells;
 pub use self::counts::Counts;
@@ -41,9 +41,10 @@ use self::feed::{Closed, Feed};
 use self::informer::{Informer, NotFound};
 use self::progress::Progress;
 pub use self::progress::Waiting;
-use crate::discovery::{discover, minor_release};
+use crate::discovery::discover;
 use crate::kinds::{Kind, Place};
 use crate::originals::Kept;
+use crate::server_release::minor_release;
 
 /// What is watched, and who hears of it.
 #[derive(Clone, Debug)]
@@ -144,7 +145,8 @@ async fn watch_all(shared: Arc<Shared>, options: Options) {
         }
     };
     // Most servers before that refuse a streaming list, but some take it for a plain watch.
-    if minor_release(&shared.client).await.is_some_and(|minor| minor < STREAMING_LISTS) {
+    let minor = minor_release(&shared.client).await.ok().flatten();
+    if minor.is_some_and(|minor| minor < STREAMING_LISTS) {
         shared.has_streaming_lists.store(false, Ordering::Relaxed);
     }
     let mut informers = JoinSet::new();

@@ -9,7 +9,7 @@ use plimsoll_sim::swarm;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
-use crate::profiles::default_profiles;
+use crate::profiles::{default_profiles, profiles_of, release_of};
 
 /// So many random simulations are run. Those of `swarm.rs` audit many more.
 const SEEDS: u64 = 60;
@@ -29,7 +29,8 @@ enum Forgets {
 fn written(seed: u64, options: Options, forgets: Forgets) -> Vec<(Time, Effect)> {
     let tie_break = if seed.is_multiple_of(2) { TieBreak::First } else { TieBreak::Random };
     let options = Options { audit_every: 0, tie_break, ..options };
-    let scheduler = Scheduler::new(default_profiles(), options, seed).expect("there is one");
+    let profiles = profiles_of(options.release);
+    let scheduler = Scheduler::new(profiles, options, seed).expect("there is one");
     let mut simulation = swarm::begin(seed, scheduler);
     let mut rng = Pcg64::seed_from_u64(seed);
     for _ in 0..MANY {
@@ -47,7 +48,8 @@ fn written(seed: u64, options: Options, forgets: Forgets) -> Vec<(Time, Effect)>
 fn both_engines_write_the_same_in_random_simulations() {
     let mut n_written = 0;
     for seed in 0..SEEDS {
-        let outcome = Options { detail: Detail::Outcome, ..Options::default() };
+        let release = release_of(seed);
+        let outcome = Options { release, detail: Detail::Outcome, ..Options::default() };
         let reference = Options { engine: Engine::Reference, ..outcome };
         let expected = written(seed, reference, Forgets::Never);
         n_written += expected.len();

@@ -5,17 +5,22 @@ use std::ops::Range;
 
 use plimsoll_sim::swarm::{Course, try_seed};
 
-use crate::profiles::default_profiles;
+use crate::profiles::{profiles_of, release_of};
 
 #[test]
 fn nothing_that_must_not_be_is_found_in_a_swarm() {
     let mut wrong = String::new();
     let mut whole = Course::default();
     for seed in seeds() {
-        let course = try_seed(seed, &default_profiles).expect("there is one profile");
+        let release = release_of(seed);
+        let course = try_seed(seed, release, &|| profiles_of(release));
+        let course = course.expect("there is one profile");
         whole.add(&course);
         for violation in course.violations.iter().take(3) {
-            writeln!(wrong, "plimsoll simulate --swarm 1 --seed {seed}: {violation}")
+            writeln!(
+                wrong,
+                "plimsoll simulate --swarm 1 --emulated-version {release} --seed {seed}: {violation}"
+            )
                 .expect("text can grow");
         }
     }

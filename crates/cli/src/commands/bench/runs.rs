@@ -6,7 +6,6 @@ use std::process::Command;
 use anyhow::{Context, Result, bail, ensure};
 use clap::ValueEnum;
 use plimsoll_engine::{Audit, Options, Scheduler};
-use plimsoll_framework::FeatureGates;
 use plimsoll_plugins::in_tree;
 use plimsoll_sim::perf::{Measurement, Sizes, Workload};
 
@@ -22,9 +21,10 @@ const NO_AUDIT: u32 = 0;
 
 /// What decides about the pods.
 pub(super) fn setup(args: &Bench) -> Result<Setup> {
+    let gates = args.emulation.gates();
     let setup = match &args.config {
-        Some(file) => Setup::load(file, &in_tree())?,
-        None => Setup::default_for(&in_tree())?,
+        Some(file) => Setup::load(file, &in_tree(), &gates)?,
+        None => Setup::default_for(&in_tree(), &gates)?,
     };
     ensure!(
         setup.is_for(SCHEDULER),
@@ -62,7 +62,7 @@ fn place(
     (args, setup): (&Bench, &Setup),
 ) -> Result<(Measurement, Scheduler)> {
     let options = Options { engine: engine.into(), audit_every, ..setup.options() };
-    let profiles = setup.configuration.profiles(&in_tree(), &FeatureGates::default());
+    let profiles = setup.configuration.profiles(&in_tree(), &setup.gates);
     let profiles = profiles.expect("they were made before");
     let mut scheduler = Scheduler::new(profiles, options, args.seed)?;
     let measurement = workload.measure(sizes, args.seed, &mut scheduler, &Clocks::new());
@@ -88,6 +88,7 @@ pub(super) fn measure_apart(workload: &Workload, engine: Engine, args: &Bench) -
             command.arg(option).arg(number.to_string());
         }
     }
+    command.args(args.emulation.typed().split_whitespace());
     if let Some(file) = &args.config {
         command.arg("--config").arg(file);
     }

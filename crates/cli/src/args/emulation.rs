@@ -1,0 +1,56 @@
+//! `--emulated-version`, as kube-scheduler has it.
+
+use plimsoll_config::GivenGates;
+use plimsoll_framework::{Release, ReleaseError};
+
+/// The component that is meant where none is named.
+const COMPONENT: &str = "kube";
+
+/// As which release decisions are made.
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
+pub(crate) struct Emulation {
+    /// The release of Kubernetes that decides: 1.36 or 1.37; the newest if not given
+    #[arg(long, value_name = "VERSION", value_parser = emulated_version)]
+    pub(crate) emulated_version: Option<Release>,
+}
+
+impl Emulation {
+    /// The release; the newest if none was typed.
+    pub(crate) fn release(self) -> Release {
+        self.emulated_version.unwrap_or_default()
+    }
+
+    /// The feature gates as the release has them.
+    pub(crate) fn gates(self) -> GivenGates {
+        GivenGates::of(self.release())
+    }
+
+    /// The flag as it can be typed again, with a space behind it; nothing if it was not.
+    pub(crate) fn typed(self) -> String {
+        self.emulated_version.map_or_else(String::new, |it| format!("--emulated-version {it} "))
+    }
+}
+
+/// Reads `1.36` or `kube=1.36`. As in compatibility/registry.go of component-base.
+pub(crate) fn emulated_version(text: &str) -> Result<Release, String> {
+    let (component, version) = text.split_once('=').unwrap_or((COMPONENT, text));
+    if component.trim() != COMPONENT {
+        return Err(format!("component not registered: {component}: write {COMPONENT}={version}"));
+    }
+    version.parse().map_err(|error: ReleaseError| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_component_may_be_named() {
+        assert_eq!(emulated_version("1.36"), Ok(Release::V1_36));
+        assert_eq!(emulated_version("kube=1.37"), Ok(Release::V1_37));
+        let told = "component not registered: wardle: write kube=1.2";
+        assert_eq!(emulated_version("wardle=1.2"), Err(told.to_owned()));
+        let told = "emulation version 1.38 is not between [1.36, 1.37]";
+        assert_eq!(emulated_version("kube=1.38"), Err(told.to_owned()));
+    }
+}

@@ -1,0 +1,68 @@
+//! What decides in a cluster: as the release that was asked for, or else as that of the API server.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use plimsoll_config::GivenGates;
+use plimsoll_framework::Release;
+use plimsoll_plugins::in_tree;
+
+use crate::input::{STDIN, Source};
+use crate::options::Setup;
+use crate::{args, notices};
+
+/// What was typed about decisions.
+pub(super) struct Asked<'a> {
+    pub(super) cluster: &'a args::Cluster,
+    /// The Policy of the cluster, if that is where it is.
+    pub(super) policy: &'a [Source],
+    pub(super) feature_gates: &'a [String],
+    pub(super) election: &'a args::Election,
+    pub(super) client: &'a args::Client,
+}
+
+/// What decides.
+pub(super) struct Deciding {
+    pub(super) gates: GivenGates,
+    pub(super) setup: Setup,
+}
+
+impl Asked<'_> {
+    /// As the release that was typed; if none was, as the newest that knows all the feature gates that were.
+    pub(super) fn begin(&self) -> Result<Deciding> {
+        if let Some(release) = self.cluster.emulation.emulated_version {
+            return self.set_up(self.gates(release)?);
+        }
+        let mut releases = Release::ALL.into_iter().rev();
+        let known = releases.find_map(|release| self.gates(release).ok());
+        self.set_up(known.map_or_else(|| self.gates(Release::NEWEST), Ok)?)
+    }
+
+    /// The same as `release`.
+    pub(super) fn follow(&self, deciding: Deciding, release: Release) -> Result<Deciding> {
+        if deciding.gates.plugins.release() == release {
+            return Ok(deciding);
+        }
+        ensure!(
+            self.cluster.config.as_deref() != Some(Path::new(STDIN)),
+            "the API server is of release {release}, and standard input cannot be read again for that: add \
+             --emulated-version={release}"
+        );
+        self.set_up(self.gates(release)?)
+    }
+
+    fn gates(&self, release: Release) -> Result<GivenGates> {
+        let gates = GivenGates::parse(release, self.feature_gates);
+        gates.with_context(|| format!("--feature-gates, in release {release}"))
+    }
+
+    fn set_up(&self, gates: GivenGates) -> Result<Deciding> {
+        for gate in &gates.without_effect {
+            notices::warning(format_args!("--feature-gates: {gate} has no effect here"));
+        }
+        let mut setup = Setup::choose_with(self.cluster, self.policy, &in_tree(), &gates)?;
+        self.election.apply(&mut setup.configuration)?;
+        self.client.apply(&mut setup.configuration, self.cluster.config.is_some());
+        Ok(Deciding { gates, setup })
+    }
+}
