@@ -7,6 +7,7 @@
 pub mod edition;
 pub mod features;
 pub mod images;
+pub mod label_syntax;
 pub mod labels;
 pub mod node;
 pub mod node_selector;

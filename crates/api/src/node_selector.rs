@@ -9,6 +9,9 @@ pub struct NodeSelectorTerm {
     pub labels: Vec<Requirement>,
     /// Conditions on its fields; `metadata.name` is the only one there is.
     pub fields: Vec<Requirement>,
+    /// What upstream's parser finds wrong with the term, in its words and in its order: a term of which
+    /// it finds something matches no node. The API server lets such terms pass.
+    pub faults: Vec<Str>,
 }
 
 /// The one field a node selector may name.
@@ -17,7 +20,7 @@ pub const NAME_FIELD: &str = "metadata.name";
 impl NodeSelectorTerm {
     /// Whether a node with these labels and this name meets the term.
     pub fn matches(&self, name: &str, labels: &Labels) -> bool {
-        if self.labels.is_empty() && self.fields.is_empty() {
+        if !self.faults.is_empty() || self.labels.is_empty() && self.fields.is_empty() {
             return false;
         }
         self.labels.iter().all(|one| one.matches(labels))
@@ -66,6 +69,24 @@ impl NodeSelection {
 pub struct PreferredNodes(pub Vec<(i32, NodeSelectorTerm)>);
 
 impl PreferredNodes {
+    /// Why nothing can be preferred, if some term cannot be read. As in component-helpers' nodeaffinity.go,
+    /// `NewPreferredSchedulingTerms`, and in util/errors, where several errors become one.
+    pub fn error(&self) -> Option<String> {
+        let mut faults: Vec<String> = Vec::new();
+        for (index, (_, term)) in self.0.iter().enumerate() {
+            for fault in term.faults.iter().map(|fault| format!("[{index}].{fault}")) {
+                if !faults.contains(&fault) {
+                    faults.push(fault);
+                }
+            }
+        }
+        match faults.as_slice() {
+            [] => None,
+            [one] => Some(one.clone()),
+            several => Some(format!("[{}]", several.join(", "))),
+        }
+    }
+
     /// The weights of all terms that a node meets, added up.
     pub fn weight(&self, name: &str, labels: &Labels) -> i64 {
         let met = self.0.iter().filter(|(_, term)| term.matches(name, labels));
@@ -79,8 +100,8 @@ mod tests {
 
     fn named(test: Test) -> NodeSelectorTerm {
         NodeSelectorTerm {
-            labels: vec![],
             fields: vec![Requirement { key: NAME_FIELD.into(), test }],
+            ..NodeSelectorTerm::default()
         }
     }
 
@@ -105,10 +126,36 @@ mod tests {
     fn preferences_add_up_over_all_terms_that_match() {
         let term = |value: &str| NodeSelectorTerm {
             labels: vec![Requirement::equals("disk", value)],
-            fields: vec![],
+            ..NodeSelectorTerm::default()
         };
         let wanted = PreferredNodes(vec![(3, term("ssd")), (4, term("ssd")), (9, term("hdd"))]);
         let labels = [("disk", "ssd")].into_iter().collect();
         assert_eq!(wanted.weight("a", &labels), 7);
+    }
+
+    #[test]
+    fn a_term_that_cannot_be_read_matches_no_node_and_the_others_are_tried() {
+        let bad = NodeSelectorTerm {
+            labels: vec![Requirement::equals("disk", "ssd")],
+            faults: vec!["matchExpressions[1].key: bad".into()],
+            ..NodeSelectorTerm::default()
+        };
+        let labels = [("disk", "ssd"), ("gen", "4")].into_iter().collect();
+        assert!(!bad.matches("a", &labels));
+        let good = NodeSelectorTerm {
+            labels: vec![Requirement::equals("gen", "4")],
+            ..NodeSelectorTerm::default()
+        };
+        let rule = |terms| NodeSelection { terms: Some(terms), ..NodeSelection::default() };
+        assert!(!rule(vec![bad.clone()]).matches("a", &labels));
+        assert!(rule(vec![bad.clone(), good.clone()]).matches("a", &labels));
+        let error = |terms: Vec<NodeSelectorTerm>| {
+            PreferredNodes(terms.into_iter().map(|term| (1, term)).collect()).error()
+        };
+        assert_eq!(error(vec![good.clone()]), None);
+        let one = "[1].matchExpressions[1].key: bad";
+        assert_eq!(error(vec![good, bad.clone()]).as_deref(), Some(one));
+        let two = "[[0].matchExpressions[1].key: bad, [1].matchExpressions[1].key: bad]";
+        assert_eq!(error(vec![bad.clone(), bad]).as_deref(), Some(two));
     }
 }

@@ -148,8 +148,10 @@ mod tests {
     #[test]
     fn a_class_provisions_for_all_nodes_unless_it_says_which() {
         let in_zone = |zone: &str| [("zone", zone)].into_iter().collect::<Labels>();
-        let term =
-            NodeSelectorTerm { labels: vec![Requirement::equals("zone", "a")], fields: vec![] };
+        let term = NodeSelectorTerm {
+            labels: vec![Requirement::equals("zone", "a")],
+            ..NodeSelectorTerm::default()
+        };
         let class = |terms| StorageClass { allowed_topologies: terms, ..StorageClass::default() };
         assert!(class(vec![]).provisions_for(&in_zone("b")));
         assert!(class(vec![term.clone()]).provisions_for(&in_zone("a")));

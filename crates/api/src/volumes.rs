@@ -214,8 +214,10 @@ mod tests {
         let in_zone = |zone: &str| [("zone", zone)].into_iter().collect::<Labels>();
         let volume =
             |terms| PersistentVolume { node_affinity: Some(terms), ..PersistentVolume::default() };
-        let term =
-            NodeSelectorTerm { labels: vec![Requirement::equals("zone", "a")], fields: vec![] };
+        let term = NodeSelectorTerm {
+            labels: vec![Requirement::equals("zone", "a")],
+            ..NodeSelectorTerm::default()
+        };
         assert!(PersistentVolume::default().reaches(&in_zone("a")));
         assert!(volume(vec![term.clone()]).reaches(&in_zone("a")));
         assert!(!volume(vec![term]).reaches(&in_zone("b")));

@@ -373,6 +373,9 @@ fn score(
     if !profile.scores() {
         return Ok(Scores::all_equal(cycle.feasible.len()));
     }
+    if let Some(error) = score_error(profile, pod) {
+        return Err(error);
+    }
     let mut scores = Scores::new(cycle.feasible.len());
     for (plugin, weight) in profile.at(Point::Score) {
         let Some(point) = &plugin.points.score else { continue };
@@ -388,6 +391,23 @@ fn score(
         }
     }
     Ok(scores)
+}
+
+/// Why a pod cannot be scored, whatever the nodes. As in runtime/framework.go, RunPreScorePlugins and
+/// RunScorePlugins: the first plugin that fails ends it.
+pub(crate) fn score_error(profile: &Profile, pod: &PodInfo) -> Option<String> {
+    let at = |point| {
+        profile.at(point).find_map(|(plugin, _)| {
+            let error = plugin.points.score.as_ref()?.error(pod)?;
+            Some((plugin.name, error))
+        })
+    };
+    match at(Point::PreScore) {
+        Some((name, error)) => Some(format!("running PreScore plugin {name:?}: {error}")),
+        None => at(Point::Score).map(|(name, error)| {
+            format!("running Score plugins: plugin {name:?} failed with: {error}")
+        }),
+    }
 }
 
 /// The names of `rows`.

@@ -353,6 +353,9 @@ pub(crate) trait ErasedScore: Send + Sync {
         rows: &[Row],
     ) -> Option<Vec<Scored>>;
     fn applies(&self, pod: &PodInfo) -> bool;
+    fn error(&self, _: &PodInfo) -> Option<String> {
+        None
+    }
     fn is_by_row(&self) -> bool;
     fn bound(&self, _: &PodInfo) -> Option<Box<dyn Bound>> {
         None
@@ -413,6 +416,9 @@ impl<P: Score> ErasedScore for LocalScore<P> {
     }
     fn applies(&self, pod: &PodInfo) -> bool {
         self.0.applies(pod.part::<P::Pod>())
+    }
+    fn error(&self, pod: &PodInfo) -> Option<String> {
+        self.0.error(pod.part::<P::Pod>())
     }
     fn is_by_row(&self) -> bool {
         true

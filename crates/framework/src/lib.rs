@@ -117,6 +117,9 @@ pub use supply::{Bound, NEVER, Needs, Stock, Supply};
 pub use time::Time;
 pub use view::View;
 
+/// Which keys and values of labels are valid.
+pub use plimsoll_api::label_syntax;
+
 /// Everything a plugin needs.
 pub mod prelude {
     pub use crate::*;

@@ -144,6 +144,11 @@ impl ScorePoint {
         self.score.applies(pod)
     }
 
+    /// Why the pod cannot be scored, going by the pod alone.
+    pub fn error(&self, pod: &PodInfo) -> Option<String> {
+        self.score.error(pod)
+    }
+
     /// Whether the score of a node depends on no other node.
     pub fn is_by_row(&self) -> bool {
         self.score.is_by_row()

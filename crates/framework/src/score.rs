@@ -58,6 +58,11 @@ pub trait Score: Plugin {
     fn applies(&self, _pod: Ref<'_, Self::Pod>) -> bool {
         true
     }
+    /// Why the pod cannot be scored, whatever the nodes: an error of PreScore. It ends the attempt where
+    /// nodes are scored, which they are if more than one is feasible.
+    fn error(&self, _pod: Ref<'_, Self::Pod>) -> Option<String> {
+        None
+    }
     /// The raw score of one node.
     fn score(&self, pod: Ref<'_, Self::Pod>, node: Ref<'_, Self::Node>) -> i64;
     /// How high the scores of all nodes can be, where that can be told from amounts faster than node by

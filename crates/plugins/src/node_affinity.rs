@@ -28,6 +28,9 @@ const CONFLICT: &str = "pod affinity terms conflict";
 ///
 /// Where every term names nodes (`metadata.name`, as the pods of a DaemonSet do), only those are
 /// judged at all.
+///
+/// A required term that cannot be read, such as one with `Gt` and a value that is no 64-bit integer,
+/// matches no node, and the other terms are tried. A preferred one makes the scores of the pod an error.
 #[derive(Clone, Debug)]
 pub struct NodeAffinity {
     added: NodeAffinityArgs,
@@ -106,6 +109,10 @@ impl Score for NodeAffinity {
 
     fn applies(&self, preferred: &PreferredNodes) -> bool {
         !preferred.0.is_empty() || !self.added.preferred.0.is_empty()
+    }
+
+    fn error(&self, preferred: &PreferredNodes) -> Option<String> {
+        preferred.error()
     }
 
     fn score(&self, preferred: &PreferredNodes, (name, labels): Ref<'_, Self::Node>) -> i64 {
@@ -225,6 +232,7 @@ impl TryFrom<WireTerm> for NodeSelectorTerm {
         Ok(NodeSelectorTerm {
             labels: requirements(term.match_expressions)?,
             fields: requirements(term.match_fields)?,
+            faults: Vec::new(),
         })
     }
 }
@@ -263,7 +271,10 @@ mod tests {
     }
 
     fn on_label(value: &str) -> NodeSelectorTerm {
-        NodeSelectorTerm { labels: vec![Requirement::equals("disk", value)], fields: vec![] }
+        NodeSelectorTerm {
+            labels: vec![Requirement::equals("disk", value)],
+            ..NodeSelectorTerm::default()
+        }
     }
 
     fn on_names(lists: &[&[&str]]) -> NodeSelectorTerm {
@@ -271,7 +282,7 @@ mod tests {
             key: NAME_FIELD.into(),
             test: Test::In(names.iter().map(|&name| name.into()).collect()),
         };
-        NodeSelectorTerm { labels: vec![], fields: lists.iter().map(list).collect() }
+        NodeSelectorTerm { fields: lists.iter().map(list).collect(), ..NodeSelectorTerm::default() }
     }
 
     fn wants(terms: Vec<NodeSelectorTerm>) -> NodeSelection {

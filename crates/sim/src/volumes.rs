@@ -251,7 +251,7 @@ impl Volumes {
         let zone = node.and_then(|labels| labels.get(ZONE));
         let in_zone = |zone: &Str| NodeSelectorTerm {
             labels: vec![Requirement::equals(ZONE, zone.clone())],
-            fields: Vec::new(),
+            ..NodeSelectorTerm::default()
         };
         let name = if claim.uid.is_empty() { &claim.key.name } else { &claim.uid };
         Some(VolumeObject::PersistentVolume(PersistentVolume {

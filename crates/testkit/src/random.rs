@@ -233,12 +233,14 @@ impl Random {
 
     fn node_term(&mut self) -> Value {
         let zone = self.pick(&ZONES);
-        let expression = match self.below(6) {
+        let expression = match self.below(7) {
             0 => json!({ "key": "zone", "operator": "In", "values": [zone, "z1"] }),
             1 => json!({ "key": "zone", "operator": "NotIn", "values": [zone] }),
             2 => json!({ "key": "rack", "operator": "Exists" }),
             3 => json!({ "key": "rack", "operator": "DoesNotExist" }),
             4 => json!({ "key": "size", "operator": "Gt", "values": [self.below(4).to_string()] }),
+            // The API server takes it; the scheduler's parser does not.
+            5 => json!({ "key": "size", "operator": "Lt", "values": ["many"] }),
             _ => {
                 let name = format!("n{}", self.below(7));
                 let field = json!({ "key": "metadata.name", "operator": "In", "values": [name] });

@@ -4,6 +4,7 @@ use serde::Deserialize;
 
 use super::error::{Result, WireError, Within, each};
 use super::primitive::{List, Table};
+use crate::label_syntax::{label_key_faults, label_value_faults};
 use crate::node_selector::NAME_FIELD;
 use crate::{Labels, NodeSelectorTerm, Requirement, Selector, Str, Test};
 
@@ -100,9 +101,20 @@ pub(super) fn plain_selector(labels: Table<Str>) -> Selector {
 impl NodeTerm {
     /// The term, in canonical order.
     pub(super) fn take(self) -> Result<NodeSelectorTerm> {
-        let labels = each("matchExpressions", self.match_expressions, Expression::on_node_label)?;
+        let (mut faults, mut labels) = (Vec::new(), Vec::new());
+        for (index, expression) in self.match_expressions.into_iter().enumerate() {
+            let field = "matchExpressions";
+            match expression.on_node_label().within_item(field, index)? {
+                Ok(requirement) => labels.push(requirement),
+                Err(found) => {
+                    faults
+                        .extend(found.into_iter().map(|fault| format!("{field}[{index}].{fault}")));
+                }
+            }
+        }
         let fields = each("matchFields", self.match_fields, Expression::on_node_field)?;
-        Ok(NodeSelectorTerm { labels: canonical(labels), fields: canonical(fields) })
+        let faults = faults.into_iter().map(Str::from).collect();
+        Ok(NodeSelectorTerm { labels: canonical(labels), fields: canonical(fields), faults })
     }
 }
 
@@ -113,7 +125,10 @@ impl TopologyTerm {
             key: one.key.unwrap_or_default(),
             test: Test::In(one.values.0),
         });
-        NodeSelectorTerm { labels: canonical(requirements.collect()), fields: Vec::new() }
+        NodeSelectorTerm {
+            labels: canonical(requirements.collect()),
+            ..NodeSelectorTerm::default()
+        }
     }
 }
 
@@ -126,16 +141,22 @@ impl Expression {
         Ok((key, self.operator.unwrap_or_default(), self.values.0))
     }
 
-    /// As in validation.go, ValidateNodeSelectorRequirement.
-    fn on_node_label(self) -> Result<Requirement> {
+    /// As in validation.go, ValidateNodeSelectorRequirement: an error is what an API server refuses. The
+    /// inner error is what only the scheduler's parser refuses, as in labels/selector.go, NewRequirement.
+    fn on_node_label(self) -> Result<std::result::Result<Requirement, Vec<WireError>>> {
         let (key, operator, values) = self.parts()?;
+        let (of_key, of_values) = (key_fault(&key), value_faults(&key, &values));
         let test = match operator.as_str() {
-            "Gt" => Test::Gt(bound(&values)?),
-            "Lt" => Test::Lt(bound(&values)?),
+            "Gt" => bound(&values)?.map(Test::Gt),
+            "Lt" => bound(&values)?.map(Test::Lt),
             other => set_test(other, values)?
+                .map(Ok)
                 .ok_or_else(|| WireError::invalid("operator", other, NOT_AN_OPERATOR))?,
         };
-        Ok(Requirement { key, test })
+        Ok(match (test, of_key) {
+            (Ok(test), None) if of_values.is_empty() => Ok(Requirement { key, test }),
+            (test, of_key) => Err(of_key.into_iter().chain(test.err()).chain(of_values).collect()),
+        })
     }
 
     /// As in validation.go, ValidateNodeFieldSelectorRequirement.
@@ -183,21 +204,34 @@ fn set_test(operator: &str, values: Vec<Str>) -> Result<Option<Test>> {
     }
 }
 
-/// The one value of `Gt` and `Lt`.
-fn bound(values: &[Str]) -> Result<i64> {
+/// The one value of `Gt` and `Lt`. An API server only counts the values.
+fn bound(values: &[Str]) -> Result<std::result::Result<i64, WireError>> {
     let [value] = values else {
         return Err(WireError::required(
             "values",
             "must be specified single value when `operator` is 'Lt' or 'Gt'",
         ));
     };
-    value.parse().map_err(|_| {
-        WireError::invalid(
-            "values[0]",
-            value,
-            "for 'Gt', 'Lt' operators, the value must be an integer",
-        )
-    })
+    Ok(value.parse().map_err(|_| {
+        let rule = "for 'Gt', 'Lt' operators, the value must be an integer";
+        WireError::invalid("values[0]", value, rule)
+    }))
+}
+
+/// What is wrong with the key of a label.
+fn key_fault(key: &str) -> Option<WireError> {
+    let faults = label_key_faults(key);
+    (!faults.is_empty()).then(|| WireError::invalid("key", key, faults.join("; ")))
+}
+
+/// What is wrong with the values that a label is compared with.
+fn value_faults(key: &str, values: &[Str]) -> Vec<WireError> {
+    let fault = |(index, value): (usize, &Str)| {
+        let faults = label_value_faults(value);
+        let field = || format!("values[{index}][{key}]");
+        (!faults.is_empty()).then(|| WireError::invalid(&field(), value, faults.join("; ")))
+    };
+    values.iter().enumerate().filter_map(fault).collect()
 }
 
 /// All must hold, so their order says nothing: equal sets of requirements become equal values.
@@ -299,17 +333,13 @@ mod tests {
             &[
                 ("{}", " / "),
                 (
-                    r#"{"matchExpressions":[{"key":"gen","operator":"Gt","values":["-4"]},
+                    r#"{"matchExpressions":[{"key":"gen","operator":"Gt","values":["4"]},
                         {"key":"disk","operator":"In","values":["ssd"]}]}"#,
-                    "disk in [ssd], gen > -4 / ",
+                    "disk in [ssd], gen > 4 / ",
                 ),
                 (
                     r#"{"matchFields":[{"key":"metadata.name","operator":"NotIn","values":["a"]}]}"#,
                     " / metadata.name not in [a]",
-                ),
-                (
-                    r#"{"matchExpressions":[{"key":"gen","operator":"Gt","values":["four"]}]}"#,
-                    r#"matchExpressions[0].values[0]: Invalid value: "four": for 'Gt', 'Lt' operators, the value must be an integer"#,
                 ),
                 (
                     r#"{"matchExpressions":[{"key":"gen","operator":"Lt","values":["1","2"]}]}"#,
@@ -339,6 +369,48 @@ mod tests {
             |term| {
                 format!("{} / {}", show_requirements(&term.labels), show_requirements(&term.fields))
             },
+        );
+    }
+
+    #[test]
+    fn a_term_that_only_the_parser_of_the_scheduler_refuses_is_kept_with_its_faults() {
+        let label = "a valid label must be an empty string or consist of alphanumeric characters, '-', \
+                     '_' or '.', and must start and end with an alphanumeric character (e.g. \
+                     'MyValue',  or 'my_value',  or '12345', regex used for validation is \
+                     '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
+        let integer = "for 'Gt', 'Lt' operators, the value must be an integer";
+        table(
+            NodeTerm::take,
+            &[
+                (
+                    r#"{"matchExpressions":[{"key":"gen","operator":"Gt","values":["four"]},
+                        {"key":"disk","operator":"Exists"}],
+                        "matchFields":[{"key":"metadata.name","operator":"In","values":["a"]}]}"#,
+                    &format!(
+                        r#"metadata.name in [a]; matchExpressions[0].values[0]: Invalid value: "four": {integer}"#
+                    ),
+                ),
+                (
+                    r#"{"matchExpressions":[{"key":"disk","operator":"Exists"},
+                        {"key":"gen","operator":"Lt","values":["9223372036854775808"]}]}"#,
+                    &format!(
+                        r#"; matchExpressions[1].values[0]: Invalid value: "9223372036854775808": {integer}"#
+                    ),
+                ),
+                (
+                    r#"{"matchExpressions":[{"key":"gen","operator":"Gt","values":["-4"]}]}"#,
+                    &format!(
+                        r#"; matchExpressions[0].values[0][gen]: Invalid value: "-4": {label}"#
+                    ),
+                ),
+                (
+                    r#"{"matchExpressions":[{"key":"disk","operator":"In","values":["ssd","a b"]}]}"#,
+                    &format!(
+                        r#"; matchExpressions[0].values[1][disk]: Invalid value: "a b": {label}"#
+                    ),
+                ),
+            ],
+            |term| format!("{}; {}", show_requirements(&term.fields), term.faults.join(", ")),
         );
     }
 }

@@ -259,7 +259,7 @@ mod tests {
                             key: "zone".into(),
                             test: Test::In(vec!["a".into(), "b".into()]),
                         }],
-                        fields: vec![],
+                        ..NodeSelectorTerm::default()
                     },
                     NodeSelectorTerm::default(),
                 ],

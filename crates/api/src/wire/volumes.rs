@@ -294,7 +294,7 @@ mod tests {
                         key: "zone".into(),
                         test: Test::In(vec!["z".into()]),
                     }],
-                    fields: vec![],
+                    ..NodeSelectorTerm::default()
                 }]),
                 claim: Some(ClaimRef { key: ObjectKey::new("a", "b"), uid: "c".into() }),
                 bound_by_controller: true,

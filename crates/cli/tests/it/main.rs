@@ -9,6 +9,7 @@ mod decisions;
 mod docs;
 mod engines;
 mod manifests;
+mod objects;
 mod old_scale;
 mod on_a_cluster;
 mod policies;

@@ -9,6 +9,7 @@ use super::overlay::Overlay;
 use super::profile_memo::{Class, Known, TopologySet};
 use super::shape::{MadeBy, Shape};
 use super::tallies::Plan;
+use crate::cycle;
 use crate::profile::Profile;
 
 /// The memory that shapes may take, in bytes.
@@ -47,6 +48,10 @@ impl Memo {
             return None;
         }
         let of_profile = self.profiles.get_mut(name).expect("it was just used");
+        if cycle::score_error(profile, pod).is_some() {
+            of_profile.learn(class, Class::FromScratch);
+            return None;
+        }
         let [rows, unmoved, counts] = of_profile.kinds(pod)?;
         let tallies = if let Some(tallies) = of_profile.tallies_of(counts) {
             tallies

@@ -275,6 +275,9 @@ impl Score for Like {
     fn applies(&self, pod: &Labels) -> bool {
         pod.get("likes").is_some()
     }
+    fn error(&self, pod: &Labels) -> Option<String> {
+        (pod.get("likes")? == "nonsense").then(|| "cannot be read".to_owned())
+    }
     fn score(&self, pod: &Labels, node: &Labels) -> i64 {
         match pod.get("likes").map(Str::as_str) {
             Some("too-much") => 101,

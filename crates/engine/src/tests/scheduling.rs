@@ -208,6 +208,25 @@ fn a_score_out_of_range_is_an_error() {
 }
 
 #[test]
+fn a_pod_that_cannot_be_scored_is_placed_only_where_nothing_has_to_be_scored() {
+    check(
+        "0 node a cpu=1
+         0 node b cpu=2
+         0 pod p likes=nonsense
+         0 pod q cpu=2 likes=nonsense
+         1 pod r cpu=1 likes=nonsense",
+        expect![[r#"
+            0s p #1 error: running Score plugins: plugin "Like" failed with: cannot be read
+            0s q #1 -> b
+            0s bind q to b
+            1s p #2 error: running Score plugins: plugin "Like" failed with: cannot be read
+            1s r #1 -> a
+            1s bind r to a
+        "#]],
+    );
+}
+
+#[test]
 fn each_pod_is_placed_by_the_profile_that_its_scheduler_name_says() {
     // The other profile does not count CPUs.
     check(

@@ -124,7 +124,7 @@ mod tests {
 
     fn term(requirements: &[(&str, &str)]) -> NodeSelectorTerm {
         let labels = requirements.iter().map(|&(key, value)| Requirement::equals(key, value));
-        NodeSelectorTerm { labels: labels.collect(), fields: vec![] }
+        NodeSelectorTerm { labels: labels.collect(), ..NodeSelectorTerm::default() }
     }
 
     fn rule(volume: &PersistentVolume) -> Option<Vec<NodeSelectorTerm>> {
@@ -148,7 +148,7 @@ mod tests {
                 key: "topology.gke.io/zone".into(),
                 test: Test::In(vec!["r-1-a".into(), "r-1-b".into()]),
             }],
-            fields: vec![],
+            ..NodeSelectorTerm::default()
         };
         assert_eq!(rule(&disk(&[(ZONE, "r-1-a__r-1-b")], None)), Some(vec![both]));
         let asks = disk(&[(BETA_ZONE, "a")], Some(vec![term(&[("x", "y")])]));

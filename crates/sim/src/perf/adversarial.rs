@@ -28,7 +28,7 @@ pub(super) const WORKLOADS: [Workload; 3] = [
         groups: Groups::Classes,
         plan: |sizes, _| {
             let hot = vec![Requirement::equals("hot", "yes")];
-            let wanted = NodeSelectorTerm { labels: hot, fields: vec![] };
+            let wanted = NodeSelectorTerm { labels: hot, ..NodeSelectorTerm::default() };
             let preferred_nodes = PreferredNodes(vec![(100, wanted)]);
             let hot = classes(sizes.groups)
                 .map(|cold| PodTemplate { preferred_nodes: preferred_nodes.clone(), ..cold });

@@ -30,7 +30,7 @@ pub(super) const WORKLOADS: [Workload; 3] = [
         plan: |sizes, _| {
             let zones = Test::In(vec!["zone1".into(), "zone2".into()]);
             let labels = vec![Requirement { key: ZONE.into(), test: zones }];
-            let terms = Some(vec![NodeSelectorTerm { labels, fields: vec![] }]);
+            let terms = Some(vec![NodeSelectorTerm { labels, ..NodeSelectorTerm::default() }]);
             let node_selection = NodeSelection { terms, ..NodeSelection::default() };
             let pods = like(PodTemplate { node_selection, ..pod() }, DEFAULT);
             Plan::alike(sizes, |number| node_in_zone("zone1", number), pods)
@@ -43,7 +43,7 @@ pub(super) const WORKLOADS: [Workload; 3] = [
         groups: Groups::None,
         plan: |sizes, _| {
             let fields = vec![Requirement::equals(NAME_FIELD, THE_NODE)];
-            let terms = Some(vec![NodeSelectorTerm { labels: vec![], fields }]);
+            let terms = Some(vec![NodeSelectorTerm { fields, ..NodeSelectorTerm::default() }]);
             let node_selection = NodeSelection { terms, ..NodeSelection::default() };
             let pods = like(PodTemplate { node_selection, ..pod_asking_nothing() }, DEFAULT);
             // The node of that name comes first, and is not one of those that are counted.

@@ -162,7 +162,8 @@ impl Maker {
                 _ => Test::Exists,
             };
             let labels = vec![Requirement { key: ZONE.into(), test }];
-            selection.terms = Some(vec![NodeSelectorTerm { labels, fields: vec![] }]);
+            selection.terms =
+                Some(vec![NodeSelectorTerm { labels, ..NodeSelectorTerm::default() }]);
         }
         selection
     }

@@ -45,8 +45,10 @@ impl Maker {
 
     fn volume(&mut self, number: u32) -> PersistentVolume {
         let zone = self.pick(&ZONES);
-        let in_zone =
-            NodeSelectorTerm { labels: vec![Requirement::equals(ZONE, zone)], fields: vec![] };
+        let in_zone = NodeSelectorTerm {
+            labels: vec![Requirement::equals(ZONE, zone)],
+            ..NodeSelectorTerm::default()
+        };
         PersistentVolume {
             name: format!("v{number}").into(),
             uid: format!("v{number}").into(),
