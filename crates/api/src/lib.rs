@@ -49,7 +49,7 @@ pub use storage::{
     Attached, BindingMode, CsiDriver, CsiNode, CsiNodeDriver, CsiStorageCapacity, StorageClass,
     VolumeAttachment,
 };
-pub use taints::{Effect, Taint, Toleration};
+pub use taints::{Comparison, Comparisons, Effect, Taint, Toleration};
 pub use templates::Templates;
 pub use topology_spread::{SpreadConstraint, WhenUnsatisfiable};
 pub use volume_object::{VolumeKind, VolumeObject};

@@ -85,6 +85,7 @@ const ASKED: &[&str] = &[
     "DRASchedulerFilterTimeout",
     "NodeDeclaredFeatures",
     "StorageCapacityScoring",
+    "TaintTolerationComparisonOperators",
     "VolumeLimitScaling",
 ];
 

@@ -140,7 +140,7 @@ fn template() -> PodTemplate {
     let tolerates = |key: &str| Toleration {
         key: Some(key.into()),
         effect: Some(plimsoll_api::Effect::NoExecute),
-        value: None,
+        ..Toleration::default()
     };
     PodTemplate {
         scheduler_name: "bench".into(),

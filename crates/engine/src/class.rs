@@ -294,7 +294,7 @@ mod tests {
                 pod.preferred_nodes.0.push((1, NodeSelectorTerm::default()));
             }),
             ("tolerations", |pod| {
-                pod.tolerations.push(Toleration { key: None, value: None, effect: None });
+                pod.tolerations.push(Toleration::default());
             }),
             ("affinity", |pod| pod.affinity.required.push(term())),
             ("spread", |pod| pod.spread.push(constraint())),

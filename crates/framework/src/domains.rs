@@ -5,7 +5,7 @@
 //! pods come and go, and asks the plugin for a verdict or a raw score from the counts alone. So a
 //! placement touches a few counters, and nodes with equal counts are judged once.
 
-use plimsoll_api::{Labels, Pod, PodAffinity, Str};
+use plimsoll_api::{Comparisons, Labels, Pod, PodAffinity, Str};
 use smallvec::SmallVec;
 
 use crate::filter::Verdict;
@@ -26,8 +26,9 @@ pub enum TopologyKey {
 pub struct CountedNodes {
     /// Only those that the pod's node selector and required node affinity allow.
     pub selected: bool,
-    /// Only those whose taints the pod tolerates, PreferNoSchedule aside.
-    pub tolerated: bool,
+    /// Only those whose taints the pod tolerates, PreferNoSchedule aside, with what this says of tolerations
+    /// that compare.
+    pub tolerated: Option<Comparisons>,
     /// Only those that have all these labels.
     pub with_labels: SmallVec<[Str; 2]>,
 }

@@ -125,13 +125,13 @@ pub mod prelude {
     pub use crate::*;
     pub use plimsoll_api::{
         AccessModes, AffinityTerm, Asks, Attached, AvoidedController, BindingMode, ClaimPhase,
-        ClaimRef, Controller, CsiDriver, CsiNode, CsiNodeDriver, CsiStorageCapacity, Effect,
-        HostPort, Labels, Limits, NodeImage, NodeSelection, NonZero, ObjectKey, PersistentVolume,
-        PersistentVolumeClaim, Pod, PodAffinity, PodDisruptionBudget, PodImages, PodKey,
-        PodTemplate, PodVolume, PodVolumeKind, PreemptionPolicy, PreferredNodes, Requirement,
-        Resources, Selecting, SelectingKind, Selector, SpreadConstraint, StorageClass, Str, Taint,
-        Test, Toleration, VolumeAttachment, VolumeMode, VolumePhase, VolumeSource, WeightedTerm,
-        WhenUnsatisfiable,
+        ClaimRef, Comparison, Comparisons, Controller, CsiDriver, CsiNode, CsiNodeDriver,
+        CsiStorageCapacity, Effect, HostPort, Labels, Limits, NodeImage, NodeSelection, NonZero,
+        ObjectKey, PersistentVolume, PersistentVolumeClaim, Pod, PodAffinity, PodDisruptionBudget,
+        PodImages, PodKey, PodTemplate, PodVolume, PodVolumeKind, PreemptionPolicy, PreferredNodes,
+        Requirement, Resources, Selecting, SelectingKind, Selector, SpreadConstraint, StorageClass,
+        Str, Taint, Test, Toleration, VolumeAttachment, VolumeMode, VolumePhase, VolumeSource,
+        WeightedTerm, WhenUnsatisfiable,
     };
     pub use smallvec::{SmallVec, smallvec};
 }

@@ -24,14 +24,18 @@ static CORDON: Taint = Taint {
 /// kind: Node
 /// spec: {unschedulable: true}   # what `kubectl cordon` sets
 /// ```
-#[derive(Clone, Copy, Debug)]
-pub struct NodeUnschedulable;
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NodeUnschedulable {
+    comparisons: Comparisons,
+}
 
 impl Plugin for NodeUnschedulable {
     const NAME: &'static str = "NodeUnschedulable";
     type Args = NoArgs;
-    fn new(_: NoArgs, _: &FeatureGates) -> Self {
-        NodeUnschedulable
+    fn new(_: NoArgs, gates: &FeatureGates) -> Self {
+        NodeUnschedulable {
+            comparisons: Comparisons::from_gate(gates.enabled(Comparisons::GATE, false)),
+        }
     }
 }
 
@@ -39,15 +43,17 @@ impl Filter for NodeUnschedulable {
     type Pod = Tolerations;
     type Node = Unschedulable;
     fn applies(&self, tolerations: &[Toleration]) -> bool {
-        !tolerates_cordon(tolerations)
+        !self.tolerates_cordon(tolerations)
     }
     fn filter(&self, _: &[Toleration], cordoned: bool) -> Verdict {
         if cordoned { Verdict::unresolvable(UNSCHEDULABLE) } else { Verdict::Pass }
     }
 }
 
-fn tolerates_cordon(tolerations: &[Toleration]) -> bool {
-    tolerations.iter().any(|toleration| toleration.tolerates(&CORDON))
+impl NodeUnschedulable {
+    fn tolerates_cordon(self, tolerations: &[Toleration]) -> bool {
+        tolerations.iter().any(|one| one.tolerates(&CORDON, self.comparisons))
+    }
 }
 
 /// As in node_unschedulable.go, the functions isSchedulableAfter…: a node that is no longer
@@ -61,7 +67,7 @@ impl Requeue for NodeUnschedulable {
     }
     fn hint(&self, pod: &PodInfo, change: &Change<'_>) -> Hint {
         match change.object {
-            Object::Itself { .. } if tolerates_cordon(&pod.tolerations) => Hint::Queue,
+            Object::Itself { .. } if self.tolerates_cordon(&pod.tolerations) => Hint::Queue,
             Object::Itself { .. } | Object::Assigned { .. } => Hint::Skip,
             Object::Node { .. } | Object::Volume(_) | Object::Other => NodeChange::of(change)
                 .map_or(Hint::Queue, |node| node.now(|node| !node.unschedulable)),
@@ -81,9 +87,13 @@ mod tests {
     use super::*;
     use crate::node_change::tests::{hint_after_node, hint_after_pod};
 
+    fn plain() -> NodeUnschedulable {
+        NodeUnschedulable::default()
+    }
+
     fn tolerant() -> Vec<Toleration> {
         let key = Some(CORDON.key.clone());
-        vec![Toleration { key, value: None, effect: Some(Effect::NoSchedule) }]
+        vec![Toleration { key, effect: Some(Effect::NoSchedule), ..Toleration::default() }]
     }
 
     fn node(unschedulable: bool) -> Node {
@@ -92,28 +102,25 @@ mod tests {
 
     #[test]
     fn a_cordoned_node_is_rejected() {
-        assert!(NodeUnschedulable.applies(&[]));
-        assert_eq!(
-            NodeUnschedulable.filter(&[], true),
-            Verdict::unresolvable("node(s) were unschedulable")
-        );
-        assert!(NodeUnschedulable.filter(&[], false).passes());
+        assert!(plain().applies(&[]));
+        assert_eq!(plain().filter(&[], true), Verdict::unresolvable("node(s) were unschedulable"));
+        assert!(plain().filter(&[], false).passes());
     }
 
     #[test]
     fn a_pod_that_tolerates_the_taint_of_a_cordon_may_run_on_any_node() {
-        assert!(!NodeUnschedulable.applies(&tolerant()));
-        let every_key = Toleration { key: None, value: None, effect: None };
-        assert!(!NodeUnschedulable.applies(&[every_key]));
-        let evictions = Toleration { key: None, value: None, effect: Some(Effect::NoExecute) };
-        assert!(NodeUnschedulable.applies(&[evictions]));
+        assert!(!plain().applies(&tolerant()));
+        let every_key = Toleration::default();
+        assert!(!plain().applies(&[every_key]));
+        let evictions = Toleration { effect: Some(Effect::NoExecute), ..Toleration::default() };
+        assert!(plain().applies(&[evictions]));
     }
 
     #[test]
     fn the_end_of_a_cordon_is_worth_another_attempt_and_a_cordon_is_not() {
         let pod = PodInfo::new(Pod::default());
         let hint = |before: Option<bool>, after| {
-            hint_after_node(&NodeUnschedulable, &pod, before.map(node).as_ref(), node(after))
+            hint_after_node(&plain(), &pod, before.map(node).as_ref(), node(after))
         };
         assert_eq!(hint(Some(true), false), Hint::Queue);
         assert_eq!(hint(None, false), Hint::Queue);
@@ -127,9 +134,9 @@ mod tests {
         let before = PodInfo::new(Pod::default());
         let itself = Object::Itself { before: &before };
         let pod = PodInfo::new(PodTemplate { tolerations: tolerant(), ..PodTemplate::default() });
-        assert_eq!(hint_after_pod(&NodeUnschedulable, &pod, itself), Hint::Queue);
-        assert_eq!(hint_after_pod(&NodeUnschedulable, &before, itself), Hint::Skip);
+        assert_eq!(hint_after_pod(&plain(), &pod, itself), Hint::Queue);
+        assert_eq!(hint_after_pod(&plain(), &before, itself), Hint::Skip);
         let other = Object::Assigned { before: Some(&before), after: Some(&pod), row: None };
-        assert_eq!(hint_after_pod(&NodeUnschedulable, &pod, other), Hint::Skip);
+        assert_eq!(hint_after_pod(&plain(), &pod, other), Hint::Skip);
     }
 }

@@ -1,6 +1,6 @@
 //! TaintTolerationPriority: nodes that do not want to be avoided.
 
-use plimsoll_api::{Effect, Taint, Toleration};
+use plimsoll_api::{Comparisons, Effect, Taint, Toleration};
 
 use crate::{Points, Priority, Raw, Subject, share};
 
@@ -24,11 +24,11 @@ impl Priority for TaintToleration {
 }
 
 /// How many taints to be avoided are not tolerated. As in taint_toleration.go,
-/// countIntolerableTaintsPreferNoSchedule.
+/// countIntolerableTaintsPreferNoSchedule. Releases of that time knew no tolerations that compare.
 fn intolerable(taints: &[Taint], tolerations: &[Toleration]) -> i64 {
     let counts = |taint: &&Taint| {
         taint.effect == Effect::PreferNoSchedule
-            && !tolerations.iter().any(|toleration| toleration.tolerates(taint))
+            && !tolerations.iter().any(|toleration| toleration.tolerates(taint, Comparisons::Off))
     };
     i64::try_from(taints.iter().filter(counts).count()).expect("a node has few taints")
 }

@@ -4,11 +4,12 @@ use serde::Deserialize;
 
 use super::error::{Result, WireError};
 use super::primitive::given;
-use crate::{Effect, Str, Taint, Toleration};
+use crate::taints::decimal_integer;
+use crate::{Comparison, Effect, Str, Taint, Toleration};
 
 const EFFECTS: [Effect; 3] = [Effect::NoSchedule, Effect::PreferNoSchedule, Effect::NoExecute];
-const NO_COMPARISON: &str =
-    ": Lt and Gt need the feature gate TaintTolerationComparisonOperators, which is alpha";
+pub(super) const NO_INTEGER: &str = "for 'Gt', 'Lt' operators, the value must be a 64-bit integer without a plus sign or leading zeros";
+const OPERATORS: [&str; 4] = ["Equal", "Exists", "Gt", "Lt"];
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -40,13 +41,15 @@ impl WireTaint {
 }
 
 impl WireToleration {
-    /// As in validation.go, ValidateTolerations.
+    /// As in validation.go, ValidateTolerations, of an API server whose feature gate
+    /// `TaintTolerationComparisonOperators` is on: whether ours is, the plugins know.
     pub(super) fn take(self) -> Result<Toleration> {
         let key = given(self.key);
         let operator = given(self.operator).unwrap_or(Str::const_new("Equal"));
         let value = self.value.unwrap_or_default();
+        let mut comparison = None;
         let value = match operator.as_str() {
-            "Equal" if key.is_none() => {
+            "Equal" | "Gt" | "Lt" if key.is_none() => {
                 return Err(WireError::invalid(
                     "operator",
                     &operator,
@@ -63,16 +66,23 @@ impl WireToleration {
                     "value must be empty when `operator` is 'Exists'",
                 ));
             }
-            other => {
-                let mut error = WireError::unsupported("operator", other, &["Equal", "Exists"]);
-                if matches!(other, "Lt" | "Gt") {
-                    error.message.push_str(NO_COMPARISON);
-                }
-                return Err(error);
+            "Gt" => {
+                comparison = Some(Comparison::Gt(bound(&value)?));
+                None
             }
+            "Lt" => {
+                comparison = Some(Comparison::Lt(bound(&value)?));
+                None
+            }
+            other => return Err(WireError::unsupported("operator", other, &OPERATORS)),
         };
-        Ok(Toleration { key, value, effect: effect(given(self.effect))? })
+        Ok(Toleration { key, value, effect: effect(given(self.effect))?, comparison })
     }
+}
+
+/// What `Gt` and `Lt` compare with.
+fn bound(value: &str) -> Result<i64> {
+    decimal_integer(value).ok_or_else(|| WireError::invalid("value", value, NO_INTEGER))
 }
 
 fn effect(word: Option<Str>) -> Result<Option<Effect>> {
@@ -107,11 +117,20 @@ mod tests {
                 ),
                 (
                     r#"{"key":"a","operator":"Is"}"#,
-                    r#"operator: Unsupported value: "Is": supported values: "Equal", "Exists""#,
+                    r#"operator: Unsupported value: "Is": supported values: "Equal", "Exists", "Gt", "Lt""#,
+                ),
+                (r#"{"key":"a","operator":"Gt","value":"3"}"#, "a Gt(3) on every effect"),
+                (
+                    r#"{"key":"a","operator":"Lt","value":"-3","effect":"NoExecute"}"#,
+                    "a Lt(-3) on NoExecute",
                 ),
                 (
-                    r#"{"key":"a","operator":"Gt","value":"3"}"#,
-                    r#"operator: Unsupported value: "Gt": supported values: "Equal", "Exists": Lt and Gt need the feature gate TaintTolerationComparisonOperators, which is alpha"#,
+                    r#"{"key":"a","operator":"Lt","value":"03"}"#,
+                    r#"value: Invalid value: "03": for 'Gt', 'Lt' operators, the value must be a 64-bit integer without a plus sign or leading zeros"#,
+                ),
+                (
+                    r#"{"operator":"Lt","value":"3"}"#,
+                    r#"operator: Invalid value: "Lt": operator must be Exists when `key` is empty, which means "match all values and all keys""#,
                 ),
                 (
                     r#"{"key":"a","effect":"Never"}"#,
@@ -120,7 +139,8 @@ mod tests {
             ],
             |toleration| {
                 let key = toleration.key.as_deref().unwrap_or("every key");
-                let value = toleration.value.map(|value| format!(" = {value}"));
+                let comparison = toleration.comparison.map(|one| format!(" {one:?}"));
+                let value = toleration.value.map(|value| format!(" = {value}")).or(comparison);
                 let effect = toleration.effect.map_or("every effect", Effect::as_str);
                 format!("{key}{} on {effect}", value.unwrap_or_default())
             },

@@ -235,7 +235,10 @@ impl Term {
         let keeps_off = |effect| effect != Effect::PreferNoSchedule;
         with_labels.iter().all(|label| node.labels.contains_key(label))
             && (!selected || pod.node_selection.matches(&node.name, &node.labels))
-            && (!tolerated || untolerated(&node.taints, &pod.tolerations, keeps_off).is_none())
+            && tolerated.is_none_or(|comparisons| {
+                let tolerations = &pod.tolerations;
+                untolerated(&node.taints, tolerations, comparisons, keeps_off).is_none()
+            })
     }
 
     fn add(&mut self, domain: Domain, by: i64) {

@@ -44,7 +44,7 @@ impl Hard {
             key: TopologyKey::Label(one.topology_key.clone()),
             nodes: CountedNodes {
                 selected: one.honor_node_affinity,
-                tolerated: one.honor_node_taints,
+                tolerated: one.honor_node_taints.then_some(spreading.comparisons),
                 with_labels: keys.clone(),
             },
         };
@@ -113,7 +113,7 @@ impl Soft {
             }
             let nodes = CountedNodes {
                 selected: one.honor_node_affinity,
-                tolerated: one.honor_node_taints,
+                tolerated: one.honor_node_taints.then_some(spreading.comparisons),
                 with_labels: all_keys.clone(),
             };
             DomainTerm { key: TopologyKey::Label(key), nodes }

@@ -453,6 +453,36 @@ mod tests {
     }
 
     #[test]
+    fn a_toleration_that_compares_makes_domains_only_behind_its_gate() {
+        let cluster = r#"
+            node a zone=a
+            node b zone=b {"taints": [{"key": "sla", "value": "950", "effect": "NoSchedule"}]}
+            pod 1 app=web on a
+            pod p app=web {"tolerations": [{"key": "sla", "operator": "Gt", "value": "900"}],
+                "topologySpreadConstraints": [{
+                "maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule",
+                "nodeTaintsPolicy": "Honor", "labelSelector": {"matchLabels": {"app": "web"}}}]}
+            "#;
+        let with = |gate: &str, expected: &_| check(entry(), &format!("{gate}{cluster}"), expected);
+        with(
+            "",
+            &expect![[r"
+                p a Success
+                p b Success
+                p skips score
+            "]],
+        );
+        with(
+            "gate TaintTolerationComparisonOperators=true\n",
+            &expect![[r"
+                p a Unschedulable: node(s) didn't match pod topology spread constraints
+                p b Success
+                p skips score
+            "]],
+        );
+    }
+
+    #[test]
     fn default_constraints_hold_for_pods_that_a_service_selects() {
         check(
             entry(),

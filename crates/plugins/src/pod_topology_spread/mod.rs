@@ -51,6 +51,8 @@ pub struct PodTopologySpread {
     /// Whether `defaults` are the built-in ones. They, unlike any others, also give a score to nodes
     /// that lack one of the keys.
     system_defaulted: bool,
+    /// Whether tolerations may compare.
+    comparisons: Comparisons,
 }
 
 /// Registration.
@@ -61,14 +63,17 @@ pub fn entry() -> Entry {
 impl Plugin for PodTopologySpread {
     const NAME: &'static str = "PodTopologySpread";
     type Args = PodTopologySpreadArgs;
-    fn new(args: PodTopologySpreadArgs, _: &FeatureGates) -> Self {
+    fn new(args: PodTopologySpreadArgs, gates: &FeatureGates) -> Self {
+        let comparisons = Comparisons::from_gate(gates.enabled(Comparisons::GATE, false));
         match args.defaulting_type {
-            DefaultingType::System => {
-                PodTopologySpread { defaults: system_defaults(), system_defaulted: true }
-            }
+            DefaultingType::System => PodTopologySpread {
+                defaults: system_defaults(),
+                system_defaulted: true,
+                comparisons,
+            },
             DefaultingType::List => {
                 let defaults = args.default_constraints.into_iter().map(Into::into).collect();
-                PodTopologySpread { defaults, system_defaulted: false }
+                PodTopologySpread { defaults, system_defaulted: false, comparisons }
             }
         }
     }
@@ -127,6 +132,6 @@ impl PodTopologySpread {
         } else {
             of_kind(own)
         };
-        Some(Spreading::new(constraints, namespace, selection, tolerations))
+        Some(Spreading::new(constraints, namespace, selection, tolerations, self.comparisons))
     }
 }

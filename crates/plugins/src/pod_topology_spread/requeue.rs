@@ -185,7 +185,7 @@ mod tests {
         for (scenario, expected) in [(REJECTED, Hint::Skip), (HONORS_TAINTS, Hint::Queue)] {
             let rejected = Rejected::is(scenario);
             let mut before = Pod::clone(&rejected.pod);
-            before.tolerations = vec![Toleration { key: None, value: None, effect: None }];
+            before.tolerations = vec![Toleration::default()];
             let before = PodInfo::new(before);
             let object = Object::Itself { before: &before };
             let hint = rejected.hint(Resource::Pod, &Columns::default(), object);

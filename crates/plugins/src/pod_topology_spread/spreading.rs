@@ -13,6 +13,7 @@ pub(super) struct Spreading {
     namespace: Str,
     selection: NodeSelection,
     tolerations: Vec<Toleration>,
+    pub(super) comparisons: Comparisons,
 }
 
 /// The value of each constraint's topology key on one node.
@@ -38,12 +39,13 @@ impl Standing {
 
 impl Spreading {
     /// `constraints` of a pod in `namespace` that may run on nodes of this `selection` and has these
-    /// `tolerations`.
+    /// `tolerations`, which may compare or not.
     pub(super) fn new(
         constraints: Vec<SpreadConstraint>,
         namespace: &Str,
         selection: &NodeSelection,
         tolerations: &[Toleration],
+        comparisons: Comparisons,
     ) -> Self {
         let first = |one: &SpreadConstraint| {
             let same = |other: &SpreadConstraint| other.selector == one.selector;
@@ -55,6 +57,7 @@ impl Spreading {
             namespace: namespace.clone(),
             selection: selection.clone(),
             tolerations: tolerations.to_vec(),
+            comparisons,
         }
     }
 
@@ -68,7 +71,8 @@ impl Spreading {
         let keeps_off = |effect| effect != Effect::PreferNoSchedule;
         Standing {
             selected: self.selection.matches(name, labels),
-            tolerated: untolerated(taints, &self.tolerations, keeps_off).is_none(),
+            tolerated: untolerated(taints, &self.tolerations, self.comparisons, keeps_off)
+                .is_none(),
         }
     }
 

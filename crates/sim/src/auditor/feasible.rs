@@ -117,7 +117,9 @@ fn share_port(one: &Pod, other: &Pod) -> bool {
 fn tolerated(pod: &Pod, node: &Node) -> Result<(), String> {
     let is_tolerated = |key: &str, value: &str, effect: Effect| {
         pod.tolerations.iter().any(|one| {
-            one.key.as_ref().is_none_or(|wanted| wanted == key)
+            // Nobody switches the feature gate on that lets tolerations compare.
+            one.comparison.is_none()
+                && one.key.as_ref().is_none_or(|wanted| wanted == key)
                 && one.value.as_ref().is_none_or(|wanted| wanted == value)
                 && one.effect.is_none_or(|wanted| wanted == effect)
         })

@@ -86,7 +86,7 @@ fn a_pod_that_does_not_fit_is_told_with_the_reason() {
         assert!(found.ends_with(why), "{found:?} does not end with {why:?}");
     }
     let mut tolerant = pod("p", 0);
-    tolerant.tolerations.push(Toleration { key: None, value: None, effect: None });
+    tolerant.tolerations.push(Toleration::default());
     assert_eq!(placed(tainted, &[], &tolerant), "");
 }
 

@@ -73,7 +73,12 @@ fn tolerating(template: PodTemplate, deployment: u32) -> PodTemplate {
     }
     let (key, value) = TAINT;
     let effect = Some(Effect::NoSchedule);
-    let toleration = Toleration { key: Some(key.into()), value: Some(value.into()), effect };
+    let toleration = Toleration {
+        key: Some(key.into()),
+        value: Some(value.into()),
+        effect,
+        ..Toleration::default()
+    };
     PodTemplate { tolerations: vec![toleration], ..template }
 }
 

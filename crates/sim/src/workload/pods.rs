@@ -146,6 +146,7 @@ impl Maker {
             key: named.then(|| key.into()),
             value: (named && self.once_in(2)).then(|| value.into()),
             effect: self.once_in(2).then_some(effect),
+            ..Toleration::default()
         }
     }
 
