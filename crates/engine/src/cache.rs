@@ -281,6 +281,11 @@ impl Cache {
         self.pods.get(id).map(|cached| &cached.pod)
     }
 
+    /// A pod, if it was seen on its node.
+    pub(crate) fn seen(&self, id: PodId) -> Option<&PodInfo> {
+        self.pods.get(id).filter(|cached| !cached.assumed).map(|cached| &cached.pod)
+    }
+
     /// A pod, if it is assumed to be on a node but was not yet seen there.
     pub(crate) fn assumed(&self, id: PodId) -> Option<&PodInfo> {
         self.pods.get(id).filter(|cached| cached.assumed).map(|cached| &cached.pod)

@@ -80,8 +80,13 @@ impl Scheduler {
     fn pod_is(&mut self, now: Time, pod: Arc<Pod>) {
         let mut number = self.names.find(&pod.key);
         let is_another = |id: PodId| self.is_known(id) && self.names[id].uid != pod.uid;
-        if number.is_some_and(is_another) {
-            // The end of the pod that had this name was missed.
+        let has_lost_its_node = |id: PodId| {
+            let seen = self.cache.seen(id).filter(|_| pod.node_name.is_none());
+            seen.is_some_and(|seen| seen.edition.resource_version != pod.edition.resource_version)
+        };
+        // Either the end of the pod that had this name was missed, or the API server has gone back to a state
+        // in which the pod was not bound, as it does when a backup is restored.
+        if number.is_some_and(|id| is_another(id) || has_lost_its_node(id)) {
             self.pod_gone(now, &pod.key);
             number = None;
         }
@@ -119,7 +124,8 @@ impl Scheduler {
             self.queue.set(now, id, pod, with);
             self.leaves_nomination(now, left);
         }
-        // Otherwise it is bound, and this was written before: it must not be scheduled again.
+        // Otherwise it is assumed to be on a node, and this was written before it was bound; or nothing is new. It
+        // must not be scheduled again.
     }
 
     /// A pending pod is not ours to place any more.

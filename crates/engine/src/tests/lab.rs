@@ -114,7 +114,8 @@ fn made(spec: &ProfileSpec) -> Profile {
 impl Lab {
     /// Does what a line says, after everything that is due before it.
     ///
-    /// `5 pod p cpu=1 prio=2 gate=g on=NODE uid=u leaves=yes for=SCHEDULER also=NODE KEY=LABEL...` ·
+    /// `5 pod p cpu=1 prio=2 gate=g on=NODE uid=u version=1 leaves=yes for=SCHEDULER also=NODE
+    /// KEY=LABEL...` ·
     /// `5 node a cpu=4 taint=KEY cordoned=yes KEY=LABEL...` · `5 delete pod p` · `5 delete node a` ·
     /// `5 namespace KEY=LABEL...` · `5 disk d [OWNER]` · `5 binds fail|work|hang` · `5 patches ...` ·
     /// `5 evictions ...` · `5 answer p ok|fail` · `5 allow p PLUGIN` · `5 reject p PLUGIN` · `5 wait` ·
@@ -325,6 +326,7 @@ pub(crate) fn pod(name: &str, what: &[&str]) -> Pod {
             "gate" => pod.scheduling_gates.push(value.into()),
             "on" => pod.node_name = Some(value.into()),
             "uid" => pod.uid = value.into(),
+            "version" => pod.edition.resource_version = value.into(),
             "leaves" => pod.deletion = Some(Timestamp::default()),
             "for" => pod.scheduler_name = value.into(),
             "also" => pod.annotations = [(key, value)].into_iter().collect(),

@@ -13,6 +13,7 @@ mod metrics;
 mod plugins;
 mod preemption;
 mod queue;
+mod returns;
 mod scheduling;
 
 use lab::Lab;
