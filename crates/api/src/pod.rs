@@ -47,6 +47,9 @@ pub struct Pod {
     pub node_name: Option<Str>,
     /// The node that was cleared for it (`status.nominatedNodeName`).
     pub nominated_node: Option<Str>,
+    /// What of it cannot be read, where that may decide on which node it belongs: it is not scheduled. All
+    /// that can be read counts: on a node it takes its room.
+    pub unreadable: Option<Box<str>>,
     /// Which edition of it was seen.
     pub edition: Edition,
     /// What it has in common with the other pods of its controller.

@@ -129,7 +129,8 @@ impl Scheduler {
         let memo = self.memo.as_mut()?;
         let (view, changes) = self.cache.with_changes();
         memo.follow(view, changes, &mut self.nominated);
-        if self.options.detail == Detail::Nodes || view.nodes.is_empty() {
+        if self.options.detail == Detail::Nodes || view.nodes.is_empty() || pod.unreadable.is_some()
+        {
             return None;
         }
         let cycle = match self.nominated.node_of(&pod.key) {
@@ -174,8 +175,9 @@ impl Scheduler {
 
     /// Takes note of an attempt that was made from scratch, for equal pods.
     fn note_failure(&mut self, pod: &PodInfo, cycle: &Cycle) {
-        let is_repeatable =
-            self.nominated.node_of(&pod.key).is_none() && !self.cache.view().nodes.is_empty();
+        let is_repeatable = self.nominated.node_of(&pod.key).is_none()
+            && !self.cache.view().nodes.is_empty()
+            && pod.unreadable.is_none();
         let profile = self.profiles.get(&pod.scheduler_name).expect("it was just found");
         if let Some(memo) = self.memo.as_mut().filter(|_| is_repeatable) {
             memo.note_failure(profile, pod, cycle);

@@ -109,6 +109,8 @@ pub(crate) fn parts_are_alike(parts: PodReads, one: &Pod, other: &Pod) -> bool {
         preempted: _,
         node_name,
         nominated_node: _,
+        // Such a pod is rejected before any plugin reads it.
+        unreadable: _,
         edition: _,
         template,
     } = one;

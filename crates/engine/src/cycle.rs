@@ -93,6 +93,10 @@ pub(crate) fn schedule(
     meter: Meter,
 ) -> Cycle {
     let mut cycle = Cycle { meter, ..Cycle::new() };
+    if let Some(why) = &pod.unreadable {
+        cycle.result = CycleResult::Unschedulable(Box::new(unreadable(why)));
+        return cycle;
+    }
     if view.nodes.is_empty() {
         cycle.result = CycleResult::Unschedulable(Box::new(no_nodes()));
         return cycle;
@@ -194,6 +198,22 @@ impl Cycle {
 /// Stands for the rejection of a pod when there is no node at all: only a new node is worth another
 /// attempt. kube-scheduler tries such a pod again and again after a backoff, to no avail.
 pub(crate) const NO_NODE_REJECTOR: &str = "";
+
+/// Stands for the rejection of a pod that cannot be read: only a change of the pod itself is worth another
+/// attempt.
+pub(crate) const UNREADABLE_REJECTOR: &str = "Unreadable";
+
+/// Nobody knows on which node a pod belongs of which a part cannot be read. Nothing is asked about it, so that no
+/// node is made room on, or added, for it.
+fn unreadable(why: &str) -> Failure {
+    Failure {
+        reason: FailureReason::SchedulerError,
+        message: format!("the pod cannot be read: {why}; correct the field, or delete the pod"),
+        hopeless: true,
+        rejectors: BTreeSet::from([UNREADABLE_REJECTOR]),
+        ..Failure::default()
+    }
+}
 
 /// A plugin rejected the pod after its node was chosen (Reserve, Permit, PreBind). As in
 /// schedule_one.go, the text speaks of that one node.

@@ -11,7 +11,7 @@ use plimsoll_framework::{
 use serde_json::Value;
 
 use crate::class;
-use crate::cycle::NO_NODE_REJECTOR;
+use crate::cycle::{NO_NODE_REJECTOR, UNREADABLE_REJECTOR};
 use crate::metrics::{EventLabel, Hints};
 
 /// What a profile is to contain.
@@ -265,6 +265,9 @@ impl Profile {
             Some(plugin) => plugin.is_worth(pod, change, hints),
             // Where there was no node, another pod or a namespace does not make one.
             None if **name == NO_NODE_REJECTOR => NEW_NODE.covers(change.event),
+            None if **name == UNREADABLE_REJECTOR => {
+                matches!(change.object, Object::Itself { .. })
+            }
             // As in scheduling_queue.go: a rejector without registered events, such as an extender,
             // hears of every event.
             None => true,

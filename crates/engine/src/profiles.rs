@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use plimsoll_framework::{ClusterEvent, Point, QueuedPod, Release, SortKey};
 
-use crate::cycle::NO_NODE_REJECTOR;
+use crate::cycle::{NO_NODE_REJECTOR, UNREADABLE_REJECTOR};
 use crate::profile::{NEW_NODE, Profile, ProfileError};
 
 /// Stands for whoever rejects a pod and is no plugin of any profile.
@@ -67,6 +67,7 @@ impl Profiles {
         match known {
             Some(plugin) => plugin.name,
             None if name == NO_NODE_REJECTOR => NO_NODE_REJECTOR,
+            None if name == UNREADABLE_REJECTOR => UNREADABLE_REJECTOR,
             None => UNKNOWN_REJECTOR,
         }
     }
@@ -76,6 +77,10 @@ impl Profiles {
     pub(crate) fn hears(&self, plugin: &str, event: ClusterEvent) -> bool {
         if plugin == NO_NODE_REJECTOR {
             return NEW_NODE.covers(event);
+        }
+        if plugin == UNREADABLE_REJECTOR {
+            // It waits for a change of itself, of which it hears anyway.
+            return false;
         }
         let mut known = self.all.iter().filter_map(|profile| profile.named(plugin)).peekable();
         // As in scheduling_queue.go: a rejector without registered events, such as an extender, hears

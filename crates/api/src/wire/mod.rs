@@ -17,6 +17,7 @@ mod node;
 mod pod;
 mod pod_resources;
 mod primitive;
+mod salvage;
 mod selector;
 mod source;
 mod storage;
@@ -32,6 +33,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 pub use self::error::WireError;
+pub use self::salvage::Salvaged;
 use self::error::{Result, Within};
 use self::kind::{Kind, Told, TypeMeta};
 use self::node::WireNode;

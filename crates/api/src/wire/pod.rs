@@ -102,6 +102,7 @@ impl Wire for WirePod {
                 .any(|one| one.says("DisruptionTarget", "PreemptionByScheduler")),
             node_name,
             nominated_node: given(status.nominated_node_name),
+            unreadable: None,
             edition: Edition {
                 resource_version: meta.resource_version,
                 generation: meta.generation,

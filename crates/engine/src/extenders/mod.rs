@@ -114,7 +114,7 @@ impl Extenders {
 
     /// The extenders that have to be asked before a pod is decided; none if nobody has to be.
     pub(crate) fn to_ask(&self, pod: &PodInfo) -> Option<Interest> {
-        if self.all.is_empty() {
+        if self.all.is_empty() || pod.unreadable.is_some() {
             return None;
         }
         let interest = self.interest(pod);

@@ -114,7 +114,7 @@ fn made(spec: &ProfileSpec) -> Profile {
 impl Lab {
     /// Does what a line says, after everything that is due before it.
     ///
-    /// `5 pod p cpu=1 prio=2 gate=g on=NODE uid=u version=1 leaves=yes for=SCHEDULER also=NODE
+    /// `5 pod p cpu=1 prio=2 gate=g on=NODE uid=u version=1 unreadable=WHY leaves=yes for=SCHEDULER also=NODE
     /// KEY=LABEL...` ·
     /// `5 node a cpu=4 taint=KEY cordoned=yes KEY=LABEL...` · `5 delete pod p` · `5 delete node a` ·
     /// `5 namespace KEY=LABEL...` · `5 disk d [OWNER]` · `5 binds fail|work|hang` · `5 patches ...` ·
@@ -327,6 +327,7 @@ pub(crate) fn pod(name: &str, what: &[&str]) -> Pod {
             "on" => pod.node_name = Some(value.into()),
             "uid" => pod.uid = value.into(),
             "version" => pod.edition.resource_version = value.into(),
+            "unreadable" => pod.unreadable = Some(value.into()),
             "leaves" => pod.deletion = Some(Timestamp::default()),
             "for" => pod.scheduler_name = value.into(),
             "also" => pod.annotations = [(key, value)].into_iter().collect(),

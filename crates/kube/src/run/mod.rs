@@ -34,7 +34,7 @@ use crate::lease::{self, SettingsError};
 use crate::limit::{Bucket, Rate};
 use crate::originals::Kept;
 use crate::serve::{Desk, Question, ServeError};
-use crate::watch::{self as watches, Pace, Watches};
+use crate::watch::{self as watches, Pace, WatchMetrics, Watches};
 use crate::write::{self, Writer};
 
 /// So many batches of events may wait for the engine; then watches wait.
@@ -110,6 +110,7 @@ pub async fn run(setup: Setup, stop: CancellationToken) -> Result<Exit, RunError
     let mut scheduler =
         scheduler.with_extenders(setup.extenders.iter().map(Extender::to_engine).collect());
     let metrics = Arc::new(RestMetrics::default());
+    let watch_metrics = WatchMetrics::default();
     let access = setup.access;
     let connection = connect(access.clone(), metrics.clone()).await?;
     let broadcaster =
@@ -118,18 +119,7 @@ pub async fn run(setup: Setup, stop: CancellationToken) -> Result<Exit, RunError
     let end_election = CancellationToken::new();
     let mut post = Post::take(&connection, setup.election, record.clone(), end_election.clone())?;
     let (answers, answered) = mpsc::unbounded_channel();
-    let mut writing = write::Options::new(record);
-    if let Some(leadership) = &post.leadership {
-        writing.may_write = leadership.may_write();
-    }
-    // Who waits for its turn inside a client would be taken to be sent already.
-    let bucket = Bucket::new(setup.rate);
-    writing.turn = Arc::new(move || {
-        let bucket = bucket.clone();
-        Box::pin(async move {
-            bucket.wait().await;
-        })
-    });
+    let writing = writing(record, &post, setup.rate);
     let (say, replies) = mpsc::unbounded_channel();
     let originals = Arc::new(Kept::default());
     let may_write = writing.may_write.clone();
@@ -145,6 +135,7 @@ pub async fn run(setup: Setup, stop: CancellationToken) -> Result<Exit, RunError
         let known = Known {
             desk,
             metrics,
+            watched: watch_metrics.clone(),
             leadership: post.leadership.clone(),
             state: post.state.clone(),
             is_ready,
@@ -165,7 +156,7 @@ pub async fn run(setup: Setup, stop: CancellationToken) -> Result<Exit, RunError
         }
     }
     let originals = (!setup.extenders.is_empty()).then_some(originals);
-    let (mut watched, events) = begin_to_watch(&connection, &scheduler, originals);
+    let (mut watched, events) = begin_to_watch(&connection, &scheduler, originals, watch_metrics);
     let stop_deciding = CancellationToken::new();
     let inbox = Inbox {
         events,
@@ -207,6 +198,23 @@ pub async fn run(setup: Setup, stop: CancellationToken) -> Result<Exit, RunError
     }
 }
 
+/// How the writer works: as long as this instance leads, and so much at a time.
+fn writing(record: Arc<Broadcaster>, post: &Post, rate: Rate) -> write::Options {
+    let mut writing = write::Options::new(record);
+    if let Some(leadership) = &post.leadership {
+        writing.may_write = leadership.may_write();
+    }
+    // Who waits for its turn inside a client would be taken to be sent already.
+    let bucket = Bucket::new(rate);
+    writing.turn = Arc::new(move || {
+        let bucket = bucket.clone();
+        Box::pin(async move {
+            bucket.wait().await;
+        })
+    });
+    writing
+}
+
 /// Finishes what the engine has handed out, until the deadline.
 async fn finish(
     extenders: &Extenders,
@@ -244,6 +252,7 @@ fn begin_to_watch(
     connection: &Connection,
     scheduler: &Scheduler,
     originals: Option<Arc<Kept>>,
+    metrics: WatchMetrics,
 ) -> (Watches, mpsc::Receiver<Vec<plimsoll_engine::Event>>) {
     let (events, taken) = mpsc::channel(EVENT_BATCHES);
     let options = watches::Options {
@@ -251,6 +260,7 @@ fn begin_to_watch(
         events,
         originals,
         pace: Pace::default(),
+        metrics,
     };
     (watches::start(connection.client("watch", Rate::UNLIMITED), options), taken)
 }

@@ -17,6 +17,7 @@ use crate::serve::{
     Ask, Build, Check, Checks, Clients, Desk, Explained, Feature, Inside, Options, Server, Soon,
     Told,
 };
+use crate::watch::WatchMetrics;
 
 /// Sets how much is logged, as `-v` does; else says why not.
 pub type SetVerbosity = Arc<dyn Fn(&str) -> Result<(), String> + Send + Sync>;
@@ -55,6 +56,7 @@ impl std::fmt::Debug for Serving {
 pub(super) struct Known {
     pub(super) desk: Desk,
     pub(super) metrics: Arc<RestMetrics>,
+    pub(super) watched: WatchMetrics,
     pub(super) leadership: Option<Leadership>,
     pub(super) state: watch::Receiver<State>,
     /// Whether decisions can be made.
@@ -79,7 +81,8 @@ pub(super) async fn listen(
     };
     let checks = checks(&known);
     let registry = Registry::new();
-    let registered = known.metrics.register(&registry);
+    let registered =
+        known.metrics.register(&registry).and_then(|()| known.watched.register(&registry));
     let led = known.leadership.as_ref().map(|leadership| leadership.register(&registry));
     if let Some(error) = registered.err().or(led.and_then(Result::err)) {
         tracing::error!(%error, "some metrics are not served");

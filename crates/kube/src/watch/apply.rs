@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use plimsoll_api::wire::Reader;
+use plimsoll_api::wire::{Reader, Salvaged, WireError};
 use plimsoll_api::{ObjectKey, Str};
+use prometheus::IntGauge;
 
 use super::Shared;
 use super::counts::Cells;
@@ -11,9 +12,12 @@ use super::feed::{Closed, Feed};
 use super::frames::{OBJECT_LIMIT, Text};
 use super::head::{Bookmark, Head, Word, split, split_beginning};
 use super::known::{Known, Sight};
-use super::unreadable::Unreadable;
+use super::unreadable::{Counts, Unreadable};
 use crate::kinds::Place;
 use crate::request::Refusal;
+
+/// So many faults of an object are told in the log.
+const MOST_TOLD: usize = 3;
 
 /// All objects of one kind.
 #[derive(Debug)]
@@ -22,6 +26,7 @@ pub(super) struct Objects {
     reader: Reader,
     known: Known,
     unreadable: Unreadable,
+    n_unreadable: IntGauge,
     shared: Arc<Shared>,
 }
 
@@ -69,6 +74,7 @@ impl Objects {
             reader: reader(place),
             known: Known::default(),
             unreadable: Unreadable::default(),
+            n_unreadable: shared.metrics.unreadable(place.kind),
             shared,
         }
     }
@@ -91,6 +97,7 @@ impl Objects {
     pub(super) async fn end_list(&mut self, feed: &mut Feed) -> Result<(), Closed> {
         for key in self.known.end_list() {
             self.counts().gone.add_one();
+            self.unreadable.is_gone(&key);
             feed.gone(key);
             if feed.is_full() {
                 feed.flush().await?;
@@ -102,6 +109,7 @@ impl Objects {
     /// Hands over what has come together.
     pub(super) async fn flush(&self, feed: &mut Feed) -> Result<(), Closed> {
         self.counts().objects.set(self.known.len());
+        self.n_unreadable.set(i64::try_from(self.known.n_unreadable()).unwrap_or(i64::MAX));
         feed.flush().await
     }
 
@@ -112,7 +120,7 @@ impl Objects {
                 Ok(json) => {
                     self.is(json, Phase::List, feed);
                 }
-                Err(error) => self.cannot_be_read(None, &error.to_string()),
+                Err(error) => self.cannot_be_read(None, &error.to_string(), Counts::Last),
             },
             Text::Beginning(bytes) => {
                 self.is_too_large(&String::from_utf8_lossy(bytes), Phase::List);
@@ -163,7 +171,7 @@ impl Objects {
         let head = match Head::read(json) {
             Ok(head) => head,
             Err(error) => {
-                self.cannot_be_read(None, &error);
+                self.cannot_be_read(None, &error, Counts::Last);
                 return Said::Nothing;
             }
         };
@@ -181,16 +189,30 @@ impl Objects {
                 self.counts().changed.add_one();
                 feed.is(object, json);
             }
-            Err(error) => self.cannot_be_read(Some(&head), &error.to_string()),
+            Err(error) => self.is_in_part(&head, json, &error, feed),
         }
         up_to(&head)
+    }
+
+    /// Takes in what can be read of an object.
+    fn is_in_part(&mut self, head: &Head<'_>, json: &str, error: &WireError, feed: &mut Feed) {
+        match self.reader.salvage(json) {
+            Ok(Salvaged { object, faults }) => {
+                let told: Vec<String> =
+                    faults.iter().take(MOST_TOLD).map(ToString::to_string).collect();
+                self.cannot_be_read(Some(head), &told.join("; "), Counts::Rest);
+                self.counts().changed.add_one();
+                feed.is(object, json);
+            }
+            Err(_) => self.cannot_be_read(Some(head), &error.to_string(), Counts::Last),
+        }
     }
 
     fn is_gone(&mut self, json: &str, phase: Phase, feed: &mut Feed) -> Said {
         let head = match Head::read(json) {
             Ok(head) => head,
             Err(error) => {
-                self.cannot_be_read(None, &error);
+                self.cannot_be_read(None, &error, Counts::Last);
                 return Said::Nothing;
             }
         };
@@ -208,21 +230,24 @@ impl Objects {
     fn is_too_large(&mut self, beginning: &str, phase: Phase) -> Said {
         let why = format!("it is larger than {OBJECT_LIMIT} bytes");
         let Ok(head) = Head::read(beginning) else {
-            self.cannot_be_read(None, &why);
+            self.cannot_be_read(None, &why, Counts::Last);
             return Said::Nothing;
         };
         if phase.is_past(&head.version) {
             return Said::Nothing;
         }
         if self.known.see(&head) != Sight::Same {
-            self.cannot_be_read(Some(&head), &why);
+            self.cannot_be_read(Some(&head), &why, Counts::Last);
         }
         up_to(&head)
     }
 
-    fn cannot_be_read(&mut self, head: Option<&Head<'_>>, why: &str) {
+    fn cannot_be_read(&mut self, head: Option<&Head<'_>>, why: &str, counts: Counts) {
         self.counts().unreadable.add_one();
-        self.unreadable.add(self.place.kind, head, why);
+        if let Some(head) = head {
+            self.known.mark_unreadable(head);
+        }
+        self.unreadable.add(self.place.kind, head, why, counts);
     }
 }
 

@@ -27,6 +27,8 @@ pub(super) struct Known {
     lists: u32,
     /// The key that is looked up.
     key: String,
+    /// How many objects cannot be read, in whole or in part.
+    n_unreadable: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -36,26 +38,49 @@ struct Seen {
     print: u64,
     /// The list that was under way.
     list: u32,
+    /// It cannot be read, in whole or in part.
+    is_unreadable: bool,
 }
 
 impl Known {
     /// Takes note of an object.
     pub(super) fn see(&mut self, head: &Head<'_>) -> Sight {
-        let seen = Seen { print: print(head), list: self.lists };
+        let seen = Seen { print: print(head), list: self.lists, is_unreadable: false };
         set_key(&mut self.key, head);
         let Some(before) = self.objects.get_mut(self.key.as_str()) else {
             self.objects.insert(self.key.as_str().into(), seen);
             return Sight::New;
         };
-        let is_same = before.print == seen.print;
+        if before.print == seen.print {
+            before.list = seen.list;
+            return Sight::Same;
+        }
+        self.n_unreadable -= usize::from(before.is_unreadable);
         *before = seen;
-        if is_same { Sight::Same } else { Sight::Changed }
+        Sight::Changed
+    }
+
+    /// An object that was just seen cannot be read, in whole or in part, until it changes.
+    pub(super) fn mark_unreadable(&mut self, head: &Head<'_>) {
+        set_key(&mut self.key, head);
+        if let Some(seen) = self.objects.get_mut(self.key.as_str()).filter(|one| !one.is_unreadable)
+        {
+            seen.is_unreadable = true;
+            self.n_unreadable += 1;
+        }
+    }
+
+    /// How many objects cannot be read, in whole or in part.
+    pub(super) fn n_unreadable(&self) -> usize {
+        self.n_unreadable
     }
 
     /// An object is gone; whether it was there.
     pub(super) fn remove(&mut self, head: &Head<'_>) -> bool {
         set_key(&mut self.key, head);
-        self.objects.remove(self.key.as_str()).is_some()
+        let seen = self.objects.remove(self.key.as_str());
+        self.n_unreadable -= usize::from(seen.is_some_and(|seen| seen.is_unreadable));
+        seen.is_some()
     }
 
     /// Whether there is another version of the object, or another object of its name.
@@ -72,8 +97,12 @@ impl Known {
     /// A list ends. Forgets what was not seen since it began, and says what that is, in order.
     pub(super) fn end_list(&mut self) -> Vec<ObjectKey> {
         let list = self.lists;
-        let gone = self.objects.extract_if(|_, seen| seen.list != list);
-        let mut gone: Vec<ObjectKey> = gone.map(|(key, _)| object_key(&key)).collect();
+        let (mut gone, mut n_unreadable) = (Vec::new(), 0);
+        for (key, seen) in self.objects.extract_if(|_, seen| seen.list != list) {
+            n_unreadable += usize::from(seen.is_unreadable);
+            gone.push(object_key(&key));
+        }
+        self.n_unreadable -= n_unreadable;
         gone.sort_unstable();
         self.objects.shrink_to_fit();
         gone
@@ -138,5 +167,26 @@ mod tests {
         let gone: Vec<String> = gone.iter().map(ToString::to_string).collect();
         assert_eq!(gone, ["n/a", "n/c", "n/d"]);
         assert_eq!(known.len(), 2);
+    }
+
+    #[test]
+    fn an_object_counts_as_unreadable_until_it_changes_or_is_gone() {
+        let mut known = Known::default();
+        known.begin_list();
+        for name in ["a", "b", "c"] {
+            known.see(&head(name, "u", "1"));
+            known.mark_unreadable(&head(name, "u", "1"));
+            known.mark_unreadable(&head(name, "u", "1"));
+        }
+        known.end_list();
+        assert_eq!(known.n_unreadable(), 3);
+        known.begin_list();
+        assert_eq!(known.see(&head("a", "u", "1")), Sight::Same);
+        assert_eq!(known.see(&head("b", "u", "2")), Sight::Changed);
+        assert_eq!(known.n_unreadable(), 2);
+        known.end_list();
+        assert_eq!(known.n_unreadable(), 1, "the third is gone");
+        known.remove(&head("a", "u", "3"));
+        assert_eq!(known.n_unreadable(), 0);
     }
 }

@@ -19,6 +19,7 @@ mod informer;
 mod items;
 mod known;
 mod list;
+mod metrics;
 mod progress;
 mod unreadable;
 
@@ -39,6 +40,7 @@ use self::counts::AllCells;
 pub use self::counts::Counts;
 use self::feed::{Closed, Feed};
 use self::informer::{Informer, NotFound};
+pub use self::metrics::WatchMetrics;
 use self::progress::Progress;
 pub use self::progress::Waiting;
 use crate::discovery::discover;
@@ -57,6 +59,8 @@ pub struct Options {
     pub originals: Option<Arc<Kept>>,
     /// How fast things are tried again.
     pub pace: Pace,
+    /// Where what was found is told.
+    pub metrics: WatchMetrics,
 }
 
 /// Watches that run until this is dropped, or until nobody takes events in any more.
@@ -74,6 +78,7 @@ struct Shared {
     counts: AllCells,
     progress: Progress,
     pace: Pace,
+    metrics: WatchMetrics,
     /// Whether the server may know streaming lists.
     has_streaming_lists: AtomicBool,
 }
@@ -94,6 +99,7 @@ pub fn start(client: kube::Client, options: Options) -> Watches {
         counts: AllCells::new(&options.kinds),
         progress,
         pace: options.pace,
+        metrics: options.metrics.clone(),
         has_streaming_lists: AtomicBool::new(true),
     });
     let mut tasks = JoinSet::new();
@@ -131,7 +137,7 @@ async fn run(shared: Arc<Shared>, options: Options) {
 }
 
 async fn watch_all(shared: Arc<Shared>, options: Options) {
-    let Options { kinds, events, originals, pace } = options;
+    let Options { kinds, events, originals, pace, metrics: _ } = options;
     let mut backoff = Backoff::new(pace);
     let found = loop {
         match discover(&shared.client, &kinds).await {

@@ -1,4 +1,4 @@
-//! Objects that cannot be read: each is named once.
+//! Objects that cannot be read, in whole or in part: each is named once.
 
 use std::collections::BTreeSet;
 
@@ -11,6 +11,26 @@ use crate::kinds::Kind;
 /// at all.
 const LIMIT: usize = 1000;
 
+/// What counts of an object that cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Counts {
+    /// All of it that can be read.
+    Rest,
+    /// What was last read of it.
+    Last,
+}
+
+impl Counts {
+    fn as_str(self) -> &'static str {
+        match self {
+            Counts::Rest => "what can be read of it counts, and a pending pod is not scheduled",
+            Counts::Last => {
+                "what was last read of it counts, and nothing of it if it was never read"
+            }
+        }
+    }
+}
+
 /// The objects of one kind that cannot be read.
 #[derive(Debug, Default)]
 pub(super) struct Unreadable {
@@ -18,9 +38,8 @@ pub(super) struct Unreadable {
 }
 
 impl Unreadable {
-    /// An object cannot be read. What was last read of it stays: a pod on a node must go on to count, and a
-    /// node does not become another by a field that is not understood.
-    pub(super) fn add(&mut self, kind: Kind, head: Option<&Head<'_>>, why: &str) {
+    /// An object cannot be read: why, and what counts of it all the same.
+    pub(super) fn add(&mut self, kind: Kind, head: Option<&Head<'_>>, why: &str, counts: Counts) {
         let key = head
             .map_or_else(ObjectKey::default, |head| ObjectKey::new(&*head.namespace, &*head.name));
         if LIMIT <= self.named.len() || !self.named.insert(key.clone()) {
@@ -28,8 +47,7 @@ impl Unreadable {
         }
         tracing::error!(
             kind = kind.as_str(), object = %key, error = why,
-            "an object cannot be read; what was last read of it stays, and an object that was never read is \
-             not there. Correct the field, or delete the object"
+            "an object cannot be read: {}. Correct the field, or delete the object", counts.as_str()
         );
     }
 
@@ -38,5 +56,10 @@ impl Unreadable {
         if !self.named.is_empty() {
             self.named.remove(&ObjectKey::new(&*head.namespace, &*head.name));
         }
+    }
+
+    /// An object is gone.
+    pub(super) fn is_gone(&mut self, key: &ObjectKey) {
+        self.named.remove(key);
     }
 }

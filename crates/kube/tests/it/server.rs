@@ -8,7 +8,7 @@ use plimsoll_engine::{Event, Seen};
 use plimsoll_kube::client::{Access, connect};
 use plimsoll_kube::kinds::Kind;
 use plimsoll_kube::limit::Rate;
-use plimsoll_kube::watch::{Options as WatchOptions, Pace, Waiting, Watches, start};
+use plimsoll_kube::watch::{Options as WatchOptions, Pace, Waiting, WatchMetrics, Watches, start};
 use plimsoll_testserver::{Break, Fault, Options, TestServer, Trouble};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -25,7 +25,8 @@ async fn watch(server: &TestServer, kinds: Vec<Kind>) -> (Watches, mpsc::Receive
         longest: Duration::from_millis(50),
         ..Pace::default()
     };
-    let options = WatchOptions { kinds, events: sender, originals: None, pace };
+    let metrics = WatchMetrics::default();
+    let options = WatchOptions { kinds, events: sender, originals: None, pace, metrics };
     (start(connection.client("scheduler", Rate::UNLIMITED), options), events)
 }
 

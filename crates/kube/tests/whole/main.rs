@@ -6,5 +6,6 @@ mod extenders;
 mod faults;
 mod lab;
 mod leaders;
+mod objects;
 mod rights;
 mod serving;

@@ -27,7 +27,7 @@ fn user(name: &str, rights: Vec<Right>) -> User {
 }
 
 /// A cluster where `prometheus` may look at everything inside, and `jane` at nothing.
-fn cluster() -> TestServer {
+pub(crate) fn cluster() -> TestServer {
     let paths = INSIDE.map(|path| path.split('?').next().unwrap_or(path));
     TestServer::start(ServerOptions {
         users: vec![
@@ -41,7 +41,7 @@ fn cluster() -> TestServer {
 
 /// Asks until there is an answer of this status: others, such as that one asks too often, pass.
 #[track_caller]
-fn until(asker: &Asker, path: &str, code: u16) -> Answer {
+pub(crate) fn until(asker: &Asker, path: &str, code: u16) -> Answer {
     let ask = || asker.get(path).expect("it answers");
     let last = std::cell::RefCell::new(ask());
     eventually(&format!("{path} answers {code}"), || {
@@ -55,7 +55,7 @@ fn until(asker: &Asker, path: &str, code: u16) -> Answer {
 
 /// The value of each row of a page of metrics. Also looks whether the page is one: every metric has its type, and
 /// no row is told twice.
-fn rows(page: &str) -> BTreeMap<String, f64> {
+pub(crate) fn rows(page: &str) -> BTreeMap<String, f64> {
     let (mut types, mut rows) = (BTreeSet::new(), BTreeMap::new());
     for line in page.lines() {
         if let Some(told) = line.strip_prefix("# TYPE ") {

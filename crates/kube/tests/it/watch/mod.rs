@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use plimsoll_engine::{Event, Seen};
 use plimsoll_kube::kinds::Kind;
-use plimsoll_kube::watch::{Options, Pace, Waiting, Watches, start};
+use plimsoll_kube::watch::{Options, Pace, Waiting, WatchMetrics, Watches, start};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
@@ -41,7 +41,9 @@ impl Ear {
 
     async fn on(fake: &Fake, kinds: &[Kind], pace: Pace) -> Self {
         let (sender, events) = mpsc::channel(8);
-        let options = Options { kinds: kinds.to_vec(), events: sender, originals: None, pace };
+        let metrics = WatchMetrics::default();
+        let kinds = kinds.to_vec();
+        let options = Options { kinds, events: sender, originals: None, pace, metrics };
         Ear { watches: start(fake.client().await, options), events, heard: VecDeque::new() }
     }
 

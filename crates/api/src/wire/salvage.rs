@@ -1,0 +1,294 @@
+//! What can be read of an object although some part of it cannot.
+//!
+//! An API server may be newer than this reader, or hold what an older one let pass. Such an object must not
+//! vanish: a pod holds its room whatever is wrong with one of its fields. So what cannot be read is taken
+//! out, part by part, and the rest is read as always. This is slow, and only done where reading has failed.
+
+use serde_json::Value;
+
+use super::error::WireError;
+use super::{Object, Reader, take};
+
+/// So often a part is taken out of one object. Each time all of it is read again, which must not keep the
+/// others waiting for long.
+const MOST_ROUNDS: usize = 64;
+/// After so many parts the next ones are larger, so that an object with many faults still comes to an end.
+const ROUNDS_OF_ONE_SIZE: usize = 16;
+/// So many faults are told; there may be as many as there are rounds.
+const MOST_TOLD: usize = 3;
+
+/// Lists of which an item is left out as a whole: without one of its fields it would say something else.
+const WHOLE_ITEMS: [&str; 9] = [
+    "tolerations",
+    "taints",
+    "topologySpreadConstraints",
+    "nodeSelectorTerms",
+    "requiredDuringSchedulingIgnoredDuringExecution",
+    "preferredDuringSchedulingIgnoredDuringExecution",
+    "matchExpressions",
+    "ports",
+    "volumes",
+];
+
+/// What could be read of an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Salvaged {
+    /// The object without what cannot be read. A pod says so itself where that matters
+    /// ([`Pod::unreadable`](crate::Pod::unreadable)).
+    pub object: Object,
+    /// What cannot be read.
+    pub faults: Vec<WireError>,
+}
+
+impl Reader {
+    /// Reads as much of an object as can be read, where [`Reader::read`] fails.
+    ///
+    /// An error if it is no JSON, does not say its name, or has more faults than can be left out.
+    pub fn salvage(self, json: &str) -> std::result::Result<Salvaged, WireError> {
+        let tree = serde_json::from_str(json);
+        let mut tree: Value = tree.map_err(|error| WireError::new("", error.to_string()))?;
+        let mut faults: Vec<WireError> = Vec::new();
+        for round in 0..=MOST_ROUNDS {
+            match take(self.0, &tree) {
+                Ok(mut object) => {
+                    tell(&mut object, &faults);
+                    return Ok(Salvaged { object, faults });
+                }
+                Err(error) => {
+                    let is_out = round < MOST_ROUNDS
+                        && leave_out(&mut tree, &error.field, round / ROUNDS_OF_ONE_SIZE);
+                    if !is_out {
+                        return Err(error);
+                    }
+                    faults.push(error);
+                }
+            }
+        }
+        Err(faults.swap_remove(0))
+    }
+}
+
+/// Lets a pod say what of it cannot be read, unless nothing depends on that.
+fn tell(object: &mut Object, faults: &[WireError]) {
+    let Object::Pod(pod) = object else { return };
+    let mut matters = faults.iter().filter(|fault| matters(fault)).map(ToString::to_string);
+    let told: Vec<String> = matters.by_ref().take(MOST_TOLD).collect();
+    if told.is_empty() {
+        return;
+    }
+    let more = match matters.count() {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
+    pod.unreadable = Some(format!("{}{more}", told.join("; ")).into());
+}
+
+/// Whether a pod may belong elsewhere for the sake of what was left out. What kube-scheduler passes over, too,
+/// does not count: words that it does not know, and node selector terms that it cannot parse.
+fn matters(fault: &WireError) -> bool {
+    let WireError { field, message } = fault;
+    let decides = field.starts_with("spec") || field.starts_with("metadata.labels");
+    let is_no_word = message.starts_with("Unsupported value");
+    let is_misshapen = message.starts_with("invalid type");
+    let is_of = |list: &str| field.contains(&format!(".{list}["));
+    let is_passed_over = is_no_word
+        && (is_of("tolerations")
+            || field.ends_with(".whenUnsatisfiable")
+            || field.ends_with(".preemptionPolicy"))
+        || message.ends_with(super::taints::NO_INTEGER)
+        || is_of("nodeSelectorTerms") && !is_misshapen;
+    decides && !is_passed_over
+}
+
+/// One step of a path: the name of a field, the key of an entry, or the place of an item.
+type Step<'a> = &'a str;
+
+/// The steps of a path such as `spec.containers[0].resources.requests[example.com/gpu]`.
+fn steps(field: &str) -> Vec<Step<'_>> {
+    let mut steps = Vec::new();
+    let mut rest = field;
+    while !rest.is_empty() {
+        let (step, after) = match rest.strip_prefix('[') {
+            Some(inner) => inner.split_once(']').unwrap_or((inner, "")),
+            None => rest.split_at(rest.find(['.', '[']).unwrap_or(rest.len())),
+        };
+        steps.push(step);
+        rest = after.strip_prefix('.').unwrap_or(after);
+    }
+    steps
+}
+
+/// Takes what `field` names out of an object, or what it is missing in; whether there was anything. The
+/// larger `size`, the more goes with it.
+fn leave_out(tree: &mut Value, field: &str, size: usize) -> bool {
+    let steps = steps(field);
+    let n_there = (1..=steps.len()).take_while(|&n| at(tree, &steps[..n]).is_some()).count();
+    let is_item = |pair: &[Step<'_>]| {
+        WHOLE_ITEMS.contains(&pair[0]) && pair[1].bytes().all(|byte| byte.is_ascii_digit())
+    };
+    let whole = steps.windows(2).position(is_item).map(|list| list + 2);
+    let n_steps = whole.map_or(n_there, |whole| whole.min(n_there)).saturating_sub(size);
+    // What stands directly in the object is left out only where it is itself at fault, and an object without
+    // metadata is none.
+    let n_steps = n_steps.max(2).min(n_there);
+    if n_steps == 0 || steps[..n_steps] == ["metadata"] {
+        return false;
+    }
+    let (last, outer) = (steps[n_steps - 1], &steps[..n_steps - 1]);
+    match at(tree, outer) {
+        Some(Value::Object(fields)) => fields.remove(last).is_some(),
+        Some(Value::Array(items)) => match last.parse::<usize>() {
+            Ok(index) if index < items.len() => {
+                items.remove(index);
+                true
+            }
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+/// What stands at the end of a path. `null` is as good as nothing.
+fn at<'t>(tree: &'t mut Value, steps: &[Step<'_>]) -> Option<&'t mut Value> {
+    let found = steps.iter().try_fold(tree, |value, step| match value {
+        Value::Object(fields) => fields.get_mut(*step),
+        Value::Array(items) => items.get_mut(step.parse::<usize>().ok()?),
+        _ => None,
+    });
+    found.filter(|value| !value.is_null())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::Pod;
+
+    fn salvage(kind: &str, object: &Value) -> std::result::Result<Salvaged, WireError> {
+        let reader = Reader::of("v1", kind).expect("the kind is read");
+        assert!(reader.read(&object.to_string()).is_err(), "it can be read: {object}");
+        reader.salvage(&object.to_string())
+    }
+
+    fn pod(spec: &Value) -> (Pod, Vec<String>) {
+        let metadata = json!({ "name": "p", "namespace": "n", "labels": { "app": "web" } });
+        let salvaged = salvage("Pod", &json!({ "metadata": metadata, "spec": spec }));
+        let Salvaged { object, faults } = salvaged.expect("a name is enough");
+        let Object::Pod(pod) = object else { panic!("a pod is expected, not {object:?}") };
+        assert_eq!(pod.labels.get("app").map(crate::Str::as_str), Some("web"));
+        (*pod, faults.iter().map(ToString::to_string).collect())
+    }
+
+    #[test]
+    fn of_a_pod_all_counts_but_what_cannot_be_read() {
+        let (pod, faults) = pod(&json!({
+            "nodeName": "a",
+            "priority": "high",
+            "containers": [
+                { "resources": { "requests": { "cpu": "2", "memory": "lots" } },
+                  "ports": [{ "hostPort": 80 }, { "hostPort": "http" }] },
+                { "resources": { "requests": { "cpu": "1", "memory": "1Ki" } } },
+            ],
+            "affinity": { "podAntiAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": [
+                { "topologyKey": "zone", "labelSelector": { "matchLabels": { "app": 7 } } },
+                { "topologyKey": "host", "labelSelector": {} },
+            ] } },
+            "volumes": [{ "name": 1 }, { "name": "v", "persistentVolumeClaim": { "claimName": "c" } }],
+        }));
+        assert_eq!(pod.node_name.as_deref(), Some("a"));
+        assert_eq!((pod.requests.milli_cpu, pod.requests.memory), (3000, 1024));
+        assert_eq!(pod.host_ports.iter().map(|port| port.port).collect::<Vec<_>>(), [80]);
+        let keys: Vec<&str> =
+            pod.affinity.required_anti.iter().map(|term| term.topology_key.as_str()).collect();
+        assert_eq!(keys, ["host"]);
+        assert_eq!(pod.volumes.len(), 1);
+        assert_eq!(faults.len(), 5, "{faults:#?}");
+        let told = pod.unreadable.expect("it says so");
+        assert!(told.starts_with(r#"spec."#) && told.ends_with("; and 2 more"), "{told}");
+    }
+
+    #[test]
+    fn what_kube_scheduler_passes_over_keeps_no_pod_from_being_scheduled() {
+        let (pod, faults) = pod(&json!({
+            "preemptionPolicy": "Sometimes",
+            "tolerations": [
+                { "key": "a", "operator": "Like", "value": "b" },
+                { "key": "a", "operator": "Exists", "effect": "Later" },
+                { "key": "a", "operator": "Gt", "value": "many" },
+                { "key": "b", "operator": "Exists" },
+            ],
+            "topologySpreadConstraints": [
+                { "maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "Wait" },
+                { "maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule" },
+            ],
+            "affinity": { "nodeAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": {
+                "nodeSelectorTerms": [
+                    { "matchExpressions": [{ "key": "a", "operator": "Near" }] },
+                    { "matchExpressions": [{ "key": "a", "operator": "Exists" }] },
+                ] } } },
+        }));
+        assert_eq!(pod.unreadable, None);
+        assert_eq!(faults.len(), 6, "{faults:#?}");
+        let tolerated: Vec<_> = pod.tolerations.iter().map(|one| one.key.as_deref()).collect();
+        assert_eq!(tolerated, [Some("b")]);
+        assert_eq!(pod.spread.len(), 1);
+        assert_eq!(pod.node_selection.terms.as_ref().map(Vec::len), Some(1));
+    }
+
+    #[test]
+    fn a_term_with_a_field_of_another_form_is_not_passed_over() {
+        let (pod, _) = pod(&json!({
+            "affinity": { "nodeAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": {
+                "nodeSelectorTerms": [{ "matchExpressions": [{ "key": 1, "operator": "Exists" }] }],
+            } } },
+        }));
+        assert!(pod.unreadable.is_some());
+        assert_eq!(pod.node_selection.terms, Some(Vec::new()), "it matches no node");
+    }
+
+    #[test]
+    fn what_no_placement_depends_on_keeps_no_pod_from_being_scheduled() {
+        let pod = json!({ "metadata": { "name": "p", "creationTimestamp": "soon" },
+            "status": { "startTime": 5 } });
+        let Salvaged { object, faults } = salvage("Pod", &pod).expect("a name is enough");
+        assert_eq!(faults.len(), 2);
+        let Object::Pod(pod) = object else { panic!("a pod is expected, not {object:?}") };
+        assert_eq!(pod.unreadable, None);
+    }
+
+    #[test]
+    fn a_node_keeps_its_other_taints_and_amounts() {
+        let node = json!({ "metadata": { "name": "a" },
+            "spec": { "taints": [{ "key": "x", "effect": "Never" }, { "key": "y", "effect": "NoSchedule" }] },
+            "status": { "allocatable": { "cpu": "two", "pods": 9 } } });
+        let Salvaged { object, faults } = salvage("Node", &node).expect("a name is enough");
+        let Object::Node(node) = object else { panic!("a node is expected, not {object:?}") };
+        assert_eq!((node.taints.len(), node.allocatable.pods), (1, 9));
+        assert_eq!(faults.len(), 2);
+    }
+
+    #[test]
+    fn an_object_with_many_faults_comes_to_an_end_and_keeps_its_name() {
+        let entries: serde_json::Map<String, Value> =
+            (0..5000).map(|i| (format!("example.com/r{i}"), json!("lots"))).collect();
+        let (pod, faults) = pod(&json!({
+            "nodeName": "a",
+            "hostNetwork": "yes",
+            "containers": [{ "resources": { "requests": entries } }],
+            "tolerations": (0..5000).map(|_| json!({ "operator": "Exists", "key": 5 })).collect::<Vec<_>>(),
+        }));
+        assert_eq!(pod.node_name.as_deref(), Some("a"));
+        assert!(faults.len() <= MOST_ROUNDS, "{}", faults.len());
+    }
+
+    #[test]
+    fn without_a_name_nothing_is_known() {
+        for object in [json!({}), json!({ "metadata": {} }), json!({ "metadata": 7 }), json!([])] {
+            let error = salvage("Pod", &object).expect_err("nothing can be read");
+            assert!(!error.to_string().is_empty());
+        }
+        let nested = Reader::of("v1", "Pod").expect("the kind is read").salvage("{");
+        assert!(nested.is_err());
+    }
+}

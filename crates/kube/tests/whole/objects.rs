@@ -1,0 +1,105 @@
+//! Objects that are not as they should be, on a cluster.
+
+use plimsoll_kube::run::Exit;
+use plimsoll_testserver::TestServer;
+use serde_json::{Value, json};
+
+use crate::lab::{Instance, eventually, fill, node, placed, pod, until_placed};
+use crate::serving::{cluster, rows, until};
+
+/// What the condition `PodScheduled` of a pod says: reason and message.
+fn told(server: &TestServer, name: &str) -> Option<(String, String)> {
+    let pod = server.store().get("pods", "default", name)?;
+    let conditions = pod["status"]["conditions"].as_array()?;
+    let one = conditions.iter().find(|one| one["type"] == "PodScheduled")?;
+    let text = |field: &str| one[field].as_str().unwrap_or_default().to_owned();
+    (one["status"] == "False").then(|| (text("reason"), text("message")))
+}
+
+/// A pod whose tolerations have another form.
+fn misshapen(name: &str, milli_cpu: u32) -> Value {
+    let mut pod = pod(name, milli_cpu);
+    pod["spec"]["tolerations"] = json!([{ "key": 5, "operator": "Exists" }]);
+    pod
+}
+
+/// A pod whose only term compares with what is no integer, as an API server lets it pass.
+fn comparing(name: &str, milli_cpu: u32) -> Value {
+    let mut pod = pod(name, milli_cpu);
+    let term =
+        json!({ "matchExpressions": [{ "key": "gen", "operator": "Gt", "values": ["four"] }] });
+    pod["spec"]["affinity"] = json!({ "nodeAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": { "nodeSelectorTerms": [term] } } });
+    pod
+}
+
+fn on_node(mut pod: Value) -> Value {
+    pod["spec"]["nodeName"] = "node-00000".into();
+    pod
+}
+
+#[test]
+fn no_pod_is_invisible() {
+    let server = cluster();
+    fill(&server, [node(0), on_node(misshapen("taken", 1500)), on_node(comparing("kept", 1500))]);
+    // Of 4 CPUs one is left.
+    fill(&server, [pod("small", 900), pod("large", 1100)]);
+    fill(&server, [misshapen("odd", 50), comparing("nowhere", 50)]);
+    let (instance, anonymous) = Instance::serving(&server, |_| ());
+    eventually("all are told why they wait", || {
+        ["large", "odd", "nowhere"].iter().all(|name| told(&server, name).is_some())
+    });
+    until_placed(&server, 3);
+    assert!(placed(&server).contains_key("small"));
+    let (reason, message) = told(&server, "large").expect("it was told");
+    assert_eq!(reason, "Unschedulable");
+    assert!(message.contains("1 Insufficient cpu"), "{message}");
+    let (reason, message) = told(&server, "nowhere").expect("it was told");
+    assert_eq!(reason, "Unschedulable");
+    assert!(message.contains("1 node(s) didn't match Pod's node affinity/selector"), "{message}");
+    let (reason, message) = told(&server, "odd").expect("it was told");
+    assert_eq!(reason, "SchedulerError");
+    assert_eq!(
+        message,
+        "the pod cannot be read: spec.tolerations[0].key: invalid type: integer `5`, expected a string; \
+         correct the field, or delete the pod"
+    );
+    eventually("an event says so, too", || {
+        let events = server.store().list("events").into_iter();
+        let mut about = events.filter(|event| {
+            ["involvedObject", "regarding"].iter().any(|field| event[field]["name"] == "odd")
+        });
+        about.any(|event| event["reason"] == "FailedScheduling")
+    });
+    let prometheus = anonymous.with_token("token-of-prometheus");
+    let unreadable = || {
+        let rows = rows(&until(&prometheus, "/metrics", 200).body);
+        rows.get("plimsoll_unreadable_objects{kind=\"Pod\"}").copied()
+    };
+    assert_eq!(unreadable(), Some(2.0));
+    // Once it can be read it is scheduled, without waiting for anything else.
+    fill(&server, [pod("odd", 50)]);
+    until_placed(&server, 4);
+    server.store().delete("pods", "default", "taken");
+    until_placed(&server, 4);
+    eventually("all can be read", || unreadable() == Some(0.0));
+    assert_eq!(instance.stop(), Exit::Stopped);
+}
+
+#[test]
+fn a_pod_that_loses_its_node_is_scheduled_again() {
+    let server = cluster();
+    fill(&server, [node(0), pod("web", 3000)]);
+    let (instance, _) = Instance::serving(&server, |_| ());
+    until_placed(&server, 1);
+    // What an API server shows whose state was restored from before the binding.
+    let mut before = server.store().get("pods", "default", "web").expect("it is there");
+    before["spec"].as_object_mut().expect("it has a spec").remove("nodeName");
+    before["status"] = json!({ "phase": "Pending" });
+    fill(&server, [before]);
+    eventually("it is bound again", || {
+        let bindings = server.counts().bindings();
+        bindings.values().any(|nodes| nodes.len() == 2)
+    });
+    assert_eq!(instance.stop(), Exit::Stopped);
+}
