@@ -1,8 +1,8 @@
 //! From the events of a YAML text to documents: values, and the line of every field.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use granit_parser::{ErrorKind, Event, Parser, ScanError, Span};
+use granit_parser::{ErrorKind, Event, Parser, ScanError, Span, StrInput};
 use serde_json::{Map, Value};
 
 use crate::error::DocumentError;
@@ -17,6 +17,7 @@ const FREE_NODES: usize = 400_000;
 
 /// From this many nodes on, the share of nodes that come from aliases is [`LOWEST_ALIAS_SHARE`].
 const MANY_NODES: usize = 4_000_000;
+const EXCESSIVE: &str = "document contains excessive aliasing";
 const HIGHEST_ALIAS_SHARE: f64 = 0.99;
 const LOWEST_ALIAS_SHARE: f64 = 0.10;
 
@@ -72,13 +73,32 @@ pub(crate) struct Node {
 
 /// All documents of a YAML text, without the empty ones.
 pub(crate) fn parse(source_name: &str, text: &str) -> Result<Vec<Node>, DocumentError> {
-    let options = granit_parser::options! { emit_comments: false, emit_unresolved_aliases: true };
-    let mut builder = Builder::new(source_name);
-    for event in Parser::new_from_str_with_options(text, options) {
+    let mut builder = Builder::new(source_name, aliased(text));
+    for event in events(text) {
         let (event, span) = event.map_err(|error| builder.syntax_error(&error))?;
         builder.take(event, span)?;
     }
     Ok(builder.documents)
+}
+
+fn events(text: &str) -> Parser<'_, StrInput<'_>> {
+    let options = granit_parser::options! { emit_comments: false, emit_unresolved_aliases: true };
+    Parser::new_from_str_with_options(text, options)
+}
+
+/// The anchors that some alias names: only what they hold has to be kept. Anchors lie in anchors, and each
+/// would be a copy of all that lies in it.
+fn aliased(text: &str) -> BTreeSet<usize> {
+    if !text.contains('&') || !text.contains('*') {
+        return BTreeSet::new();
+    }
+    // What is wrong with the text is found when it is read.
+    let events = events(text).map_while(Result::ok);
+    let anchors = events.filter_map(|(event, _)| match event {
+        Event::Alias(anchor) => Some(anchor),
+        _ => None,
+    });
+    anchors.collect()
 }
 
 /// A collection that is not closed yet.
@@ -117,21 +137,27 @@ struct Builder<'a> {
     source_name: &'a str,
     documents: Vec<Node>,
     stack: Vec<Frame>,
-    /// The finished nodes of this document that have an anchor, with their numbers of nodes.
+    /// The anchors of all documents that some alias names.
+    aliased: BTreeSet<usize>,
+    /// The finished nodes of this document that have such an anchor, with their numbers of nodes.
     anchors: BTreeMap<usize, (Node, usize)>,
     nodes: usize,
     aliased_nodes: usize,
+    /// How many nodes are kept for the sake of anchors: those of an anchor in an anchor twice.
+    kept_nodes: usize,
 }
 
 impl<'a> Builder<'a> {
-    fn new(source_name: &'a str) -> Self {
+    fn new(source_name: &'a str, aliased: BTreeSet<usize>) -> Self {
         Self {
             source_name,
             documents: Vec::new(),
             stack: Vec::new(),
+            aliased,
             anchors: BTreeMap::new(),
             nodes: 0,
             aliased_nodes: 0,
+            kept_nodes: 0,
         }
     }
 
@@ -140,8 +166,7 @@ impl<'a> Builder<'a> {
         match event {
             Event::DocumentStart(..) => {
                 self.anchors.clear();
-                self.nodes = 0;
-                self.aliased_nodes = 0;
+                (self.nodes, self.aliased_nodes, self.kept_nodes) = (0, 0, 0);
             }
             Event::Scalar(text, style, anchor, tag) => {
                 let style_is_plain = style == granit_parser::ScalarStyle::Plain;
@@ -188,8 +213,12 @@ impl<'a> Builder<'a> {
     /// Puts a finished node where it belongs: into the open collection, or to the documents.
     fn finish(&mut self, node: Node, anchor: usize) -> Result<(), DocumentError> {
         self.nodes += 1;
-        if anchor != 0 {
+        if self.aliased.contains(&anchor) {
             let nodes = node.mark.nodes();
+            self.kept_nodes += nodes;
+            if has_too_many_aliases(self.nodes + self.kept_nodes, self.kept_nodes) {
+                return Err(self.error(node.mark.line, EXCESSIVE));
+            }
             self.anchors.insert(anchor, (node.clone(), nodes));
         }
         if self.expects_key() {
@@ -254,7 +283,7 @@ impl<'a> Builder<'a> {
         self.nodes += nodes;
         self.aliased_nodes += nodes;
         if has_too_many_aliases(self.nodes, self.aliased_nodes) {
-            return Err(self.error(line, "document contains excessive aliasing"));
+            return Err(self.error(line, EXCESSIVE));
         }
         self.finish(node, 0)
     }
@@ -358,4 +387,45 @@ fn has_too_many_aliases(nodes: usize, aliased: usize) -> bool {
     );
     let allowed = HIGHEST_ALIAS_SHARE - (HIGHEST_ALIAS_SHARE - LOWEST_ALIAS_SHARE) * progress;
     allowed < share
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `depth` lists in each other, each with an anchor and `width` numbers; the outermost is first.
+    fn nested(depth: usize, width: usize) -> String {
+        let numbers = "1, ".repeat(width);
+        let open = (0..depth).map(|level| format!("&a{level} [{numbers}"));
+        format!("lists: {}{}\n", open.collect::<Vec<_>>().concat(), "]".repeat(depth))
+    }
+
+    fn kept(text: &str) -> Result<usize, String> {
+        let mut builder = Builder::new("a.yaml", aliased(text));
+        for event in events(text) {
+            let (event, span) = event.expect("it is YAML");
+            builder.take(event, span).map_err(|error| error.to_string())?;
+        }
+        Ok(builder.kept_nodes)
+    }
+
+    #[test]
+    fn only_what_an_alias_names_is_kept() {
+        let text = nested(100, 100);
+        assert_eq!(kept(&text), Ok(0));
+        assert_eq!(kept(&format!("{text}inner: *a99\n")), Ok(101));
+        assert_eq!(kept(&format!("{text}outer: *a0\n")), Ok(10_100));
+    }
+
+    #[test]
+    fn anchors_in_anchors_are_kept_only_up_to_the_share_that_aliases_may_have() {
+        let all = |depth, width| {
+            let aliases = (0..depth).map(|level| format!("b{level}: *a{level}\n"));
+            let aliases = aliases.collect::<Vec<_>>().concat();
+            kept(&(nested(depth, width) + &aliases))
+        };
+        assert_eq!(all(10, 10), Ok((1..=10).map(|levels| levels * 11).sum()));
+        let error = all(200, 200).expect_err("two million nodes would be kept");
+        assert!(error.ends_with(EXCESSIVE), "{error}");
+    }
 }

@@ -33,11 +33,11 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 pub use self::error::WireError;
-pub use self::salvage::Salvaged;
 use self::error::{Result, Within};
 use self::kind::{Kind, Told, TypeMeta};
 use self::node::WireNode;
 use self::pod::WirePod;
+pub use self::salvage::Salvaged;
 use self::source::Source;
 use self::storage::{
     WireCsiDriver, WireCsiNode, WireCsiStorageCapacity, WireStorageClass, WireVolumeAttachment,
@@ -137,19 +137,29 @@ fn one(source: impl Source) -> Result<Object> {
 
 fn all(source: impl Source) -> Result<Vec<Object>> {
     let mut objects = Vec::new();
-    collect(source, &mut objects)?;
+    collect(source, DEEPEST_LIST, &mut objects)?;
     Ok(objects)
 }
 
-fn collect<S: Source>(source: S, objects: &mut Vec<Object>) -> Result<()> {
+/// So deep lists may lie in lists. Nobody nests them by hand, and each level is a call, and the text is read
+/// once more for each.
+const DEEPEST_LIST: usize = 16;
+
+/// Takes in all objects of a source, in which lists may still lie `levels` deep.
+fn collect<S: Source>(source: S, levels: usize, objects: &mut Vec<Object>) -> Result<()> {
     let head = source.head()?;
     let items = head.items.into_iter().enumerate();
     match head.meta.told()? {
         Told::Known(kind) => objects.push(take(kind, source)?),
         Told::Unknown => objects.push(unknown(&head.meta, source)?),
+        Told::List if levels == 0 => {
+            let why =
+                format!("lists are nested more than {DEEPEST_LIST} deep: put their items into one");
+            return Err(WireError::new("", why));
+        }
         Told::List => {
             for (index, item) in items {
-                collect(item, objects).within_item("items", index)?;
+                collect(item, levels - 1, objects).within_item("items", index)?;
             }
         }
         Told::ListOf(kind) => {
@@ -266,6 +276,23 @@ mod tests {
         ] {
             assert_eq!(read(json), expected, "{json}");
         }
+    }
+
+    #[test]
+    fn lists_are_nested_only_so_deep() {
+        let nested = |levels: usize| {
+            let open = r#"{"apiVersion":"v1","kind":"List","items":["#.repeat(levels);
+            let pod = r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"}}"#;
+            format!("{open}{pod}{}", "]}".repeat(levels))
+        };
+        assert_eq!(read(&nested(16)), "Pod default/a");
+        let why = "items[0]".to_owned() + &".items[0]".repeat(15);
+        assert!(
+            read(&nested(18)).starts_with(&format!("{why}: lists are nested more than 16 deep"))
+        );
+        // As deep as this no tree is made of a text, and nothing is read that deep.
+        let error = objects_from_str(&nested(100_000)).expect_err("it is too deep").to_string();
+        assert!(error.starts_with(&why), "{error}");
     }
 
     #[test]

@@ -91,3 +91,25 @@ fn a_neighbour_with_a_term_that_cannot_be_read_matters_to_nobody() {
     assert_eq!(answer.status, 0, "{}", answer.err);
     assert_eq!(decided(&text), "a");
 }
+
+#[test]
+fn lists_in_lists_end_in_an_error_however_deep_they_are() {
+    let levels = 10_000;
+    let pod = r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"}}"#;
+    let json = r#"{"apiVersion":"v1","kind":"List","items":["#.repeat(levels);
+    let json = format!("{json}{pod}{}", "]}".repeat(levels));
+    let flow = "{apiVersion: v1, kind: List, items: [".repeat(levels) + &"]}".repeat(levels);
+    let block: String = (0..levels)
+        .map(|level| {
+            let (dash, indent) =
+                (if level == 0 { "" } else { "- " }, " ".repeat(level.max(1) * 2 - 2));
+            format!("{indent}{dash}kind: List\n{indent}{}items:\n", " ".repeat(dash.len()))
+        })
+        .take(2000)
+        .collect();
+    for (name, text) in [("a.json", &json), ("b.yaml", &flow), ("c.yaml", &block)] {
+        let answer = run(&[(name, text)], &format!("simulate -f {name}"));
+        assert_eq!(answer.status, 1, "{name}: {}", answer.err);
+        assert!(answer.err.starts_with(&format!("error: {name}:")), "{}", answer.err);
+    }
+}

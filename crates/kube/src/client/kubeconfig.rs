@@ -14,14 +14,19 @@ use super::access::{AccessError, Loaded, certificates, fault, uri};
 /// Reads the kubeconfig at `path`, as far as its current context reaches.
 pub(super) async fn read(path: &Path) -> Result<Loaded, AccessError> {
     let place = format!("kubeconfig {}", path.display());
-    let text = std::fs::read(path).map_err(|error| {
+    let bytes = std::fs::read(path).map_err(|error| {
         let remedy = "name a readable file in --kubeconfig or clientConnection.kubeconfig";
         fault(&place, "", format!("cannot be read: {error}"), remedy)
     })?;
-    let file = Kubeconfig::read_from(path).map_err(|error| unreadable(&place, &error))?;
+    let text =
+        decoded(&bytes).map_err(|problem| fault(&place, "", problem, "save the file as UTF-8"))?;
+    let mut file = Kubeconfig::from_yaml(&text).map_err(|error| unreadable(&place, &error))?;
+    if let Some(folder) = path.parent() {
+        in_folder(&mut file, folder);
+    }
     let chosen = Chosen::of(&place, &file)?;
     let mut files = Files { place: &place, print: DefaultHasher::new() };
-    files.print.write(&text);
+    files.print.write(&bytes);
     chosen.check_cluster(&mut files)?;
     chosen.check_user(&mut files)?;
     let (user, print) = (chosen.user_field.clone(), files.print.finish());
@@ -52,6 +57,53 @@ pub(super) async fn read(path: &Path) -> Result<Loaded, AccessError> {
     loaded.config.cluster_url = uri(&place, "server", &server, loaded.wants_tls())?;
     loaded.place = place;
     Ok(loaded)
+}
+
+/// The text of a file. As in Windows' editors and in kube's `read_path`, which panics at half a character: a mark at
+/// the beginning tells UTF-16.
+fn decoded(bytes: &[u8]) -> Result<String, &'static str> {
+    const NO_UTF_16: &str = "is no text in UTF-16, though it begins with its mark";
+    let utf_16 = |rest: &[u8], unit: fn([u8; 2]) -> u16| {
+        let (units, half) = rest.as_chunks::<2>();
+        let units: Vec<u16> = units.iter().map(|&pair| unit(pair)).collect();
+        if half.is_empty() {
+            String::from_utf16(&units).map_err(|_| NO_UTF_16)
+        } else {
+            Err(NO_UTF_16)
+        }
+    };
+    match bytes {
+        [0xFF, 0xFE, rest @ ..] => utf_16(rest, u16::from_le_bytes),
+        [0xFE, 0xFF, rest @ ..] => utf_16(rest, u16::from_be_bytes),
+        [0xEF, 0xBB, 0xBF, rest @ ..] | rest => {
+            String::from_utf8(rest.to_vec()).map_err(|_| "is no text in UTF-8")
+        }
+    }
+}
+
+/// Files that a kubeconfig names lie beside it. As in loader.go, ResolveLocalPaths: so does a program whose name is a
+/// path.
+fn in_folder(file: &mut Kubeconfig, folder: &Path) {
+    let resolve = |path: &mut Option<String>| {
+        let beside =
+            path.as_deref().filter(|path| !path.is_empty() && Path::new(path).is_relative());
+        if let Some(beside) = beside.and_then(|path| folder.join(path).to_str().map(str::to_owned))
+        {
+            *path = Some(beside);
+        }
+    };
+    for cluster in file.clusters.iter_mut().filter_map(|named| named.cluster.as_mut()) {
+        resolve(&mut cluster.certificate_authority);
+    }
+    for user in file.auth_infos.iter_mut().filter_map(|named| named.auth_info.as_mut()) {
+        let AuthInfo { client_certificate, client_key, token_file, exec, .. } = user;
+        [client_certificate, client_key, token_file].into_iter().for_each(resolve);
+        if let Some(exec) = exec
+            && exec.command.as_ref().is_some_and(|name| name.contains(std::path::MAIN_SEPARATOR))
+        {
+            resolve(&mut exec.command);
+        }
+    }
 }
 
 /// What kube says about a kubeconfig, without quoting from it: it holds secrets.
@@ -194,5 +246,29 @@ impl Files<'_> {
         })?;
         content.hash(&mut self.print);
         Ok(content)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_text_in_the_form_that_its_mark_tells() {
+        let utf_16: Vec<u8> = "é: 1".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let swapped: Vec<u8> = "é: 1".encode_utf16().flat_map(u16::to_be_bytes).collect();
+        for bytes in [
+            "é: 1".as_bytes().to_vec(),
+            [&[0xEF, 0xBB, 0xBF], "é: 1".as_bytes()].concat(),
+            [&[0xFF, 0xFE], utf_16.as_slice()].concat(),
+            [&[0xFE, 0xFF], swapped.as_slice()].concat(),
+        ] {
+            assert_eq!(decoded(&bytes).as_deref(), Ok("é: 1"), "{bytes:?}");
+        }
+        for bytes in
+            [&[0xFF, 0xFE, b'a'][..], &[0xFE, 0xFF, 0, b'a', 0], &[0xFF, 0xFE, 0, 0xD8], &[0xC3]]
+        {
+            assert!(decoded(bytes).is_err(), "{bytes:?}");
+        }
     }
 }

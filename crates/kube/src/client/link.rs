@@ -108,12 +108,11 @@ impl Link {
                 looked.refused = Some(now);
             }
         }
-        let link = self.clone();
+        let looking = Looking(self.clone());
         tokio::spawn(async move {
-            if let Err(error) = link.renew(why).await {
+            if let Err(error) = looking.0.renew(why).await {
                 tracing::warn!(%error, "credentials could not be made anew; the old ones stay");
             }
-            link.is_looking.store(false, Ordering::Release);
         });
     }
 
@@ -128,6 +127,16 @@ impl Link {
         tracing::info!(from = %built.loaded.place, "credentials were made anew");
         *self.built.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(built);
         Ok(())
+    }
+}
+
+/// Somebody looks at the files. However that ends, even by a panic in a library, they are looked at again later:
+/// credentials that are never renewed end the instance without a word.
+struct Looking(Arc<Link>);
+
+impl Drop for Looking {
+    fn drop(&mut self) {
+        self.0.is_looking.store(false, Ordering::Release);
     }
 }
 

@@ -170,20 +170,28 @@ pub async fn run(setup: Setup, stop: CancellationToken) -> Result<Exit, RunError
     let core = Core::new(scheduler, clock, inbox, writer.clone(), extenders.clone(), ready);
     let mut core = on_own_thread(core, setup.grace);
 
+    // Whoever leads now must not be disturbed by what was decided before.
+    let stop_at_once = || {
+        writer.stop_at_once();
+        extenders.stop_at_once();
+        stop_deciding.cancel();
+    };
     let ended: Option<&str> = tokio::select! {
         biased;
         () = stop.cancelled() => None,
         lost = post.lost() => {
-            // Whoever leads now must not be disturbed by what was decided before.
-            writer.stop_at_once();
-            extenders.stop_at_once();
-            stop_deciding.cancel();
+            stop_at_once();
             return lost.map(|()| Exit::LostLease);
         }
         () = watched.ended() => Some("the watches"),
         () = writer.ended() => Some("the writer"),
         _ = &mut core => Some("the engine"),
     };
+    // A part that ends because the lease is lost may be seen to end before that is.
+    if ended.is_some() && post.has_lost() {
+        stop_at_once();
+        return Ok(Exit::LostLease);
+    }
     // All parts have this long together: whoever stops us does not wait for one after the other.
     let deadline = Instant::now() + setup.grace;
     stop_deciding.cancel();

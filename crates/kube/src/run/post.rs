@@ -71,6 +71,11 @@ impl Post {
         }
     }
 
+    /// Whether the lease is lost.
+    pub(super) fn has_lost(&self) -> bool {
+        *self.state.borrow() == State::Lost
+    }
+
     /// Waits until the election has ended, for ever where there is none.
     async fn election_ended(&mut self) -> Result<Ended, RunError> {
         let Some(election) = &mut self.election else { return pending().await };

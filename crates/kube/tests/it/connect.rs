@@ -257,6 +257,19 @@ async fn what_is_wrong_with_a_kubeconfig_is_said_with_its_field_and_a_remedy() {
 }
 
 #[tokio::test]
+async fn a_kubeconfig_that_breaks_off_in_a_character_is_an_error_and_no_more() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("config");
+    for bytes in [&[0xFF, 0xFE, b'a'][..], &[0xFE, 0xFF, 0, b'a', 0], &[0xFF, 0xFE, 0, 0xD8]] {
+        fs::write(&path, bytes).expect("the directory can be written");
+        let error = at(&path).await.expect_err("it is no text");
+        let expected =
+            ": is no text in UTF-16, though it begins with its mark; save the file as UTF-8";
+        assert!(error.ends_with(expected), "{error}");
+    }
+}
+
+#[tokio::test]
 async fn what_is_wrong_with_a_user_is_said_without_a_secret() {
     let exec = |command: &str| {
         format!(
