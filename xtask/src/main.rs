@@ -16,12 +16,14 @@ enum Task {
     Bind {
         /// The API server
         kubeconfig: PathBuf,
+        /// Where the pods are
+        namespace: String,
     },
 }
 
 fn main() -> anyhow::Result<()> {
     match Task::parse() {
         Task::E2e(task) => e2e::run(&task),
-        Task::Bind { kubeconfig } => e2e::bind(&kubeconfig),
+        Task::Bind { kubeconfig, namespace } => e2e::bind(&kubeconfig, &namespace),
     }
 }

@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use clap::Parser;
-use plimsoll_testserver::{Options, TestServer, bulk};
+use plimsoll_testserver::{Options, Terminating, TestServer, bulk};
 
 /// A Kubernetes API server in memory, with faults on demand (POST /testserver/faults).
 #[derive(Debug, Parser)]
@@ -35,6 +35,9 @@ struct Args {
     /// Groups or versions not to serve, such as resource.k8s.io
     #[arg(long, value_name = "GROUP[/VERSION]")]
     without: Vec<String>,
+    /// Seconds that a deleted namespace still terminates
+    #[arg(long, default_value_t = 0)]
+    namespace_seconds: u64,
     /// Seconds between bookmarks
     #[arg(long, default_value_t = 60)]
     bookmark_seconds: u64,
@@ -62,6 +65,7 @@ fn run(args: Args) -> Result<(), Box<dyn std::error::Error>> {
         tls: !args.plain,
         release: args.release,
         without: args.without,
+        terminating_namespaces: Terminating::GoneAfter(Duration::from_secs(args.namespace_seconds)),
         bookmarks: Duration::from_secs(args.bookmark_seconds.max(1)),
         ..Options::default()
     };

@@ -31,6 +31,9 @@ pub struct Options {
     pub watch_timeout: Duration,
     /// What becomes of a deleted pod that had a node, since there is no kubelet. Default: it goes at once.
     pub terminating: Terminating,
+    /// What becomes of a deleted namespace once it is empty: until it is gone nothing can be made in it. Default: it
+    /// goes at once. `Kept` is an API server without the controller for namespaces.
+    pub terminating_namespaces: Terminating,
     /// Users by their tokens, for TokenReviews and SubjectAccessReviews and, with `authenticate`, for the server.
     pub users: Vec<User>,
     /// Whether only `users` may use the server, each as far as its rights go. Default: false, everybody may do
@@ -45,7 +48,7 @@ pub struct Options {
     pub threads: usize,
 }
 
-/// What becomes of a deleted pod that ran on a node.
+/// What becomes of a deleted pod that ran on a node, or of a namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Terminating {
     /// It terminates, and goes after this long: zero is at once, but watches still see it terminate first.
@@ -68,6 +71,7 @@ impl Default for Options {
             bookmarks: Duration::from_mins(1),
             watch_timeout: Duration::from_mins(30),
             terminating: Terminating::GoneAfter(Duration::ZERO),
+            terminating_namespaces: Terminating::GoneAfter(Duration::ZERO),
             users: Vec::new(),
             authenticate: false,
             remember_requests: false,

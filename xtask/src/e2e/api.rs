@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use futures::{StreamExt, TryStreamExt, stream};
 use http::{Method, Request};
 use kube::client::Body;
@@ -16,25 +17,42 @@ use super::{Workload, objects};
 
 /// So many requests are under way at once.
 pub(super) const AT_ONCE: usize = 64;
-/// Where the pods are.
-pub(super) const NAMESPACE: &str = "plimsoll-e2e";
-
-/// Where the events are.
-const EVENTS: &str = "/apis/events.k8s.io/v1/namespaces/plimsoll-e2e/events";
-/// So many are read at once.
+/// So many events are read at once.
 const PAGE: usize = 2000;
+/// How long pods may take to go, and how often it is looked.
+const PATIENCE: Duration = Duration::from_mins(5);
+const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// The API server.
+/// The API server, and where the pods are on it.
 #[derive(Clone)]
 pub(super) struct Api {
     client: kube::Client,
+    pub(super) namespace: String,
+}
+
+/// The name of a namespace that nobody has had before: the last one may be a while about to go, and nothing can
+/// be made in it.
+pub(super) fn fresh_namespace() -> String {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    format!("plimsoll-e2e-{:x}", now.as_nanos())
 }
 
 impl Api {
-    pub(super) async fn connect(kubeconfig: &Path) -> Result<Self> {
+    pub(super) async fn connect(kubeconfig: &Path, namespace: &str) -> Result<Self> {
         let access = Access { kubeconfig: Some(kubeconfig.to_owned()), ..Access::default() };
         let connection = connect(access, Arc::new(RestMetrics::default())).await?;
-        Ok(Api { client: connection.client("e2e", Rate::UNLIMITED) })
+        let client = connection.client("e2e", Rate::UNLIMITED);
+        Ok(Api { client, namespace: namespace.to_owned() })
+    }
+
+    /// The path of the pods.
+    pub(super) fn pods(&self) -> String {
+        format!("/api/v1/namespaces/{}/pods", self.namespace)
+    }
+
+    /// The path of the events.
+    pub(super) fn events(&self) -> String {
+        format!("/apis/events.k8s.io/v1/namespaces/{}/events", self.namespace)
     }
 
     /// Sends a request; the answer, unless it is refused. What is there already is no error.
@@ -74,58 +92,74 @@ impl Api {
         workload: Workload,
         scheduler_name: &str,
     ) -> Result<()> {
+        let name = self.namespace.as_str();
         let namespace =
-            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
         self.create_all("/api/v1/namespaces", std::iter::once(namespace)).await?;
         self.create_all("/api/v1/nodes", (0..nodes).map(objects::node)).await?;
         if workload == Workload::Deployments {
-            let path = format!("/api/v1/namespaces/{NAMESPACE}/services");
-            self.create_all(&path, (0..objects::DEPLOYMENTS).map(objects::service)).await?;
-            let path = format!("/apis/apps/v1/namespaces/{NAMESPACE}/replicasets");
-            self.create_all(&path, (0..objects::DEPLOYMENTS).map(objects::replica_set)).await?;
+            let services = (0..objects::DEPLOYMENTS).map(|number| objects::service(name, number));
+            self.create_all(&self.services(), services).await?;
+            let sets = (0..objects::DEPLOYMENTS).map(|number| objects::replica_set(name, number));
+            self.create_all(&self.replica_sets(), sets).await?;
         }
-        let path = format!("/api/v1/namespaces/{NAMESPACE}/pods");
-        let pod = |number| objects::pod(number, workload, scheduler_name);
-        self.create_all(&path, (0..pods).map(pod)).await
+        let pod = |number| objects::pod(name, number, workload, scheduler_name);
+        self.create_all(&self.pods(), (0..pods).map(pod)).await
     }
 
-    /// Deletes all of it.
+    fn services(&self) -> String {
+        format!("/api/v1/namespaces/{}/services", self.namespace)
+    }
+
+    fn replica_sets(&self) -> String {
+        format!("/apis/apps/v1/namespaces/{}/replicasets", self.namespace)
+    }
+
+    /// Deletes all of it. The namespace may still be about to go afterwards, but nothing is in it: pods that were
+    /// left would take room on the nodes of the next run.
     pub(super) async fn clean(&self, nodes: usize) -> Result<()> {
-        for path in [
-            format!("/api/v1/namespaces/{NAMESPACE}/pods"),
-            EVENTS.to_owned(),
-            format!("/apis/apps/v1/namespaces/{NAMESPACE}/replicasets"),
-        ] {
-            self.send(Method::DELETE, &path, None).await?;
+        // Nothing runs there that had to be ended first.
+        let at_once = json!({"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0});
+        for path in [self.pods(), self.events(), self.replica_sets()] {
+            self.send(Method::DELETE, &path, Some(&at_once)).await?;
+        }
+        let begun = Instant::now();
+        while self.is_any("").await? {
+            ensure!(
+                begun.elapsed() < PATIENCE,
+                "pods that were deleted are there after {PATIENCE:?}"
+            );
+            tokio::time::sleep(LOOK_EVERY).await;
         }
         let paths =
             (0..nodes).map(|number| format!("/api/v1/nodes/{}", objects::node_name(number)));
         let gone = stream::iter(paths)
             .map(|path| async move { self.send(Method::DELETE, &path, None).await });
         gone.buffer_unordered(AT_ONCE).try_for_each(|_| async { Ok(()) }).await?;
-        self.send(Method::DELETE, &format!("/api/v1/namespaces/{NAMESPACE}"), None).await?;
+        let path = format!("/api/v1/namespaces/{}", self.namespace);
+        self.send(Method::DELETE, &path, None).await?;
         Ok(())
     }
 
     /// Whether some pod is bound.
     pub(super) async fn has_bound(&self) -> Result<bool> {
-        self.has("spec.nodeName!%3D").await
+        self.is_any("&fieldSelector=spec.nodeName!%3D").await
     }
 
     /// Whether some pod is not.
     pub(super) async fn has_unbound(&self) -> Result<bool> {
-        self.has("spec.nodeName%3D").await
+        self.is_any("&fieldSelector=spec.nodeName%3D").await
     }
 
-    async fn has(&self, selector: &str) -> Result<bool> {
-        let path = format!("/api/v1/namespaces/{NAMESPACE}/pods?limit=1&fieldSelector={selector}");
+    async fn is_any(&self, selection: &str) -> Result<bool> {
+        let path = format!("{}?limit=1{selection}", self.pods());
         let list = self.send(Method::GET, &path, None).await?;
         Ok(list["items"].as_array().is_some_and(|items| !items.is_empty()))
     }
 
     /// Whether there are so many events. As cheap as may be: what is measured needs the API server, too.
     pub(super) async fn has_events(&self, wanted: usize) -> Result<bool> {
-        let list = self.send(Method::GET, &format!("{EVENTS}?limit=1"), None).await?;
+        let list = self.send(Method::GET, &format!("{}?limit=1", self.events()), None).await?;
         let items = list["items"].as_array().map_or(0, Vec::len);
         let more = list["metadata"]["remainingItemCount"].as_u64().unwrap_or(0);
         Ok(wanted <= items.saturating_add(usize::try_from(more)?))
@@ -136,7 +170,7 @@ impl Api {
         let mut pods = BTreeSet::new();
         let mut proceed = String::new();
         loop {
-            let path = format!("{EVENTS}?limit={PAGE}&continue={proceed}");
+            let path = format!("{}?limit={PAGE}&continue={proceed}", self.events());
             let mut list = self.send(Method::GET, &path, None).await?;
             let events = list["items"].as_array_mut().map(std::mem::take).unwrap_or_default();
             pods.extend(

@@ -7,42 +7,41 @@ use futures::{StreamExt, TryStreamExt, stream};
 use http::Method;
 use serde_json::json;
 
-use super::api::{AT_ONCE, Api, NAMESPACE};
+use super::api::{AT_ONCE, Api};
 
 /// Binds the next pod to the next node and records an event of it, until all are bound; then waits to be
 /// ended.
-pub(crate) fn bind(kubeconfig: &Path) -> Result<()> {
+pub(crate) fn bind(kubeconfig: &Path, namespace: &str) -> Result<()> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     runtime.block_on(async {
-        let api = &Api::connect(kubeconfig).await?;
+        let api = &Api::connect(kubeconfig, namespace).await?;
         let nodes = &api.names("/api/v1/nodes").await?;
-        let pods = api.names(&format!("/api/v1/namespaces/{NAMESPACE}/pods")).await?;
+        let pods = api.names(&api.pods()).await?;
         let bound = stream::iter(pods.into_iter().enumerate()).map(|(number, (pod, uid))| async move {
             let (node, _) = &nodes[number % nodes.len()];
             let binding = json!({
                 "apiVersion": "v1",
                 "kind": "Binding",
-                "metadata": {"name": pod, "namespace": NAMESPACE, "uid": uid},
+                "metadata": {"name": pod, "namespace": namespace, "uid": uid},
                 "target": {"kind": "Node", "name": node},
             });
-            let path = format!("/api/v1/namespaces/{NAMESPACE}/pods/{pod}/binding");
+            let path = format!("{}/{pod}/binding", api.pods());
             api.send(Method::POST, &path, Some(&binding)).await?;
             let event = json!({
                 "apiVersion": "events.k8s.io/v1",
                 "kind": "Event",
-                "metadata": {"name": format!("{pod}.{number:x}"), "namespace": NAMESPACE},
+                "metadata": {"name": format!("{pod}.{number:x}"), "namespace": namespace},
                 "eventTime": "2026-01-01T00:00:00.000000Z",
                 "reportingController": "binder",
                 "reportingInstance": "binder-0",
                 "action": "Binding",
                 "reason": "Scheduled",
                 "type": "Normal",
-                "note": format!("Successfully assigned {NAMESPACE}/{pod} to {node}"),
-                "regarding": {"kind": "Pod", "namespace": NAMESPACE, "name": pod, "uid": uid, "apiVersion": "v1"},
+                "note": format!("Successfully assigned {namespace}/{pod} to {node}"),
+                "regarding": {"kind": "Pod", "namespace": namespace, "name": pod, "uid": uid, "apiVersion": "v1"},
             });
-            let path = format!("/apis/events.k8s.io/v1/namespaces/{NAMESPACE}/events");
-            api.send(Method::POST, &path, Some(&event)).await
+            api.send(Method::POST, &api.events(), Some(&event)).await
         });
         bound.buffer_unordered(AT_ONCE).try_for_each(|_| async { Ok(()) }).await?;
         // What it has cost is asked of a process that is there.

@@ -18,7 +18,7 @@ use self::process::Cost;
 
 /// Bind pods through an API server, and print what that costs
 ///
-/// Makes nodes and pods in a namespace of their own, then starts the scheduler and waits until every pod
+/// Makes nodes, and pods in a fresh namespace each time, then starts the scheduler and waits until every pod
 /// is bound and an event says so: rate and cost are up to then, and the rate of the bindings alone is
 /// printed beside. Everything that was made is deleted at the end. The API server must not have a
 /// scheduler of its own that takes these pods, nor anything that puts taints on nodes without a kubelet.
@@ -80,7 +80,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(25);
 pub(crate) fn run(task: &E2e) -> Result<()> {
     let plimsoll = match &task.plimsoll {
         Some(file) => file.clone(),
-        None => process::build()?,
+        None if task.who.contains(&Who::Plimsoll) => process::build()?,
+        None => PathBuf::new(),
     };
     let mut measured: Vec<(Who, Vec<Measured>)> =
         task.who.iter().map(|&who| (who, Vec::new())).collect();
@@ -134,7 +135,8 @@ fn measure(task: &E2e, who: Who, plimsoll: &std::path::Path) -> Result<Measured>
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
-        let api = Api::connect(&kubeconfig).await?;
+        let namespace = api::fresh_namespace();
+        let api = Api::connect(&kubeconfig, &namespace).await?;
         let scheduler_name = "plimsoll-e2e";
         api.make(task.nodes, task.pods, task.workload, scheduler_name).await?;
         let measured = async {
@@ -144,7 +146,7 @@ fn measure(task: &E2e, who: Who, plimsoll: &std::path::Path) -> Result<Measured>
                     follow(&api, task.pods, child).await
                 }
                 Who::Binder => {
-                    let child = process::Child::binder(&kubeconfig)?;
+                    let child = process::Child::binder(&kubeconfig, &namespace)?;
                     follow(&api, task.pods, child).await
                 }
             }

@@ -3,7 +3,6 @@
 use serde_json::{Value, json};
 
 use super::Workload;
-use super::api::NAMESPACE;
 
 /// Of so many Deployments pods are.
 pub(super) const DEPLOYMENTS: usize = 100;
@@ -31,21 +30,21 @@ pub(super) fn node(number: usize) -> Value {
     })
 }
 
-pub(super) fn service(number: usize) -> Value {
+pub(super) fn service(namespace: &str, number: usize) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": {"name": format!("app-{number}"), "namespace": NAMESPACE},
+        "metadata": {"name": format!("app-{number}"), "namespace": namespace},
         "spec": {"selector": {"app": format!("app-{number}")}, "ports": [{"port": 80}]},
     })
 }
 
-pub(super) fn replica_set(number: usize) -> Value {
+pub(super) fn replica_set(namespace: &str, number: usize) -> Value {
     let labels = json!({"app": format!("app-{number}")});
     json!({
         "apiVersion": "apps/v1",
         "kind": "ReplicaSet",
-        "metadata": {"name": format!("app-{number}"), "namespace": NAMESPACE},
+        "metadata": {"name": format!("app-{number}"), "namespace": namespace},
         // Its pods are made by hand: with replicas a controller would make others.
         "spec": {"replicas": 0, "selector": {"matchLabels": labels}, "template": {
             "metadata": {"labels": labels},
@@ -54,8 +53,13 @@ pub(super) fn replica_set(number: usize) -> Value {
     })
 }
 
-pub(super) fn pod(number: usize, workload: Workload, scheduler_name: &str) -> Value {
-    let mut metadata = json!({"name": format!("pod-{number}"), "namespace": NAMESPACE});
+pub(super) fn pod(
+    namespace: &str,
+    number: usize,
+    workload: Workload,
+    scheduler_name: &str,
+) -> Value {
+    let mut metadata = json!({"name": format!("pod-{number}"), "namespace": namespace});
     if workload == Workload::Deployments {
         metadata["labels"] = json!({"app": format!("app-{}", number % DEPLOYMENTS)});
     }

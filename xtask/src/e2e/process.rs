@@ -56,9 +56,13 @@ impl Child {
     }
 
     /// This program as a binder.
-    pub(super) fn binder(kubeconfig: &Path) -> Result<Self> {
+    pub(super) fn binder(kubeconfig: &Path, namespace: &str) -> Result<Self> {
         let own = std::env::current_exe().context("where this program is cannot be told")?;
-        let child = Command::new(own).arg("bind").arg(kubeconfig).kill_on_drop(true).spawn()?;
+        let child = Command::new(own)
+            .arg("bind")
+            .args([kubeconfig.as_os_str(), namespace.as_ref()])
+            .kill_on_drop(true)
+            .spawn()?;
         Ok(Child { child, _config: None })
     }
 

@@ -1,5 +1,7 @@
 //! `delete` and `deletecollection`.
 
+use std::time::Duration;
+
 use http::Response;
 use serde_json::{Value, json};
 
@@ -7,6 +9,7 @@ use super::{Api, Asked, admission, list, object_of};
 use crate::counts::Origin;
 use crate::failure::Failure;
 use crate::kinds::{self, Trait};
+use crate::options::Terminating;
 use crate::request::Query;
 use crate::respond::{self, Body};
 use crate::store::{DeleteOptions, Deleted, State, field_object, metadata, now};
@@ -24,7 +27,15 @@ impl Api {
             options.version = None;
         }
         let name = (target.namespace(), target.name());
-        let deleted = state.delete(target.id, name, &options, &origin)?;
+        let lasts = self.options().terminating_namespaces != Terminating::GoneAfter(Duration::ZERO);
+        let deleted = match kind.kind == "Namespace" && lasts && !options.dry_run {
+            true => state.end_namespace(target.id, target.name(), &origin).map(Deleted::Ending),
+            false => None,
+        };
+        let deleted = match deleted {
+            Some(deleted) => deleted,
+            None => state.delete(target.id, name, &options, &origin)?,
+        };
         drop(state);
         self.shared.dying.notify_one();
         Ok(match deleted {

@@ -30,7 +30,7 @@ pub(crate) enum Deleted {
     Ending(Arc<Stored>),
 }
 
-/// A pod that a kubelet would stop by now.
+/// What a kubelet, or the controller for namespaces, would have ended by now.
 #[derive(Debug)]
 pub(super) struct Dying {
     at: Instant,
@@ -62,8 +62,20 @@ impl State {
             return Ok(Deleted::Ending(present));
         }
         let ending = self.put(id, object, origin);
-        self.let_it_end(id, &ending, origin);
+        self.let_it_end(id, &ending, self.terminating, origin);
         Ok(Deleted::Ending(ending))
+    }
+
+    /// A namespace that was marked as terminating and is empty now ends as the options say.
+    pub(crate) fn end_namespace(
+        &mut self,
+        id: KindId,
+        name: &str,
+        origin: &Origin,
+    ) -> Option<Arc<Stored>> {
+        let namespace = self.get(id, &key_of("", name)).cloned()?;
+        self.let_it_end(id, &namespace, self.terminating_namespaces, origin);
+        Some(namespace)
     }
 
     /// The object, if there is one and it is the one that is meant.
@@ -79,16 +91,18 @@ impl State {
         Ok(present)
     }
 
-    /// Does what the kubelet would do for a terminating pod, now or later.
-    fn let_it_end(&mut self, id: KindId, pod: &Arc<Stored>, origin: &Origin) {
-        match self.terminating {
+    /// Does what the kubelet would do for a terminating pod, or a controller for a namespace, now or later.
+    fn let_it_end(&mut self, id: KindId, ending: &Arc<Stored>, how: Terminating, origin: &Origin) {
+        match how {
             Terminating::Kept => {}
-            Terminating::GoneAfter(Duration::ZERO) => self.finish(id, &pod.key, &pod.uid, origin),
+            Terminating::GoneAfter(Duration::ZERO) => {
+                self.finish(id, &ending.key, &ending.uid, origin);
+            }
             Terminating::GoneAfter(wait) => self.dying.push(Dying {
                 at: Instant::now() + wait,
                 id,
-                key: Arc::clone(&pod.key),
-                uid: pod.uid.clone(),
+                key: Arc::clone(&ending.key),
+                uid: ending.uid.clone(),
             }),
         }
     }

@@ -93,6 +93,7 @@ pub(crate) struct State {
     pub(crate) ledger: Ledger,
     chance: Pcg64Mcg,
     terminating: Terminating,
+    terminating_namespaces: Terminating,
     dying: Vec<delete::Dying>,
 }
 
@@ -110,6 +111,7 @@ impl State {
             ledger: Ledger::new(options.log),
             chance: Pcg64Mcg::seed_from_u64(seed),
             terminating: options.terminating,
+            terminating_namespaces: options.terminating_namespaces,
             dying: Vec::new(),
         }
     }

@@ -159,3 +159,37 @@ async fn a_collection_is_deleted_as_far_as_it_is_selected() {
     assert_eq!(left.len(), 1);
     assert_eq!(left[0]["metadata"]["name"], "c");
 }
+
+#[tokio::test]
+async fn a_deleted_namespace_terminates_as_long_as_the_options_say() {
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}});
+    let (path, pods) = ("/api/v1/namespaces/team", "/api/v1/namespaces/team/pods");
+    for (how, goes) in
+        [(Terminating::Kept, false), (Terminating::GoneAfter(Duration::from_millis(100)), true)]
+    {
+        let options = Options { terminating_namespaces: how, ..Options::default().plain() };
+        let server = TestServer::start(options);
+        let client = client(&server).await;
+        post(&client, "/api/v1/namespaces", namespace.clone()).await;
+        let mut own = pod("p");
+        own["metadata"]["namespace"] = "team".into();
+        assert_eq!(post(&client, pods, own.clone()).await.0, 201);
+        let (code, answer) = ask(&client, Method::DELETE, path, None).await;
+        assert_eq!((code, &answer["status"]["phase"]), (200, &json!("Terminating")));
+        assert_eq!(server.store().len("pods"), 0, "it is emptied at once");
+        let (code, answer) = post(&client, pods, own).await;
+        if code != 404 {
+            assert_eq!(code, 403);
+            let why = answer["message"].as_str().expect("it says why");
+            assert!(why.contains("because it is being terminated"), "{why}");
+        }
+        if goes {
+            until("the end of the namespace", || {
+                server.store().get("namespaces", "", "team").is_none()
+            })
+            .await;
+        } else {
+            assert_eq!(get(&client, path).await.0, 200);
+        }
+    }
+}

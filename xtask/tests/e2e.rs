@@ -1,0 +1,29 @@
+//! `cargo xtask e2e` on an API server that others keep.
+
+use std::process::Command;
+
+use plimsoll_testserver::{Options, Terminating, TestServer};
+
+#[test]
+fn runs_follow_each_other_though_the_namespace_of_the_last_one_still_terminates() {
+    let server = TestServer::start(Options {
+        // As an API server without controllers: a namespace that is deleted terminates for ever.
+        terminating_namespaces: Terminating::Kept,
+        ..Options::default()
+    });
+    let kubeconfig = server.kubeconfig_file().expect("there is room for a file");
+    for workload in ["basic", "deployments"] {
+        let ended = Command::new(env!("CARGO_BIN_EXE_xtask"))
+            .args(["e2e", "--nodes", "3", "--pods", "12", "--runs", "2", "--who", "binder"])
+            .args(["--workload", workload, "--kubeconfig"])
+            .arg(&kubeconfig)
+            .output()
+            .expect("it can be started");
+        let told = String::from_utf8_lossy(&ended.stderr);
+        assert!(ended.status.success(), "{workload}: {told}");
+        let table = String::from_utf8_lossy(&ended.stdout);
+        assert!(table.lines().any(|line| line.starts_with("binder ")), "{table}");
+    }
+    assert_eq!(server.counts().bindings().len(), 4 * 12);
+    assert_eq!(server.store().len("pods") + server.store().len("nodes"), 0, "it cleans up");
+}
