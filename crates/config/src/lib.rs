@@ -61,7 +61,7 @@ pub use duration::{DurationError, GoDuration};
 pub use faults::ConfigError;
 pub use gates::{Gate, GateError, GivenGates};
 pub use legacy::{Provider, ProviderError};
-pub use migrate::{Migration, Note};
+pub use migrate::{Migration, Note, to_yaml};
 pub use origin::{Form, Origin, Priority};
 pub use policy::{load_config_map, load_policy};
 pub use profile::{EnabledPlugin, ResolvedProfile};

@@ -5,6 +5,7 @@ mod completions;
 mod config;
 mod deciding;
 mod explain;
+mod flags;
 mod migrate;
 mod plugins;
 mod run;

@@ -64,9 +64,9 @@ pub(super) fn serving(
         authentication: asked,
         authorization: decided,
         configuration: effective.context("the configuration cannot be told")?.into(),
-        build: build(),
+        build: build(gates),
         features: features.collect(),
-        flags: given_flags(),
+        flags: super::flags::in_effect(configuration),
         profiling: configuration.effective.enable_profiling != Some(false),
         set_verbosity: Arc::new(move |level| {
             let level = level.trim().parse().map_err(|_| format!("{level:?} is no number"))?;
@@ -128,26 +128,16 @@ fn who_may(flags: Authorization) -> Result<AuthzOptions> {
     })
 }
 
-fn build() -> Build {
+fn build(gates: &GivenGates) -> Build {
     let mut parts = env!("CARGO_PKG_VERSION").split('.').map(str::to_owned);
     let mut part = || parts.next().unwrap_or_default();
     Build {
         major: part(),
         minor: part(),
         git_version: concat!("v", env!("CARGO_PKG_VERSION")).to_owned(),
+        emulation_version: gates.plugins.release().to_string(),
         compiler: "rustc".to_owned(),
         platform: format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH),
         ..Build::default()
     }
-}
-
-/// The flags of the command line with their values; none holds a secret.
-fn given_flags() -> Vec<(String, String)> {
-    let line = std::env::args().skip(2);
-    let flags = line.filter_map(|word| {
-        let flag = word.strip_prefix("--")?;
-        let (name, value) = flag.split_once('=').unwrap_or((flag, ""));
-        Some((name.to_owned(), value.to_owned()))
-    });
-    flags.collect()
 }

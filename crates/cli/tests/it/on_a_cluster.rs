@@ -273,3 +273,30 @@ fn the_manifests_start_it_with_flags_and_a_configuration_that_it_takes() {
         assert!(Some(25) < pod["terminationGracePeriodSeconds"].as_u64(), "{manifest}");
     }
 }
+
+#[test]
+fn the_network_policy_is_about_the_pods_and_the_port_of_the_manifests() {
+    let read = |manifest: &str| {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy").join(manifest);
+        let text = std::fs::read_to_string(&file).expect("it is in the repository");
+        let objects = Document::parse_all(manifest, &text).expect("it is YAML");
+        objects.into_iter().map(|object| object.value).collect::<Vec<_>>()
+    };
+    let policy = &read("network-policy.yaml")[0];
+    let chosen = policy["spec"]["podSelector"]["matchExpressions"][0].clone();
+    assert_eq!(chosen["key"], "app");
+    for manifest in ["beside.yaml", "replace.yaml"] {
+        let objects = read(manifest);
+        let deployment = objects.iter().find(|object| object["kind"] == "Deployment");
+        let deployment = deployment.expect("there is one");
+        assert_eq!(deployment["metadata"]["namespace"], policy["metadata"]["namespace"]);
+        let pod = &deployment["spec"]["template"];
+        let label = &pod["metadata"]["labels"]["app"];
+        let values = chosen["values"].as_array().expect("it names labels");
+        assert!(values.contains(label), "{manifest}: {label}");
+        assert_eq!(
+            policy["spec"]["ingress"][0]["ports"][0]["port"],
+            pod["spec"]["containers"][0]["ports"][0]["containerPort"]
+        );
+    }
+}

@@ -18,7 +18,7 @@ use crate::rules::Rules;
 use crate::types::{KubeSchedulerConfiguration, Plugin, PluginConfig, PluginSet, Profile};
 
 pub use notes::Note;
-pub(crate) use yaml::to_yaml;
+pub use yaml::to_yaml;
 
 /// A configuration as a file of version v1.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -21,8 +21,8 @@ const FIRST: [&str; 10] = [
 /// The longest line of an object that is written on one.
 const MAX_LINE: usize = 80;
 
-/// The value as YAML, with a line break at its end.
-pub(crate) fn to_yaml(value: &Value) -> String {
+/// The value as YAML for people, with a line break at its end.
+pub fn to_yaml(value: &Value) -> String {
     let mut text = String::new();
     match value {
         Value::Object(fields) => write_fields(&mut text, fields, 0),

@@ -1,175 +1,137 @@
 //! One connection: the handshake, the requests, and an end to clients that take too long.
 
-use std::pin::{Pin, pin};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
-use std::time::Duration;
+use std::net::IpAddr;
+use std::pin::pin;
+use std::sync::{Arc, PoisonError};
 
 use axum::Router;
 use axum::body::Body;
-use bytes::Bytes;
 use http::{Request, Response};
-use hyper::body::{Frame, Incoming, SizeHint};
+use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
+use super::guests::Guest;
 use super::limits::{self, Patience};
 use super::site::{Peer, Site};
 
-/// The requests of a connection that are under way.
-#[derive(Debug)]
-struct Activity(Mutex<Requests>);
-
-#[derive(Debug)]
-struct Requests {
-    next: u64,
-    /// Number and beginning of each, the oldest first.
-    under_way: Vec<(u64, Instant)>,
-    /// When the last one ended, or the connection began.
-    idle_since: Instant,
+/// What connections are served with.
+#[derive(Clone)]
+pub(super) struct Service {
+    pub(super) site: Arc<Site>,
+    pub(super) router: Router,
+    pub(super) max_streams: u32,
+    pub(super) patience: Patience,
+    /// The server ends.
+    pub(super) stop: CancellationToken,
 }
 
-impl Activity {
-    fn new() -> Arc<Self> {
-        let (next, under_way, idle_since) = (0, Vec::new(), Instant::now());
-        Arc::new(Activity(Mutex::new(Requests { next, under_way, idle_since })))
-    }
-
-    /// A request begins; it ends when what this returns is dropped.
-    fn begin(self: &Arc<Self>) -> UnderWay {
-        let mut requests = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let number = requests.next;
-        requests.next += 1;
-        requests.under_way.push((number, Instant::now()));
-        UnderWay { activity: self.clone(), number }
-    }
-
-    /// Whether a request takes longer than `patience`.
-    fn is_stuck(&self, patience: Duration) -> bool {
-        let requests = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        requests.under_way.first().is_some_and(|(_, began)| patience <= began.elapsed())
-    }
-
-    /// Whether there was no request for `patience`.
-    fn is_idle(&self, patience: Duration) -> bool {
-        let requests = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        requests.under_way.is_empty() && patience <= requests.idle_since.elapsed()
-    }
-}
-
-/// A request that is under way.
-#[derive(Debug)]
-struct UnderWay {
-    activity: Arc<Activity>,
-    number: u64,
-}
-
-impl Drop for UnderWay {
-    fn drop(&mut self) {
-        let mut requests = self.activity.0.lock().unwrap_or_else(PoisonError::into_inner);
-        requests.under_way.retain(|(number, _)| *number != self.number);
-        requests.idle_since = Instant::now();
-    }
-}
-
-/// An answer that is under way until all of it was taken.
-struct Tracked {
-    body: Body,
-    _under_way: UnderWay,
-}
-
-impl hyper::body::Body for Tracked {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
-}
-
-/// Serves a connection until it ends.
-pub(super) async fn serve(
-    stream: TcpStream,
-    site: Arc<Site>,
-    router: Router,
-    max_streams: u32,
-    patience: Patience,
-    stop: CancellationToken,
-) {
-    let Ok(address) = stream.peer_addr() else { return };
-    let acceptor = TlsAcceptor::from(site.material.borrow().config.clone());
-    let handshake = tokio::time::timeout(patience.handshake, acceptor.accept(stream)).await;
-    let stream = match handshake {
-        Ok(Ok(stream)) => stream,
-        Ok(Err(error)) => {
-            return tracing::debug!(peer = %address, %error, "TLS handshake error");
-        }
-        Err(_) => return tracing::debug!(peer = %address, "TLS handshake took too long"),
-    };
-    let tls = stream.get_ref().1;
-    let chain = tls.peer_certificates().unwrap_or_default().iter();
-    let chain = chain.map(|cert| cert.clone().into_owned()).collect();
-    let peer = Arc::new(Peer { address: address.ip(), chain });
-    let is_h2 = tls.alpn_protocol() == Some(b"h2");
-
-    let activity = Activity::new();
-    let service = service_fn(|mut request: Request<Incoming>| {
-        let (router, under_way) = (router.clone(), activity.begin());
-        request.extensions_mut().insert(peer.clone());
-        async move {
-            let response = router.oneshot(request.map(Body::new)).await;
-            response.map(|response: Response<Body>| {
-                response.map(|body| Tracked { body, _under_way: under_way })
-            })
-        }
-    });
-    let builder = builder(is_h2, max_streams, patience);
-    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
-    let mut look = tokio::time::interval(patience.look);
-    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let (mut last, mut stopping) = (None, false);
-    loop {
-        tokio::select! {
-            ended = connection.as_mut() => {
-                if let Err(error) = ended {
-                    tracing::debug!(peer = %address, %error, "connection ended with an error");
-                }
-                return;
+impl Service {
+    /// Serves a connection until it ends, or has to go.
+    pub(super) async fn serve(self, stream: TcpStream, guest: Guest) {
+        let Ok(address) = stream.peer_addr() else { return };
+        let leave = guest.leave.clone();
+        let serve = async {
+            if let Some(stream) = self.shake_hands(stream, address.ip()).await {
+                self.answer(stream, address.ip(), &guest).await;
             }
-            () = stop.cancelled(), if !stopping => {
-                stopping = true;
-                last = Some(Instant::now() + patience.shutdown);
-                connection.as_mut().graceful_shutdown();
+        };
+        // What is broken off here is closed at once.
+        if leave.run_until_cancelled(serve).await.is_none() {
+            tracing::debug!(peer = %address, "a connection was closed for another one");
+        }
+    }
+
+    /// Waits for its turn, and shakes hands.
+    async fn shake_hands(
+        &self,
+        stream: TcpStream,
+        address: IpAddr,
+    ) -> Option<TlsStream<TcpStream>> {
+        let Service { site, patience, .. } = self;
+        let acceptor = TlsAcceptor::from(site.material.borrow().config.clone());
+        let shake = async {
+            // Who says nothing takes no turn.
+            stream.readable().await?;
+            while !self.may_shake_hands(address) {
+                tokio::time::sleep(limits::TURN).await;
             }
-            _ = look.tick() => {
-                if activity.is_stuck(patience.request) {
-                    return tracing::debug!(peer = %address, "a client takes too long for an answer");
+            acceptor.accept(stream).await
+        };
+        let span = match site.guests.are_many() {
+            true => patience.handshake_in_a_crowd.min(patience.handshake),
+            false => patience.handshake,
+        };
+        match tokio::time::timeout(span, shake).await {
+            Ok(Ok(stream)) => return Some(stream),
+            Ok(Err(error)) => tracing::debug!(peer = %address, %error, "TLS handshake error"),
+            Err(_) => tracing::debug!(peer = %address, "TLS handshake took too long"),
+        }
+        None
+    }
+
+    fn may_shake_hands(&self, address: IpAddr) -> bool {
+        let handshakes = self.site.handshakes.lock();
+        let mut handshakes = handshakes.unwrap_or_else(PoisonError::into_inner);
+        handshakes.allows(address, std::time::Instant::now())
+    }
+
+    /// Answers requests until the connection ends.
+    async fn answer(&self, stream: TlsStream<TcpStream>, address: IpAddr, guest: &Guest) {
+        let Service { router, max_streams, patience, stop, .. } = self;
+        let activity = &guest.activity;
+        let tls = stream.get_ref().1;
+        let chain = tls.peer_certificates().unwrap_or_default().iter();
+        let chain = chain.map(|cert| cert.clone().into_owned()).collect();
+        let peer = Arc::new(Peer { address, chain });
+        let is_h2 = tls.alpn_protocol() == Some(b"h2");
+
+        let service = service_fn(|mut request: Request<Incoming>| {
+            let (router, under_way) = (router.clone(), activity.begin());
+            request.extensions_mut().insert(peer.clone());
+            async move {
+                let response = router.oneshot(request.map(Body::new)).await;
+                response.map(|response: Response<Body>| response.map(|body| under_way.track(body)))
+            }
+        });
+        let builder = builder(is_h2, *max_streams, *patience);
+        let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+        let mut look = tokio::time::interval(patience.look);
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let (mut last, mut stopping) = (None, false);
+        loop {
+            tokio::select! {
+                ended = connection.as_mut() => {
+                    if let Err(error) = ended {
+                        tracing::debug!(peer = %address, %error, "connection ended with an error");
+                    }
+                    return;
                 }
-                if activity.is_idle(patience.idle) && last.is_none() {
-                    // A client that does not take leave by itself is left.
+                () = stop.cancelled(), if !stopping => {
+                    stopping = true;
                     last = Some(Instant::now() + patience.shutdown);
                     connection.as_mut().graceful_shutdown();
                 }
+                _ = look.tick() => {
+                    if activity.is_stuck(patience.request) {
+                        return tracing::debug!(peer = %address, "a client takes too long for an answer");
+                    }
+                    if activity.is_idle(patience.idle) && last.is_none() {
+                        // A client that does not take leave by itself is left.
+                        last = Some(Instant::now() + patience.shutdown);
+                        connection.as_mut().graceful_shutdown();
+                    }
+                }
+                () = async { tokio::time::sleep_until(last.unwrap_or_else(Instant::now)).await },
+                    if last.is_some() => return,
             }
-            () = async { tokio::time::sleep_until(last.unwrap_or_else(Instant::now)).await },
-                if last.is_some() => return,
         }
     }
 }

@@ -6,18 +6,47 @@
 
 use std::time::Duration;
 
-/// How many connections there may be. Beyond, a new one is closed at once. Probes and scrapers need a
-/// handful.
+/// How many connections there may be. Beyond, one that is worth less goes for each that comes. Probes and
+/// scrapers need a handful.
 pub(super) const CONNECTIONS: usize = 256;
 
 /// How many of them one address may have, so that one client cannot take all.
 pub(super) const CONNECTIONS_PER_CLIENT: usize = 64;
 
+/// With so many connections clients get less time for the handshake: more than honest ones ever have.
+pub(super) const CROWD: usize = CONNECTIONS / 2;
+
+/// For so long a connection is not taken for a useless one: what a handshake and a request take on a slow line.
+pub(super) const FRESH: Duration = Duration::from_secs(1);
+
+/// How many connections may still be about to end beside those that are counted. Then no new one is taken
+/// until one has ended.
+pub(super) const LEAVING: usize = CONNECTIONS;
+
+/// How many TLS handshakes a second there are on average, and how many at once after a pause. Each costs up to
+/// a millisecond of a processor, so these are a fifth of one.
+pub(super) const HANDSHAKES: f64 = 200.0;
+
+/// The same for one address. It may open all its connections at once.
+pub(super) const HANDSHAKES_PER_CLIENT: f64 = 50.0;
+pub(super) const HANDSHAKES_PER_CLIENT_AT_ONCE: f64 = 100.0;
+
+/// So many of all handshakes are kept for clients that come rarely: probes get through while others flood.
+pub(super) const HANDSHAKES_KEPT: f64 = 50.0;
+
+/// A client comes rarely while it has used no more than so many of its handshakes.
+pub(super) const RARE: f64 = 4.0;
+
+/// How often a connection looks whether it is its turn to shake hands.
+pub(super) const TURN: Duration = Duration::from_millis(20);
+
 /// How long everything may take.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Patience {
-    /// A client, for its part of the TLS handshake.
+    /// A client, for its part of the TLS handshake, the wait for its turn included.
     pub(super) handshake: Duration,
+    /// The same where there are many connections.
+    pub(super) handshake_in_a_crowd: Duration,
     /// A client, to send the head of a request over HTTP/1.1, and a connection to wait for the next one. As
     /// in secure_serving.go, ReadHeaderTimeout.
     pub(super) head: Duration,
@@ -38,6 +67,7 @@ impl Default for Patience {
     fn default() -> Self {
         Patience {
             handshake: Duration::from_secs(10),
+            handshake_in_a_crowd: Duration::from_secs(3),
             head: Duration::from_secs(32),
             idle: Duration::from_secs(90),
             request: Duration::from_mins(1),

@@ -12,19 +12,22 @@
 //! | `/explain?pod=NAMESPACE/NAME` | what would be decided about a pending pod, and why |
 //! | `/debug/cache` | nodes, pods and the queue as the engine knows them |
 //! | `/debug/flags/v` | `PUT` sets how much is logged, with `enableProfiling` |
-//! | `/flagz`, `/statusz` | the flags in effect, and what runs since when |
+//! | `/flagz`, `/statusz` | the flags in effect, and what runs since when: text, or JSON and YAML of `config.k8s.io` |
 //!
 //! `/debug/pprof` is not served: its profiles are of Go's runtime, which is not here.
 
+mod activity;
 mod auth;
 mod connection;
 mod desk;
 mod gate;
+mod guests;
 mod health;
 mod inside;
 mod limits;
 mod listen;
 mod metrics;
+mod negotiate;
 mod options;
 mod rate;
 mod reply;

@@ -1,8 +1,10 @@
-//! How often each client may ask.
+//! How often each client may ask, and shake hands.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
+
+use super::limits;
 
 /// Buckets of tokens, one for each client.
 #[derive(Debug)]
@@ -19,6 +21,14 @@ struct Bucket {
     seen: Instant,
 }
 
+impl Bucket {
+    /// How many tokens there are by now.
+    fn at(&self, now: Instant, rate: f64, burst: f64) -> f64 {
+        let passed = now.saturating_duration_since(self.seen).as_secs_f64();
+        (self.tokens + passed * rate).min(burst)
+    }
+}
+
 impl Rates {
     /// So many requests a second, and so many at once; `most` clients are remembered.
     pub(super) fn new(rate: f64, burst: f64, most: usize) -> Self {
@@ -33,14 +43,19 @@ impl Rates {
         }
         let fresh = Bucket { tokens: self.burst, seen: now };
         let bucket = self.clients.entry(client).or_insert(fresh);
-        let passed = now.saturating_duration_since(bucket.seen).as_secs_f64();
-        bucket.tokens = (bucket.tokens + passed * self.rate).min(self.burst);
+        bucket.tokens = bucket.at(now, self.rate, self.burst);
         bucket.seen = now;
         let allowed = 1.0 <= bucket.tokens;
         if allowed {
             bucket.tokens -= 1.0;
         }
         allowed
+    }
+
+    /// How many of its tokens a client has used.
+    fn used(&self, client: IpAddr, now: Instant) -> f64 {
+        let bucket = self.clients.get(&network(client));
+        bucket.map_or(0.0, |bucket| self.burst - bucket.at(now, self.rate, self.burst))
     }
 
     /// Drops clients that have all their tokens again, and if that is not enough the one that was quiet
@@ -54,6 +69,39 @@ impl Rates {
                 self.clients.remove(&client);
             }
         }
+    }
+}
+
+/// The TLS handshakes of all clients: each costs a signature, whoever asks for it.
+#[derive(Debug)]
+pub(super) struct Handshakes {
+    all: Bucket,
+    clients: Rates,
+}
+
+impl Handshakes {
+    pub(super) fn new(now: Instant) -> Self {
+        Handshakes {
+            all: Bucket { tokens: limits::HANDSHAKES, seen: now },
+            clients: Rates::new(
+                limits::HANDSHAKES_PER_CLIENT,
+                limits::HANDSHAKES_PER_CLIENT_AT_ONCE,
+                limits::CLIENTS,
+            ),
+        }
+    }
+
+    /// Whether it is the turn of a client.
+    pub(super) fn allows(&mut self, client: IpAddr, now: Instant) -> bool {
+        self.all.tokens = self.all.at(now, limits::HANDSHAKES, limits::HANDSHAKES);
+        self.all.seen = now;
+        let is_rare = self.clients.used(client, now) < limits::RARE;
+        let least = if is_rare { 1.0 } else { 1.0 + limits::HANDSHAKES_KEPT };
+        let allowed = least <= self.all.tokens && self.clients.allows(client, now);
+        if allowed {
+            self.all.tokens -= 1.0;
+        }
+        allowed
     }
 }
 
@@ -99,6 +147,22 @@ mod tests {
         assert!(rates.allows(client(3), later));
         assert!(!rates.allows(client(2), later), "it has asked too often, and that is known");
         assert_eq!(rates.clients.len(), 2);
+    }
+
+    #[test]
+    fn handshakes_are_bounded_for_each_client_and_for_all() {
+        let now = Instant::now();
+        let mut handshakes = Handshakes::new(now);
+        let mut shaken =
+            |n: u8, tries: u32| (0..tries).filter(|_| handshakes.allows(client(n), now)).count();
+        assert_eq!(shaken(1, 1000), 100, "one client has its own bound");
+        assert_eq!(shaken(2, 1000) + shaken(3, 1000), 54, "all of them leave some to others");
+        assert_eq!((4..20).map(|n| shaken(n, 3)).sum::<usize>(), 46, "who comes rarely gets them");
+        assert_eq!(shaken(20, 1), 0, "beyond all nobody is served");
+        let later = now + Duration::from_millis(100);
+        let mut shaken =
+            |n: u8, tries: u32| (0..tries).filter(|_| handshakes.allows(client(n), later)).count();
+        assert_eq!((shaken(1, 1000), shaken(30, 3)), (0, 3));
     }
 
     #[test]

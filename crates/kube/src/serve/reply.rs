@@ -7,6 +7,7 @@ use http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use serde::Serialize;
 
 use super::auth::User;
+use super::negotiate::Form;
 
 const PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -36,6 +37,25 @@ pub(super) fn of_type(code: StatusCode, kind: HeaderValue, body: impl Into<Body>
     response.headers_mut().insert(CONTENT_TYPE, kind);
     response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
+}
+
+/// An answer that is an object, in JSON or YAML. `content_type` says which object.
+pub(super) fn object(
+    code: StatusCode,
+    form: Form,
+    pretty: bool,
+    content_type: &str,
+    value: &impl Serialize,
+) -> Response {
+    let body = match (form, pretty) {
+        (Form::Yaml, _) => {
+            serde_json::to_value(value).map(|value| plimsoll_config::to_yaml(&value))
+        }
+        (_, true) => serde_json::to_string_pretty(value),
+        (_, false) => serde_json::to_string(value).map(|line| line + "\n"),
+    };
+    let kind = HeaderValue::from_str(content_type).unwrap_or(JSON);
+    of_type(code, kind, body.unwrap_or_default())
 }
 
 /// Nothing is served there. As in net/http, NotFound, which kube-scheduler leaves it at.
@@ -105,6 +125,12 @@ pub(super) fn forbidden(
     status(headers, uri, StatusCode::FORBIDDEN, "Forbidden", &message, Some(Empty {}))
 }
 
+/// The client accepts nothing that can be had. As in negotiation/errors.go.
+pub(super) fn not_acceptable(form: Form, pretty: bool, message: &str) -> Response {
+    let code = StatusCode::NOT_ACCEPTABLE;
+    object(code, form, pretty, form.as_str(), &Status::new(code, "NotAcceptable", message, None))
+}
+
 fn status(
     headers: &HeaderMap,
     uri: &Uri,
@@ -113,24 +139,27 @@ fn status(
     message: &str,
     details: Option<Empty>,
 ) -> Response {
-    let status = Status {
-        kind: "Status",
-        api_version: "v1",
-        metadata: Empty {},
-        outcome: "Failure",
-        message,
-        reason,
-        details,
-        code: code.as_u16(),
-    };
-    let body = match is_for_people(headers, uri) {
-        true => serde_json::to_string_pretty(&status),
-        false => serde_json::to_string(&status).map(|line| line + "\n"),
-    };
-    json(code, body.unwrap_or_default())
+    let status = Status::new(code, reason, message, details);
+    object(code, Form::Json, is_for_people(headers, uri), Form::Json.as_str(), &status)
 }
 
-fn is_for_people(headers: &HeaderMap, uri: &Uri) -> bool {
+impl<'a> Status<'a> {
+    fn new(code: StatusCode, reason: &'a str, message: &'a str, details: Option<Empty>) -> Self {
+        Status {
+            kind: "Status",
+            api_version: "v1",
+            metadata: Empty {},
+            outcome: "Failure",
+            message,
+            reason,
+            details,
+            code: code.as_u16(),
+        }
+    }
+}
+
+/// Whether the answer is read by eye. As in negotiation/negotiate.go, isPrettyPrint.
+pub(super) fn is_for_people(headers: &HeaderMap, uri: &Uri) -> bool {
     let mut query = uri.query().unwrap_or_default().split('&');
     if let Some(asked) = query.find_map(|part| part.strip_prefix("pretty=")) {
         return matches!(asked, "1" | "true");

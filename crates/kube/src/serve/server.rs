@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use kube::Client;
@@ -12,18 +12,20 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::auth::{Authenticator, Authorizer, AuthorizerError, Lookup, NoChance};
+use super::connection::Service;
+use super::guests::Guests;
 use super::health::Health;
 use super::inside::Inside;
 use super::limits::Patience;
 use super::listen::{self, ListenError};
 use super::options::{OptionError, Options};
-use super::rate::Rates;
-use super::site::{Guests, Site};
+use super::rate::{Handshakes, Rates};
+use super::site::Site;
 use super::tls::{
     KeepError, Keeper, Material, Own, SelfSignedError, SniFiles, Terms, own_certificate,
 };
 use super::told::Told;
-use super::{connection, limits, routes};
+use super::{limits, routes};
 
 /// After an error of the listening socket, such as too many open files, it is tried again after this.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -179,6 +181,7 @@ impl Server {
             flags: told.flags,
             profiling: told.profiling,
             rates: Mutex::new(Rates::new(limits::RATE, limits::BURST, limits::CLIENTS)),
+            handshakes: Mutex::new(Handshakes::new(Instant::now())),
             work: Semaphore::new(limits::REQUESTS),
             guests: Guests::default(),
         });
@@ -205,32 +208,26 @@ impl Server {
         tracing::info!(address = ?listener.local_addr().ok(), "Serving securely");
         let mut tasks = JoinSet::new();
         let keeping = tokio::spawn(keeper.keep(material, patience.files));
+        let guests = site.guests.clone();
+        let service = Service { site, router, max_streams, patience, stop: stop.clone() };
         loop {
+            // Those that were told to go may take a moment.
+            let has_room = tasks.len() < limits::CONNECTIONS + limits::LEAVING;
             let accepted = tokio::select! {
                 () = stop.cancelled() => break,
-                accepted = listener.accept() => accepted,
+                accepted = listener.accept(), if has_room => accepted,
                 // What has ended is let go of.
                 Some(_) = tasks.join_next(), if !tasks.is_empty() => continue,
             };
-            let (stream, peer) = match accepted {
-                Ok(accepted) => accepted,
+            match accepted {
+                Ok((stream, peer)) => {
+                    tasks.spawn(service.clone().serve(stream, guests.admit(peer.ip())));
+                }
                 Err(error) => {
                     tracing::warn!(%error, "cannot take a connection");
                     tokio::time::sleep(PAUSE).await;
-                    continue;
                 }
-            };
-            if !site.guests.admit(peer.ip()) {
-                tracing::debug!(%peer, "too many connections");
-                continue;
             }
-            let guest = Guest { site: site.clone(), address: peer.ip() };
-            let (router, stop) = (router.clone(), stop.clone());
-            tasks.spawn(async move {
-                let site = guest.site.clone();
-                connection::serve(stream, site, router, max_streams, patience, stop).await;
-                drop(guest);
-            });
         }
         drop(listener);
         keeping.abort();
@@ -238,17 +235,5 @@ impl Server {
         if tokio::time::timeout(patience.shutdown, finished).await.is_err() {
             tracing::debug!("some connections did not end in time");
         }
-    }
-}
-
-/// A client that was let in, until it goes.
-struct Guest {
-    site: Arc<Site>,
-    address: std::net::IpAddr,
-}
-
-impl Drop for Guest {
-    fn drop(&mut self) {
-        self.site.guests.leaves(self.address);
     }
 }

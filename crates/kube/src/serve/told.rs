@@ -72,6 +72,8 @@ pub struct Build {
     pub minor: String,
     /// Such as `v1.36.2`.
     pub git_version: String,
+    /// The release of kube-scheduler whose decisions it makes, such as `1.36`, for `/statusz`.
+    pub emulation_version: String,
     /// The commit.
     pub git_commit: String,
     /// `clean` or `dirty`.

@@ -1,78 +1,179 @@
-//! `/flagz` and `/statusz`: pages for people.
+//! `/flagz` and `/statusz`: what runs and how, as text for people and as objects for programs.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use axum::extract::State;
 use axum::response::Response;
-use http::header::ACCEPT;
-use http::{HeaderMap, StatusCode};
+use http::header::WARNING as WARNING_HEADER;
+use http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use serde::Serialize;
 
+use super::negotiate::{Form, NotAcceptable, Told, Version, negotiate};
 use super::site::Site;
+use super::told::Build;
 use super::{metrics, reply};
+use crate::wire_time;
 
 const COMPONENT: &str = "kube-scheduler";
 
 const WARNING: &str = "Warning: This endpoint is not meant to be machine parseable, has no formatting compatibility guarantees and is for debugging purposes only.";
 
-const NOT_ACCEPTABLE: &str = "media type not acceptable, must be: text/plain";
+/// What else can be read, for `paths` of `/statusz`. As in kube-scheduler these are the first segments of what is
+/// served when `/statusz` is added, without what is for debugging only.
+const PATHS: [&str; 6] = ["/configz", "/flagz", "/healthz", "/livez", "/metrics", "/readyz"];
 
-/// The flags in effect. As in zpages/flagz/flagz.go.
-pub(super) async fn flags(State(site): State<Arc<Site>>, headers: HeaderMap) -> Response {
-    if !takes_text(&headers) {
-        return reply::error(StatusCode::NOT_ACCEPTABLE, NOT_ACCEPTABLE);
-    }
-    let mut flags: Vec<_> = site.flags.iter().collect();
-    flags.sort();
-    let mut text = format!("\n{COMPONENT} flagz\n{WARNING}\n\n");
-    for (name, value) in flags {
-        writeln!(text, "{name}={value}").expect("a text takes everything");
-    }
-    reply::text(StatusCode::OK, text)
+/// The flags in effect. As in apiserver's server/flagz.
+pub(super) async fn flags(State(site): State<Arc<Site>>, headers: HeaderMap, uri: Uri) -> Response {
+    let flags: BTreeMap<&str, &str> =
+        site.flags.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    let text = || {
+        let mut text = format!("\n{COMPONENT} flagz\n{WARNING}\n");
+        for (name, value) in &flags {
+            writeln!(text, "{name}={value}").expect("a text takes everything");
+        }
+        text
+    };
+    page(&headers, &uri, "Flagz", text, |head| Flagz { head, flags: &flags })
 }
 
-/// What runs, and since when. As in zpages/statusz/statusz.go.
-pub(super) async fn status(State(site): State<Arc<Site>>, headers: HeaderMap) -> Response {
-    if !takes_text(&headers) {
-        return reply::error(StatusCode::NOT_ACCEPTABLE, NOT_ACCEPTABLE);
-    }
-    let started = metrics::started();
-    let text = status_text(started, SystemTime::now(), &site.build.git_version);
-    reply::text(StatusCode::OK, text)
+/// What runs, and since when. As in apiserver's server/statusz.
+pub(super) async fn status(
+    State(site): State<Arc<Site>>,
+    headers: HeaderMap,
+    uri: Uri,
+) -> Response {
+    let status = Status::new(metrics::started(), SystemTime::now(), &site.build);
+    page(&headers, &uri, "Statusz", || status.text(), |head| Statusz { head, status: &status })
 }
 
-fn status_text(started: Option<SystemTime>, now: SystemTime, version: &str) -> String {
-    let mut text = format!("\n{COMPONENT} statusz\n{WARNING}\n\n");
-    if let Some(started) = started {
-        let up = now.duration_since(started).unwrap_or_default();
-        let lines = format!("Started: {}\nUp: {}\n", unix_date(started), uptime(up));
-        text.push_str(&lines);
+/// A page in the form that the client accepts.
+fn page<T: Serialize>(
+    headers: &HeaderMap,
+    uri: &Uri,
+    kind: &'static str,
+    text: impl FnOnce() -> String,
+    object: impl FnOnce(Head) -> T,
+) -> Response {
+    let (form, version, pretty) = match negotiate(headers, uri, kind) {
+        Ok(Told::Text) => return reply::text(StatusCode::OK, text()),
+        Ok(Told::Object { form, version, pretty }) => (form, version, pretty),
+        Err(NotAcceptable { form, pretty }) => {
+            let message = NotAcceptable::message();
+            return reply::not_acceptable(form.unwrap_or(Form::Json), pretty, &message);
+        }
+    };
+    let head =
+        Head { kind, api_version: version.api_version(), metadata: Metadata { name: COMPONENT } };
+    let content_type = Told::content_type(form, version, kind);
+    let mut response = reply::object(StatusCode::OK, form, pretty, &content_type, &object(head));
+    if version == Version::V1Alpha1 {
+        let page = kind.to_ascii_lowercase();
+        let told = format!(
+            "299 - \"This version of the {page} endpoint is deprecated. Please use a newer version.\""
+        );
+        if let Ok(told) = HeaderValue::try_from(told) {
+            response.headers_mut().insert(WARNING_HEADER, told);
+        }
     }
-    writeln!(text, "Binary version: {version}").expect("a text takes everything");
-    text
+    response
 }
 
-/// As in zpages/httputil: whoever takes no plain text gets nothing else.
-fn takes_text(headers: &HeaderMap) -> bool {
-    let accept = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    let mut kinds = accept
-        .flat_map(|value| value.split(','))
-        .map(|kind| kind.split(';').next().unwrap_or_default().trim())
-        .peekable();
-    kinds.peek().is_none() || kinds.any(|kind| matches!(kind, "text/plain" | "text/*" | "*/*"))
+/// What every object begins with.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Head {
+    kind: &'static str,
+    api_version: String,
+    metadata: Metadata,
+}
+
+#[derive(Serialize)]
+struct Metadata {
+    name: &'static str,
+}
+
+/// `Flagz` of `config.k8s.io`.
+#[derive(Serialize)]
+struct Flagz<'a> {
+    #[serde(flatten)]
+    head: Head,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    flags: &'a BTreeMap<&'a str, &'a str>,
+}
+
+/// `Statusz` of `config.k8s.io`.
+#[derive(Serialize)]
+struct Statusz<'a> {
+    #[serde(flatten)]
+    head: Head,
+    #[serde(flatten)]
+    status: &'a Status,
+}
+
+/// What runs, and since when.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Status {
+    #[serde(serialize_with = "seconds")]
+    start_time: Timestamp,
+    uptime_seconds: u64,
+    go_version: String,
+    binary_version: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    emulation_version: String,
+    paths: [&'static str; PATHS.len()],
+}
+
+impl Status {
+    fn new(started: Option<SystemTime>, now: SystemTime, build: &Build) -> Self {
+        let started = started.unwrap_or(SystemTime::UNIX_EPOCH);
+        let up = now.duration_since(started).unwrap_or(Duration::ZERO);
+        let version = &build.git_version;
+        Status {
+            start_time: Timestamp::try_from(started).unwrap_or(Timestamp::UNIX_EPOCH),
+            uptime_seconds: up.as_secs(),
+            go_version: build.go_version.clone(),
+            binary_version: version.strip_prefix('v').unwrap_or(version).to_owned(),
+            emulation_version: build.emulation_version.clone(),
+            paths: PATHS,
+        }
+    }
+
+    fn text(&self) -> String {
+        let mut text = format!("\n{COMPONENT} statusz\n{WARNING}\n\n");
+        let paths = self.paths.join(" ");
+        for (name, value) in [
+            ("Started", &unix_date(self.start_time)),
+            ("Up", &uptime(self.uptime_seconds)),
+            ("Go version", &self.go_version),
+            ("Binary version", &self.binary_version),
+            ("Emulation version", &self.emulation_version),
+            ("Paths", &paths),
+        ] {
+            // Nothing here is built with Go, and a line that says nothing helps nobody.
+            if !value.is_empty() {
+                writeln!(text, "{name}: {value}").expect("a text takes everything");
+            }
+        }
+        text
+    }
+}
+
+fn seconds<S: serde::Serializer>(time: &Timestamp, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(&wire_time::seconds(*time))
 }
 
 /// As Go's time.UnixDate: `Fri Sep  6 06:19:51 UTC 2024`.
-fn unix_date(time: SystemTime) -> String {
-    let time = Timestamp::try_from(time).unwrap_or(Timestamp::UNIX_EPOCH);
+fn unix_date(time: Timestamp) -> String {
     time.to_zoned(TimeZone::UTC).strftime("%a %b %e %H:%M:%S UTC %Y").to_string()
 }
 
-fn uptime(up: Duration) -> String {
-    let seconds = up.as_secs();
+fn uptime(seconds: u64) -> String {
     format!("{} hr {:02} min {:02} sec", seconds / 3600, seconds / 60 % 60, seconds % 60)
 }
 
@@ -84,10 +185,18 @@ mod tests {
 
     use super::*;
 
+    fn status() -> Status {
+        let started = UNIX_EPOCH + Duration::from_secs(1_725_603_591);
+        let build = Build {
+            git_version: "v1.36.2".to_owned(),
+            emulation_version: "1.36".to_owned(),
+            ..Build::default()
+        };
+        Status::new(Some(started), started + Duration::from_secs(3723), &build)
+    }
+
     #[test]
     fn the_page_says_what_runs_and_since_when() {
-        let started = UNIX_EPOCH + Duration::from_secs(1_725_603_591);
-        let text = status_text(Some(started), started + Duration::from_secs(3723), "v1.36.2");
         expect![[r#"
 
             kube-scheduler statusz
@@ -95,24 +204,42 @@ mod tests {
 
             Started: Fri Sep  6 06:19:51 UTC 2024
             Up: 1 hr 02 min 03 sec
-            Binary version: v1.36.2
+            Binary version: 1.36.2
+            Emulation version: 1.36
+            Paths: /configz /flagz /healthz /livez /metrics /readyz
         "#]]
-        .assert_eq(&text);
+        .assert_eq(&status().text());
     }
 
     #[test]
-    fn who_takes_no_text_gets_none() {
-        for (accept, takes) in [
-            (None, true),
-            (Some("text/plain;q=0.5, application/json"), true),
-            (Some("*/*"), true),
-            (Some("application/json"), false),
-        ] {
-            let mut headers = HeaderMap::new();
-            if let Some(accept) = accept {
-                headers.insert(ACCEPT, accept.parse().expect("a header"));
-            }
-            assert_eq!(takes_text(&headers), takes, "{accept:?}");
-        }
+    fn the_object_has_the_fields_of_statusz_in_their_order() {
+        let head = Head {
+            kind: "Statusz",
+            api_version: Version::V1Beta1.api_version(),
+            metadata: Metadata { name: COMPONENT },
+        };
+        let object = Statusz { head, status: &status() };
+        expect![[r#"
+            {
+              "kind": "Statusz",
+              "apiVersion": "config.k8s.io/v1beta1",
+              "metadata": {
+                "name": "kube-scheduler"
+              },
+              "startTime": "2024-09-06T06:19:51Z",
+              "uptimeSeconds": 3723,
+              "goVersion": "",
+              "binaryVersion": "1.36.2",
+              "emulationVersion": "1.36",
+              "paths": [
+                "/configz",
+                "/flagz",
+                "/healthz",
+                "/livez",
+                "/metrics",
+                "/readyz"
+              ]
+            }"#]]
+        .assert_eq(&serde_json::to_string_pretty(&object).expect("it is JSON"));
     }
 }

@@ -90,6 +90,9 @@ fn health_is_for_everybody_and_it_is_ready_once_the_cluster_is_known() {
     for line in ["[+]shutdown ok\n", "[-]informer-sync failed: reason withheld\n"] {
         assert!(answer.body.contains(line), "{}", answer.body);
     }
+    let answer = asker.get("/readyz/sched-handler-sync").expect("it answers");
+    let told = "internal server error: handlers are not fully synchronized\n";
+    assert_eq!((answer.code, answer.body.as_str()), (500, told));
     server.faults().clear();
     assert_eq!(until(&asker, "/readyz", 200).body, "ok");
     let answer = asker.get("/readyz?verbose").expect("it answers");
@@ -245,7 +248,7 @@ fn requests_that_make_no_sense_are_answered_and_hurt_nobody() {
     for (method, path, code) in [
         ("POST", "/explain?pod=a/b", 405),
         ("DELETE", "/debug/cache", 405),
-        ("POST", "/statusz", 405),
+        ("POST", "/statusz", 200),
         ("POST", "/healthz", 200),
         ("BREW", "/configz", 200),
         ("GET", "/nothing", 404),

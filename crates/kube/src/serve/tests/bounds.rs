@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use super::fixture::{Setup, TOKEN, answer, api_server};
+use super::fixture::{Running, Setup, TOKEN, answer, api_server};
 use crate::serve::limits::{self, Patience};
 
 /// Longer than anything here takes on a busy machine.
@@ -117,22 +117,43 @@ async fn a_client_that_does_not_take_its_answer_is_left() {
 }
 
 #[tokio::test]
-async fn no_client_gets_all_connections() {
+async fn a_client_with_too_many_connections_loses_the_oldest() {
     let server = Setup::new(None).start().await;
-    let mut streams = Vec::new();
+    let mut first = server.connect(None).await;
+    let mut others = Vec::new();
     for _ in 0..limits::CONNECTIONS_PER_CLIENT {
-        streams.push(server.connect(None).await);
+        others.push(server.connect(None).await);
     }
-    let one_more = server.connect_by(None, &[], "localhost").await;
-    assert!(one_more.is_err(), "it is one too many");
-    // Who has gone makes room.
-    drop(streams);
-    let retry = async {
-        while server.connect_by(None, &[], "localhost").await.is_err() {
-            tokio::task::yield_now().await;
+    assert_eq!(server.site.guests.count(), limits::CONNECTIONS_PER_CLIENT);
+    let closed = tokio::time::timeout(GENEROUS, first.read_to_end(&mut Vec::new())).await;
+    assert!(closed.is_ok(), "the oldest had to go");
+    assert_eq!(server.get("/livez", &[]).await.code, 200, "one more is let in");
+}
+
+/// A connection from an address of this machine.
+async fn connect_from(server: &Running, last: u8) -> tokio::net::TcpStream {
+    let socket = tokio::net::TcpSocket::new_v4().expect("there is a socket");
+    let from = std::net::SocketAddr::from(([127, 0, 0, last], 0));
+    socket.bind(from).expect("it is an address of this machine");
+    socket.connect(server.address).await.expect("it takes connections")
+}
+
+#[tokio::test]
+async fn connections_that_do_nothing_keep_no_probe_out() {
+    let server = Setup::new(None).start().await;
+    let mut silent = Vec::new();
+    // More than there may be, from addresses of which none has more than it may.
+    for number in 0..limits::CONNECTIONS + limits::CONNECTIONS_PER_CLIENT {
+        let last = u8::try_from(2 + number % 5).expect("it is small");
+        silent.push(connect_from(&server, last).await);
+        if number % 16 == 0 {
+            assert_eq!(server.get("/livez", &[]).await.code, 200, "after {number} connections");
         }
-    };
-    tokio::time::timeout(GENEROUS, retry).await.expect("there is room again");
+    }
+    for _ in 0..20 {
+        assert_eq!(server.get("/livez", &[]).await.code, 200);
+    }
+    assert!(server.site.guests.count() <= limits::CONNECTIONS);
 }
 
 #[tokio::test]

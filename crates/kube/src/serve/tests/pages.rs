@@ -156,7 +156,7 @@ async fn health_checks_are_counted() {
 }
 
 #[tokio::test]
-async fn pages_for_people_say_what_runs_and_how() {
+async fn pages_say_what_runs_and_how() {
     let server = serving(FakeInside::default(), |setup| {
         let flag = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         setup.told.flags = vec![flag("v", "2"), flag("config", "/etc/config.yaml")];
@@ -164,9 +164,88 @@ async fn pages_for_people_say_what_runs_and_how() {
     })
     .await;
     let flags = server.get_as_jane("/flagz").await.body;
-    assert!(flags.ends_with("\n\nconfig=/etc/config.yaml\nv=2\n"), "{flags}");
+    assert!(flags.starts_with("\nkube-scheduler flagz\nWarning: "), "{flags}");
+    assert!(flags.ends_with("\nconfig=/etc/config.yaml\nv=2\n"), "{flags}");
     let status = server.get_as_jane("/statusz").await.body;
-    assert!(status.contains("\nUp: ") && status.contains("Binary version: v1.36.2\n"), "{status}");
+    assert!(status.starts_with("\nkube-scheduler statusz\nWarning: "), "{status}");
+    assert!(status.contains("\nUp: ") && status.contains("Binary version: 1.36.2\n"), "{status}");
+}
+
+/// Asks for a page as a client that accepts this.
+async fn accepting(server: &Running, path: &str, accept: &str) -> super::fixture::Answer {
+    let token = format!("Bearer {TOKEN}");
+    server.get(path, &[("Authorization", &token), ("Accept", accept)]).await
+}
+
+#[tokio::test]
+async fn pages_are_objects_for_programs() {
+    let server = serving(FakeInside::default(), |setup| {
+        setup.told.flags = vec![("v".to_owned(), "2".to_owned())];
+        setup.told.build.git_version = "v1.36.2".to_owned();
+        setup.told.build.emulation_version = "1.36".to_owned();
+    })
+    .await;
+    for (version, is_deprecated) in [("v1beta1", false), ("v1alpha1", true)] {
+        for (path, kind) in [("/flagz", "Flagz"), ("/statusz", "Statusz")] {
+            let terms = format!("g=config.k8s.io;v={version};as={kind}");
+            let answer = accepting(&server, path, &format!("application/json;{terms}")).await;
+            assert_eq!(answer.code, 200);
+            let expected = format!("content-type: application/json;{terms}").to_ascii_lowercase();
+            assert!(answer.head.contains(&expected), "{}", answer.head);
+            let warning = format!(
+                "warning: 299 - \"this version of the {} endpoint is deprecated. please use a newer version.\"",
+                &path[1..]
+            );
+            assert_eq!(answer.head.contains(&warning), is_deprecated, "{}", answer.head);
+            let object = answer.json();
+            assert_eq!(object["kind"], kind);
+            assert_eq!(object["apiVersion"], format!("config.k8s.io/{version}"));
+            assert_eq!(object["metadata"], json!({"name": "kube-scheduler"}));
+            match kind {
+                "Flagz" => assert_eq!(object["flags"], json!({"v": "2"})),
+                _ => {
+                    assert_eq!(object["binaryVersion"], "1.36.2");
+                    assert_eq!(object["emulationVersion"], "1.36");
+                    assert!(object["uptimeSeconds"].is_u64() && object["startTime"].is_string());
+                    assert_eq!(
+                        object["paths"],
+                        json!(["/configz", "/flagz", "/healthz", "/livez", "/metrics", "/readyz"])
+                    );
+                }
+            }
+            let yaml = accepting(&server, path, &format!("application/yaml;{terms}")).await;
+            assert_eq!(yaml.code, 200);
+            let read = plimsoll_document::Document::parse_all("page", &yaml.body);
+            let read = &read.expect("it is YAML")[0].value;
+            assert_eq!((&read["kind"], &read["metadata"]), (&object["kind"], &object["metadata"]));
+        }
+    }
+}
+
+#[tokio::test]
+async fn who_accepts_no_form_of_a_page_is_told_which_there_are() {
+    let server = serving(FakeInside::default(), |_| {}).await;
+    for (accept, content_type) in [
+        ("application/xml", "application/json"),
+        ("application/json", "application/json"),
+        ("application/yaml", "application/yaml"),
+        ("application/json;v=v1beta1;g=config.k8s.io", "application/json"),
+    ] {
+        for path in ["/statusz", "/flagz"] {
+            let answer = accepting(&server, path, accept).await;
+            assert_eq!(answer.code, 406, "{accept}");
+            assert!(answer.head.contains(&format!("content-type: {content_type}")), "{accept}");
+            let read = plimsoll_document::Document::parse_all("status", &answer.body);
+            let expected = json!({
+                "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+                "message": "only the following media types are accepted: application/json, \
+                            application/yaml, text/plain",
+                "reason": "NotAcceptable", "code": 406,
+            });
+            assert_eq!(read.expect("it can be read")[0].value, expected, "{accept}");
+        }
+    }
+    assert_eq!(accepting(&server, "/statusz", "").await.code, 200, "nothing is text");
 }
 
 #[tokio::test]

@@ -1,0 +1,143 @@
+//! The requests of a connection: which are under way, and whether one was ever finished.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::Body;
+use bytes::Bytes;
+use hyper::body::{Frame, SizeHint};
+use tokio::time::Instant;
+
+/// The requests of a connection.
+#[derive(Debug)]
+pub(super) struct Activity(Mutex<Requests>);
+
+#[derive(Debug)]
+struct Requests {
+    next: u64,
+    /// Number and beginning of each that is under way, the oldest first.
+    under_way: Vec<(u64, Instant)>,
+    /// When the last one ended, or the connection began.
+    idle_since: Instant,
+    /// When the connection began.
+    opened: Instant,
+    /// Whether the answer to one was taken to its end.
+    has_finished: bool,
+}
+
+/// What a connection does, the least worth first: that is closed where another one needs its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Standing {
+    /// It had time for a request, and never finished one.
+    Useless,
+    /// It has no request under way.
+    Idle,
+    /// It was opened a moment ago.
+    Fresh,
+    /// It has a request under way.
+    Busy,
+}
+
+impl Activity {
+    pub(super) fn new() -> Arc<Self> {
+        let opened = Instant::now();
+        let (next, under_way, has_finished) = (0, Vec::new(), false);
+        let requests = Requests { next, under_way, idle_since: opened, opened, has_finished };
+        Arc::new(Activity(Mutex::new(requests)))
+    }
+
+    /// A request begins; it ends when what this returns is dropped.
+    pub(super) fn begin(self: &Arc<Self>) -> UnderWay {
+        let mut requests = self.lock();
+        let number = requests.next;
+        requests.next += 1;
+        requests.under_way.push((number, Instant::now()));
+        UnderWay { activity: self.clone(), number }
+    }
+
+    /// Whether a request takes longer than `patience`.
+    pub(super) fn is_stuck(&self, patience: Duration) -> bool {
+        self.lock().under_way.first().is_some_and(|(_, began)| patience <= began.elapsed())
+    }
+
+    /// Whether there was no request for `patience`.
+    pub(super) fn is_idle(&self, patience: Duration) -> bool {
+        let requests = self.lock();
+        requests.under_way.is_empty() && patience <= requests.idle_since.elapsed()
+    }
+
+    /// What it does, and since when. A connection is fresh for so long.
+    pub(super) fn standing(&self, fresh: Duration) -> (Standing, Instant) {
+        let requests = self.lock();
+        let began = requests.under_way.first().map(|(_, began)| *began);
+        match (requests.has_finished, began) {
+            (true, Some(began)) => (Standing::Busy, began),
+            (true, None) => (Standing::Idle, requests.idle_since),
+            // A first request that never ends is no better than none.
+            (false, _) if requests.opened.elapsed() < fresh => (Standing::Fresh, requests.opened),
+            (false, _) => (Standing::Useless, requests.opened),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Requests> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A request that is under way.
+#[derive(Debug)]
+pub(super) struct UnderWay {
+    activity: Arc<Activity>,
+    number: u64,
+}
+
+impl UnderWay {
+    /// The answer, which is under way until all of it was taken.
+    pub(super) fn track(self, body: Body) -> Tracked {
+        Tracked { body, under_way: self }
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        let mut requests = self.activity.lock();
+        requests.under_way.retain(|(number, _)| *number != self.number);
+        requests.idle_since = Instant::now();
+    }
+}
+
+/// An answer that is under way until all of it was taken.
+pub(super) struct Tracked {
+    body: Body,
+    under_way: UnderWay,
+}
+
+impl hyper::body::Body for Tracked {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl Drop for Tracked {
+    fn drop(&mut self) {
+        if hyper::body::Body::is_end_stream(&self.body) {
+            self.under_way.activity.lock().has_finished = true;
+        }
+    }
+}

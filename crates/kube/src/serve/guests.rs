@@ -1,0 +1,213 @@
+//! Which connections there are, and which one has to go where another needs its place.
+//!
+//! Whoever reaches the port can open connections and leave them alone. They must not keep others out: a probe
+//! of the kubelet that is not answered ends the process. So a connection that comes is always let in, and one
+//! that is worth less goes for it.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::activity::{Activity, Standing};
+use super::limits;
+use super::rate::network;
+
+/// All connections.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Guests(Arc<Mutex<Table>>);
+
+#[derive(Debug, Default)]
+struct Table {
+    next: u64,
+    /// By the order in which they came.
+    connections: HashMap<u64, Connection>,
+}
+
+#[derive(Debug)]
+struct Connection {
+    client: IpAddr,
+    activity: Arc<Activity>,
+    leave: CancellationToken,
+}
+
+/// A connection that was let in, until it goes.
+#[derive(Debug)]
+pub(super) struct Guest {
+    guests: Guests,
+    number: u64,
+    /// What it does.
+    pub(super) activity: Arc<Activity>,
+    /// Whether it must go, since another one needs its place.
+    pub(super) leave: CancellationToken,
+}
+
+impl Guests {
+    /// Lets a connection in. Where there is no room for it one of its own client must go, or else of whoever
+    /// has most of those that are worth least.
+    pub(super) fn admit(&self, address: IpAddr) -> Guest {
+        let client = network(address);
+        let mut table = self.lock();
+        if limits::CONNECTIONS_PER_CLIENT <= table.of(client) {
+            table.close_one(Some(client));
+        }
+        if limits::CONNECTIONS <= table.connections.len() {
+            table.close_one(None);
+        }
+        let number = table.next;
+        table.next += 1;
+        let (activity, leave) = (Activity::new(), CancellationToken::new());
+        let connection = Connection { client, activity: activity.clone(), leave: leave.clone() };
+        table.connections.insert(number, connection);
+        Guest { guests: self.clone(), number, activity, leave }
+    }
+
+    /// How many connections there are.
+    pub(super) fn count(&self) -> usize {
+        self.lock().connections.len()
+    }
+
+    /// Whether there are so many that clients get less time.
+    pub(super) fn are_many(&self) -> bool {
+        limits::CROWD <= self.count()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Table {
+    fn of(&self, client: IpAddr) -> usize {
+        self.connections.values().filter(|connection| connection.client == client).count()
+    }
+
+    /// Closes the connection that is worth least, of `client` or of all.
+    fn close_one(&mut self, client: Option<IpAddr>) {
+        let mut sizes = HashMap::<IpAddr, usize>::new();
+        for connection in self.connections.values() {
+            *sizes.entry(connection.client).or_default() += 1;
+        }
+        let rank =
+            |number: u64, connection: &Connection| -> (Standing, Reverse<usize>, Instant, u64) {
+                let (standing, since) = connection.activity.standing(limits::FRESH);
+                let size = sizes.get(&connection.client).copied().unwrap_or_default();
+                // The number makes the choice one and the same whatever the order of the table.
+                (standing, Reverse(size), since, number)
+            };
+        let candidates = self
+            .connections
+            .iter()
+            .filter(|(_, connection)| client.is_none_or(|client| connection.client == client));
+        let least = candidates.min_by_key(|(number, connection)| rank(**number, connection));
+        let Some(number) = least.map(|(number, _)| *number) else { return };
+        if let Some(connection) = self.connections.remove(&number) {
+            tracing::debug!(client = %connection.client, "a connection is closed: others need its place");
+            connection.leave.cancel();
+        }
+    }
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        self.guests.lock().connections.remove(&self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn client(n: usize) -> IpAddr {
+        let part = |n: usize| u8::try_from(n % 256).expect("it is small");
+        IpAddr::from([10, 0, part(n / 256), part(n)])
+    }
+
+    /// Longer than a connection is fresh.
+    async fn a_while() {
+        tokio::time::sleep(limits::FRESH + Duration::from_millis(1)).await;
+    }
+
+    /// A connection with a request that was answered.
+    fn useful(guests: &Guests, n: usize) -> Guest {
+        let guest = guests.admit(client(n));
+        drop(guest.activity.begin().track(axum::body::Body::empty()));
+        guest
+    }
+
+    /// Which of the connections had to go.
+    fn gone(guests: &[Guest]) -> Vec<usize> {
+        let closed = guests.iter().enumerate().filter(|(_, guest)| guest.leave.is_cancelled());
+        closed.map(|(at, _)| at).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_with_too_many_connections_loses_its_own_oldest() {
+        let guests = Guests::default();
+        let other = guests.admit(client(2));
+        let own: Vec<Guest> =
+            (0..limits::CONNECTIONS_PER_CLIENT + 2).map(|_| guests.admit(client(1))).collect();
+        assert_eq!(gone(&own), [0, 1]);
+        assert!(!other.leave.is_cancelled());
+        assert_eq!(guests.count(), limits::CONNECTIONS_PER_CLIENT + 1);
+        drop(own);
+        assert_eq!(guests.count(), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn when_all_is_full_a_connection_without_a_finished_request_goes_first() {
+        let guests = Guests::default();
+        let idle = useful(&guests, 1);
+        let busy = useful(&guests, 2);
+        let request = busy.activity.begin();
+        let silent: Vec<Guest> =
+            (3..limits::CONNECTIONS).map(|n| guests.admit(client(n))).collect();
+        let stuck = guests.admit(client(2));
+        let never_ends = stuck.activity.begin();
+        a_while().await;
+        // The client with two connections loses one of those that never came to anything.
+        let probe = guests.admit(client(1000));
+        assert!(stuck.leave.is_cancelled());
+        assert!(gone(&silent).is_empty());
+        let another = guests.admit(client(1001));
+        assert_eq!(gone(&silent), [0], "all have one: the oldest goes");
+        for kept in [&idle, &busy, &probe, &another] {
+            assert!(!kept.leave.is_cancelled());
+        }
+        drop((request, never_ends));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_flood_does_not_close_who_comes_for_a_moment() {
+        let guests = Guests::default();
+        let idle: Vec<Guest> = (0..limits::CONNECTIONS).map(|n| useful(&guests, n % 5)).collect();
+        let probe = guests.admit(client(200));
+        let flood: Vec<Guest> = (0..100).map(|_| guests.admit(client(201))).collect();
+        assert!(!probe.leave.is_cancelled(), "it has had no time for its request yet");
+        assert!(!gone(&idle).is_empty());
+        assert_eq!(guests.count(), limits::CONNECTIONS);
+        drop(flood);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn where_all_are_busy_the_oldest_request_goes() {
+        let guests = Guests::default();
+        let busy: Vec<(Guest, _)> = (0..limits::CONNECTIONS)
+            .map(|n| {
+                let guest = useful(&guests, n);
+                let request = guest.activity.begin();
+                (guest, request)
+            })
+            .collect();
+        a_while().await;
+        let _probe = guests.admit(client(1000));
+        let closed = busy.iter().filter(|(guest, _)| guest.leave.is_cancelled()).count();
+        assert_eq!(closed, 1);
+        assert!(busy[0].0.leave.is_cancelled());
+    }
+}

@@ -1,0 +1,333 @@
+//! In which form a page is told: what `Accept` says, as the API machinery reads it.
+//!
+//! As in apiserver's endpoints/handlers/negotiation and server/statusz: whoever names nothing, `text/plain` or
+//! `*/*` gets text; JSON and YAML go to those who also name group, version and kind of the object
+//! (`application/json;v=v1beta1;g=config.k8s.io;as=Statusz`). Of several forms the first that can be had is taken.
+
+use std::collections::BTreeMap;
+
+use http::header::ACCEPT;
+use http::{HeaderMap, Uri};
+
+use super::reply;
+
+/// The group of the objects.
+const GROUP: &str = "config.k8s.io";
+
+/// How much of a header is read: clients name a handful of forms.
+const CLAUSES: usize = 32;
+
+/// All that a page can be. In this order they stand for `*/*`.
+const FORMS: [Form; 3] = [Form::Json, Form::Yaml, Form::Text];
+
+/// A form of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    Json,
+    Yaml,
+    Text,
+}
+
+impl Form {
+    /// Its media type.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Form::Json => "application/json",
+            Form::Yaml => "application/yaml",
+            Form::Text => "text/plain",
+        }
+    }
+}
+
+/// A version of the objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Version {
+    V1Alpha1,
+    V1Beta1,
+}
+
+impl Version {
+    fn named(name: &str) -> Option<Self> {
+        [Version::V1Alpha1, Version::V1Beta1].into_iter().find(|version| version.as_str() == name)
+    }
+
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Version::V1Alpha1 => "v1alpha1",
+            Version::V1Beta1 => "v1beta1",
+        }
+    }
+
+    /// For the field `apiVersion`.
+    pub(super) fn api_version(self) -> String {
+        format!("{GROUP}/{}", self.as_str())
+    }
+}
+
+/// What a page is told as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    Text,
+    /// An object of this version. `pretty` indents JSON.
+    Object {
+        form: Form,
+        version: Version,
+        pretty: bool,
+    },
+}
+
+impl Told {
+    /// The type of the answer. As in responsewriters/writers.go, generateMediaTypeWithGVK.
+    pub(super) fn content_type(form: Form, version: Version, kind: &str) -> String {
+        format!("{};g={GROUP};v={};as={kind}", form.as_str(), version.as_str())
+    }
+}
+
+/// Nothing that the client accepts can be had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct NotAcceptable {
+    /// The form in which that is told; indented JSON where the client accepts none of ours.
+    pub(super) form: Option<Form>,
+    pub(super) pretty: bool,
+}
+
+impl NotAcceptable {
+    /// As in negotiation/errors.go, errNotAcceptable.
+    pub(super) fn message() -> String {
+        let forms = FORMS.map(Form::as_str).join(", ");
+        format!("only the following media types are accepted: {forms}")
+    }
+}
+
+/// What to tell a page of `kind` as.
+pub(super) fn negotiate(headers: &HeaderMap, uri: &Uri, kind: &str) -> Result<Told, NotAcceptable> {
+    let accept = headers.get(ACCEPT).map(|value| String::from_utf8_lossy(value.as_bytes()));
+    let accept = accept.unwrap_or_default();
+    if accept.trim().is_empty() {
+        return Ok(Told::Text);
+    }
+    let clauses = parse(&accept);
+    let for_people = reply::is_for_people(headers, uri);
+    for clause in &clauses {
+        for form in FORMS.into_iter().filter(|form| clause.names(*form)) {
+            let pretty = for_people || clause.is("pretty", "1");
+            match (form, clause.version_of(kind)) {
+                (_, Wanted::Never) => {}
+                (Form::Text, Wanted::Plain) => return Ok(Told::Text),
+                (Form::Text, Wanted::Object(_)) | (_, Wanted::Plain) => {}
+                (form, Wanted::Object(version)) => {
+                    return Ok(Told::Object { form, version, pretty });
+                }
+            }
+        }
+    }
+    // An error is told in a form that the client takes without naming a kind.
+    let plain = clauses.iter().find_map(|clause| {
+        let form = FORMS.into_iter().find(|form| clause.names(*form))?;
+        let is_plain = clause.names_no_object() && !clause.is_given("sv");
+        let streams =
+            clause.is_given("stream") && (form != Form::Json || !clause.is("stream", "watch"));
+        (is_plain && !streams).then(|| (form, for_people || clause.is("pretty", "1")))
+    });
+    let (form, pretty) = plain.map_or((None, true), |(form, pretty)| (Some(form), pretty));
+    Err(NotAcceptable { form, pretty })
+}
+
+/// One of the forms that a client accepts.
+#[derive(Debug)]
+struct Clause<'a> {
+    kind: &'a str,
+    subkind: &'a str,
+    quality: f32,
+    parameters: BTreeMap<&'a str, &'a str>,
+}
+
+/// What a clause asks of an object.
+enum Wanted {
+    /// It names none.
+    Plain,
+    Object(Version),
+    /// It names one that is not here, or something else that cannot be had.
+    Never,
+}
+
+impl Clause<'_> {
+    /// Whether it stands for this form.
+    fn names(&self, form: Form) -> bool {
+        let (kind, subkind) = form.as_str().split_once('/').unwrap_or_default();
+        match (self.kind, self.subkind) {
+            ("*", "*") => true,
+            (own, "*") => own == kind,
+            (own, other) => own == kind && other == subkind,
+        }
+    }
+
+    fn is(&self, parameter: &str, value: &str) -> bool {
+        self.parameters.get(parameter) == Some(&value)
+    }
+
+    fn is_given(&self, parameter: &str) -> bool {
+        self.parameters.get(parameter).is_some_and(|value| !value.is_empty())
+    }
+
+    fn names_no_object(&self) -> bool {
+        ["as", "g", "v"].iter().all(|parameter| !self.parameters.contains_key(parameter))
+    }
+
+    fn version_of(&self, kind: &str) -> Wanted {
+        if self.is_given("stream") || self.is_given("sv") {
+            return Wanted::Never;
+        }
+        if self.names_no_object() {
+            return Wanted::Plain;
+        }
+        let version = self.parameters.get("v").and_then(|version| Version::named(version));
+        match version.filter(|_| self.is("g", GROUP) && self.is("as", kind)) {
+            Some(version) => Wanted::Object(version),
+            None => Wanted::Never,
+        }
+    }
+
+    /// As in goautoneg, acceptSlice.Less.
+    fn comes_before(&self, other: &Self) -> bool {
+        other.quality < self.quality
+            || (self.kind != "*" && other.kind == "*")
+            || (self.subkind != "*" && other.subkind == "*")
+    }
+}
+
+/// The clauses of a header, the best first. As in goautoneg, ParseAccept.
+fn parse(header: &str) -> Vec<Clause<'_>> {
+    let mut clauses: Vec<Clause<'_>> = header.split(',').take(CLAUSES).filter_map(clause).collect();
+    // What comes before what is no order that a sort could rely on: a clause that is better in one way may be
+    // worse in another. Go sorts so few by insertion, and that is what decides.
+    for end in 1..clauses.len() {
+        let mut at = end;
+        while 0 < at && clauses[at].comes_before(&clauses[at - 1]) {
+            clauses.swap(at, at - 1);
+            at -= 1;
+        }
+    }
+    clauses
+}
+
+fn clause(text: &str) -> Option<Clause<'_>> {
+    let mut parts = text.split(';');
+    let name = parts.next().unwrap_or_default().trim_matches(' ');
+    let (kind, subkind) = match name.split_once('/') {
+        Some((kind, subkind)) if !subkind.is_empty() => (kind.trim_matches(' '), subkind),
+        _ if name.trim_end_matches('/') == "*" => ("*", "*"),
+        _ => return None,
+    };
+    // A slash too much, unless nothing is behind it.
+    let subkind = match subkind.split_once('/') {
+        Some((subkind, "")) => subkind,
+        Some(_) => return None,
+        None => subkind,
+    };
+    let mut clause = Clause {
+        kind,
+        subkind: subkind.trim_matches(' '),
+        quality: 1.0,
+        parameters: BTreeMap::new(),
+    };
+    for part in parts {
+        let Some((name, value)) = part.split_once('=') else { continue };
+        let value = value.strip_suffix('=').unwrap_or(value);
+        if value.is_empty() || value.contains('=') {
+            continue;
+        }
+        match name.trim_matches(' ') {
+            "q" => clause.quality = value.parse().unwrap_or(0.0),
+            name => {
+                clause.parameters.insert(name, value.trim_matches(' '));
+            }
+        }
+    }
+    Some(clause)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BETA: Told = Told::Object { form: Form::Json, version: Version::V1Beta1, pretty: false };
+
+    fn asked(accept: Option<&str>) -> Result<Told, NotAcceptable> {
+        let mut headers = HeaderMap::new();
+        if let Some(accept) = accept {
+            headers.insert(ACCEPT, accept.parse().expect("a header"));
+        }
+        negotiate(&headers, &Uri::from_static("/statusz"), "Statusz")
+    }
+
+    #[test]
+    fn who_names_nothing_or_text_gets_text() {
+        for accept in [
+            None,
+            Some(""),
+            Some("  "),
+            Some("text/plain"),
+            Some("text/plain;q=0.1"),
+            Some("*/*"),
+            Some("*"),
+            Some("text/*"),
+            Some("application/json, */*"),
+            Some("application/json;v=foo;g=config.k8s.io;as=Statusz,*/*"),
+            Some("application/json;v=v1beta1;g=config.k8s.io;as=Flagz,text/plain"),
+        ] {
+            assert_eq!(asked(accept), Ok(Told::Text), "{accept:?}");
+        }
+    }
+
+    #[test]
+    fn who_names_an_object_gets_it_in_the_version_that_comes_first() {
+        let (beta, alpha) =
+            ("v=v1beta1;g=config.k8s.io;as=Statusz", "as=Statusz;g=config.k8s.io;v=v1alpha1");
+        let told = |form, version| Ok(Told::Object { form, version, pretty: false });
+        for (accept, expected) in [
+            (format!("application/json;{beta}"), Ok(BETA)),
+            (format!("application/json; {beta} , application/json;{alpha}"), Ok(BETA)),
+            (
+                format!("application/json;{alpha},application/json;{beta}"),
+                told(Form::Json, Version::V1Alpha1),
+            ),
+            (format!("application/yaml;{beta}"), told(Form::Yaml, Version::V1Beta1)),
+            (format!("application/*;{beta}"), Ok(BETA)),
+            (format!("*/*;{beta}"), Ok(BETA)),
+            (
+                format!("application/json;q=0.5;{beta},application/yaml;{beta}"),
+                told(Form::Yaml, Version::V1Beta1),
+            ),
+            (format!("application/json;{beta},text/plain"), Ok(BETA)),
+        ] {
+            assert_eq!(asked(Some(&accept)), expected, "{accept}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_had_is_refused_in_a_form_that_the_client_takes() {
+        let refused = |form, pretty| Err(NotAcceptable { form, pretty });
+        for (accept, expected) in [
+            ("application/xml", refused(None, true)),
+            ("application/json", refused(Some(Form::Json), false)),
+            ("application/json;pretty=1", refused(Some(Form::Json), true)),
+            ("application/yaml", refused(Some(Form::Yaml), false)),
+            ("application/json;v=v1beta1;g=config.k8s.io", refused(None, true)),
+            ("application/json;v=v1;g=config.k8s.io;as=Statusz", refused(None, true)),
+            ("application/json;v=v1beta1;g=config.k8s.io;as=Statusz;sv=v1", refused(None, true)),
+            ("text/plain;v=v1beta1;g=config.k8s.io;as=Statusz", refused(None, true)),
+            ("application/cbor;v=v1beta1;g=config.k8s.io;as=Statusz", refused(None, true)),
+            ("application/vnd.kubernetes.protobuf", refused(None, true)),
+            ("json", refused(None, true)),
+        ] {
+            assert_eq!(asked(Some(accept)), expected, "{accept}");
+        }
+    }
+
+    #[test]
+    fn a_header_of_any_length_is_read_in_little_time() {
+        let long = "text/plain;q=0,".repeat(4000) + "*/*";
+        assert_eq!(parse(&long).len(), CLAUSES);
+    }
+}
