@@ -74,6 +74,11 @@ pub(crate) struct Main {
     #[arg(long, value_name = "DURATION", default_value = "20s")]
     pub(crate) shutdown_grace_period: GoDuration,
 
+    /// After so long without a sign of life of the engine `/livez` fails, the lease is given back, and the
+    /// process ends; 0 for never
+    #[arg(long, value_name = "DURATION", default_value = "1m0s")]
+    pub(crate) engine_stall_timeout: GoDuration,
+
     /// Each N-th decision is made from scratch, too, and compared; 0 for none
     #[arg(long, value_name = "N", default_value_t = 1000)]
     pub(crate) audit: u32,

@@ -27,6 +27,9 @@ use crate::logs;
 /// second, and nobody has to be woken up for what it hands on to itself.
 const WORKERS: usize = 1;
 
+/// How long threads may take to end once all is done.
+const LAST_MOMENT: Duration = Duration::from_secs(1);
+
 /// Runs until it is told to stop. The error of a lost lease ends the process with 1, as it does
 /// kube-scheduler.
 pub(crate) fn run(args: Run) -> Result<()> {
@@ -35,7 +38,10 @@ pub(crate) fn run(args: Run) -> Result<()> {
         .enable_all()
         .build()
         .context("no thread can be begun")?;
-    runtime.block_on(begin(args))
+    let ended = runtime.block_on(begin(args));
+    // An engine that is stuck never ends, and must not keep the process from it.
+    runtime.shutdown_timeout(LAST_MOMENT);
+    ended
 }
 
 async fn begin(args: Run) -> Result<()> {
@@ -106,6 +112,7 @@ async fn begin(args: Run) -> Result<()> {
         election,
         delay_cache_until_active: setup.configuration.effective.delay_cache_until_active,
         grace: span("--shutdown-grace-period", main.shutdown_grace_period)?,
+        stall_timeout: span("--engine-stall-timeout", main.engine_stall_timeout)?,
         profiles: setup.profiles,
         engine,
         seed: rand::random(),

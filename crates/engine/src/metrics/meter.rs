@@ -170,9 +170,12 @@ impl Meter {
         self.0.as_ref().map_or_else(Lap::default, |readings| readings.watch.start())
     }
 
-    /// A plugin begins.
+    /// A plugin begins. The stopwatch is read whether that counts or not: whoever gave it sees that a long
+    /// decision goes on.
     pub(crate) fn start_plugin(&self) -> Lap {
-        self.0.as_ref().filter(|all| all.samples).map_or_else(Lap::default, |all| all.watch.start())
+        let Some(readings) = &self.0 else { return Lap::default() };
+        let lap = readings.watch.start();
+        if readings.samples { lap } else { Lap::default() }
     }
 
     /// An extension point is over.

@@ -21,6 +21,8 @@ use super::{Occurrence, Options, Tally};
 const TRIES_MAX: u32 = 12;
 /// How often the counts of series are written, so that the API server does not forget them.
 const REFRESHED_AFTER: Duration = Duration::from_mins(30);
+/// The pause before an event is tried again at the end.
+const LAST_PAUSE: Duration = Duration::from_millis(500);
 /// How often it is told that events were lost.
 const TOLD_AFTER: Duration = Duration::from_mins(1);
 
@@ -82,7 +84,10 @@ impl Desk {
         // Nobody can write events before it is known where; they wait in the channel.
         let dialect = loop {
             tokio::select! {
-                dialect = self.dialect() => break dialect,
+                dialect = self.dialect() => match dialect {
+                    Some(dialect) => break dialect,
+                    None => return,
+                },
                 order = orders.recv() => match order {
                     Some(Order::Finish(done)) => self.finishing.push(done),
                     Some(Order::Stop) | None => return,
@@ -98,7 +103,10 @@ impl Desk {
             let has_room = self.ready.len() + self.resting.len() < self.options.queue;
             tokio::select! {
                 order = orders.recv() => match order {
-                    Some(Order::Finish(done)) => self.finishing.push(done),
+                    Some(Order::Finish(done)) => {
+                        self.finishing.push(done);
+                        self.hurry();
+                    }
                     Some(Order::Stop) | None => return,
                 },
                 Some(occurrence) = occurrences.recv(), if has_room => {
@@ -124,14 +132,18 @@ impl Desk {
         }
     }
 
-    /// Asks the API server for its dialect until it knows.
-    async fn dialect(&self) -> Dialect {
+    /// Asks the API server for its dialect until it knows; once, at the end.
+    async fn dialect(&self) -> Option<Dialect> {
         if let Some(dialect) = self.options.dialect {
-            return dialect;
+            return Some(dialect);
         }
         loop {
             match self.sender.dialect().await {
-                Ok(dialect) => return dialect,
+                Ok(dialect) => return Some(dialect),
+                Err(error) if self.is_finishing() => {
+                    tracing::warn!(%error, "no event can be written: those that wait are given up");
+                    return None;
+                }
                 Err(error) => {
                     tracing::warn!(%error, "could not learn which API for events there is");
                     tokio::time::sleep(pause()).await;
@@ -153,7 +165,17 @@ impl Desk {
         }
     }
 
+    fn is_finishing(&self) -> bool {
+        !self.finishing.is_empty()
+    }
+
+    /// All that rests is tried once more now: there will be no other time.
+    fn hurry(&mut self) {
+        self.ready.extend(std::mem::take(&mut self.resting).into_values());
+    }
+
     fn note(&mut self, mut letter: Letter, written: Written) {
+        let written = if self.is_finishing() { written.at_the_end(LAST_PAUSE) } else { written };
         let error = match written {
             Written::Done => return,
             Written::Later(span, _) if letter.tries + 1 < TRIES_MAX => {

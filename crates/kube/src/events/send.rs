@@ -26,6 +26,21 @@ pub(super) enum Written {
     Rejected(Failed),
 }
 
+impl Written {
+    /// What it means where the process is about to end: an API server that cannot be reached is not waited for,
+    /// and after a `pause` what was lost on the way is tried again. Only the API server itself can ask for more
+    /// time.
+    pub(super) fn at_the_end(self, pause: Duration) -> Self {
+        match self {
+            Written::Later(_, failed @ Failed::NotSent(_)) => Written::Rejected(failed),
+            Written::Later(span, failed @ Failed::Unanswered(_)) => {
+                Written::Later(span.min(pause), failed)
+            }
+            other => other,
+        }
+    }
+}
+
 /// Who writes events.
 #[derive(Clone)]
 pub(super) struct Sender {

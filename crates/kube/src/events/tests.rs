@@ -235,3 +235,42 @@ async fn events_about_a_lease_are_those_of_the_core() {
     assert_eq!(about["apiVersion"], "coordination.k8s.io/v1");
     assert_eq!((&about["kind"], &about["resourceVersion"]), (&json!("Lease"), &json!("5")));
 }
+
+#[tokio::test(start_paused = true)]
+async fn at_the_end_nobody_waits_for_an_api_server_that_cannot_be_reached() {
+    // It was there when it was asked for its API, and went away.
+    let fake = Fake::scripted(&[(EVENTS, &[Reply::Unreachable])]);
+    let broadcaster = broadcaster(&fake, |_| {});
+    broadcaster.record(failed("p", "1"));
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let begun = tokio::time::Instant::now();
+    broadcaster.finish(LONG).await;
+    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+    assert_eq!(broadcaster.lost(), Lost { dropped: 0, rejected: 1 });
+}
+
+#[tokio::test(start_paused = true)]
+async fn at_the_end_nobody_waits_for_an_api_server_that_was_never_there() {
+    for events in [0, 3] {
+        let fake = Fake::scripted(&[(GROUP, &[Reply::Unreachable])]);
+        let broadcaster = broadcaster(&fake, |_| {});
+        for _ in 0..events {
+            broadcaster.record(failed("p", "1"));
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let begun = tokio::time::Instant::now();
+        broadcaster.finish(LONG).await;
+        assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn at_the_end_what_may_still_be_written_is_waited_for() {
+    let busy = Reply::RetryAfter(429, 5);
+    let fake = Fake::scripted(&[(EVENTS, &[Reply::Broken, busy, Reply::ok()])]);
+    let broadcaster = broadcaster(&fake, |_| {});
+    broadcaster.record(failed("p", "1"));
+    broadcaster.finish(LONG).await;
+    assert_eq!(broadcaster.lost(), Lost::default());
+    assert_eq!(written(&fake).len(), 3);
+}

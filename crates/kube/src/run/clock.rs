@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use plimsoll_framework::Time;
 
+use super::pulse;
+
 /// A clock that was set once and then only counts: when the time of day jumps, backoffs and timeouts stay
 /// what they are.
 #[derive(Clone, Copy, Debug)]
@@ -26,8 +28,10 @@ impl Clock {
     }
 }
 
-/// For [`Options::stopwatch`](plimsoll_engine::Options::stopwatch): how long since it was first asked.
+/// For [`Options::stopwatch`](plimsoll_engine::Options::stopwatch): how long since it was first asked. An engine
+/// that looks at it goes on with its decision, and does not count as stuck.
 pub fn stopwatch() -> Duration {
     static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
+    pulse::beat();
     BEGUN.elapsed()
 }

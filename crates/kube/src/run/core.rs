@@ -11,6 +11,7 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::clock::Clock;
+use super::pulse::Pulse;
 use crate::extender::{self, Extenders};
 use crate::lease::State;
 use crate::serve::Question;
@@ -64,6 +65,7 @@ pub(crate) struct Core {
     knows_all: bool,
     /// Told once, when the first decision can be made.
     ready: watch::Sender<bool>,
+    pulse: Pulse,
 }
 
 impl Core {
@@ -71,15 +73,16 @@ impl Core {
         scheduler: Scheduler,
         clock: Clock,
         inbox: Inbox,
-        writer: Arc<Writer>,
-        extenders: Arc<Extenders>,
+        (writer, extenders): (Arc<Writer>, Arc<Extenders>),
         ready: watch::Sender<bool>,
+        pulse: Pulse,
     ) -> Self {
-        Core { scheduler, clock, inbox, writer, extenders, knows_all: false, ready }
+        Core { scheduler, clock, inbox, writer, extenders, knows_all: false, ready, pulse }
     }
 
     /// Works until it is stopped; then finishes what it has begun, within `grace`.
     pub(crate) async fn run(mut self, grace: Duration) {
+        self.pulse.adopt();
         self.decide().await;
         if self.has_lost() {
             return;
@@ -92,6 +95,7 @@ impl Core {
         let mut effects = Vec::new();
         let mut handed_over = self.clock.now();
         while !self.inbox.stop.is_cancelled() && !self.has_lost() {
+            self.pulse.beat();
             self.take_in();
             if !self.may_decide() {
                 self.perform(&mut effects);
@@ -128,6 +132,7 @@ impl Core {
     async fn wind_up(&mut self) {
         let mut effects = Vec::new();
         loop {
+            self.pulse.beat();
             self.take_in();
             self.scheduler.wind_up(self.clock.now(), &mut effects);
             self.perform(&mut effects);
@@ -173,6 +178,7 @@ impl Core {
         }
         while let Ok(question) = self.inbox.questions.try_recv() {
             question.answer(self.clock.now(), &mut self.scheduler);
+            self.pulse.beat();
         }
     }
 
@@ -188,10 +194,12 @@ impl Core {
     /// Waits until something comes in, or `span` is over.
     async fn wait(&mut self, span: Option<Duration>) {
         let inbox = &mut self.inbox;
+        // It wakes up now and then all the same, to show that it can.
+        let span = span.unwrap_or(Duration::MAX).min(self.pulse.rest());
         let alarm = async {
             match span {
-                Some(span) => tokio::time::sleep(span).await,
-                None => std::future::pending().await,
+                Duration::MAX => std::future::pending().await,
+                span => tokio::time::sleep(span).await,
             }
         };
         tokio::select! {
@@ -221,6 +229,7 @@ impl Core {
         let now = self.clock.now();
         for event in batch {
             self.scheduler.observe(now, event);
+            self.pulse.beat();
         }
     }
 

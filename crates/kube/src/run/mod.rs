@@ -6,6 +6,7 @@
 mod clock;
 mod core;
 mod post;
+mod pulse;
 mod served;
 
 use std::convert::Infallible;
@@ -23,6 +24,7 @@ use self::clock::Clock;
 pub use self::clock::stopwatch;
 use self::core::{Core, Inbox};
 use self::post::Post;
+use self::pulse::Pulse;
 use self::served::Known;
 pub use self::served::{Serving, SetVerbosity};
 use crate::client::{Access, AccessError, Connection, RestMetrics, connect};
@@ -60,6 +62,9 @@ pub struct Setup {
     pub delay_cache_until_active: bool,
     /// How long what is under way may take when it is told to stop.
     pub grace: Duration,
+    /// After so long without a sign of life the engine counts as stuck; never, where that is zero. Within a
+    /// decision there are signs of life where the engine has [`stopwatch`].
+    pub stall_timeout: Duration,
     /// What is served; nothing if that is `None`.
     pub serving: Option<Serving>,
 }
@@ -99,6 +104,12 @@ pub enum RunError {
     /// The election cannot be held.
     #[error("leaderElection: {0}")]
     Election(#[from] SettingsError),
+    /// The engine does not move any more.
+    #[error(
+        "the engine has not moved for {0:?} (--engine-stall-timeout): a plugin that never returns, or a bug; \
+         please report it with the log"
+    )]
+    Stuck(Duration),
     /// A part of the process has ended that must not.
     #[error("{0} has ended: a bug, please report it with the log")]
     Ended(&'static str),
@@ -112,7 +123,9 @@ pub async fn run(setup: Setup, stop: CancellationToken) -> Result<Exit, RunError
     let metrics = Arc::new(RestMetrics::default());
     let watch_metrics = WatchMetrics::default();
     let access = setup.access;
-    let connection = connect(access.clone(), metrics.clone()).await?;
+    // Nothing was begun yet that would have to be finished.
+    let connected = stop.run_until_cancelled(connect(access.clone(), metrics.clone())).await;
+    let Some(connection) = connected.transpose()? else { return Ok(Exit::Stopped) };
     let broadcaster =
         Broadcaster::new(connection.caller("events", setup.rate), events::Options::new(hostname()));
     let record = Arc::new(broadcaster.clone());
@@ -129,6 +142,7 @@ pub async fn run(setup: Setup, stop: CancellationToken) -> Result<Exit, RunError
     let writer = Arc::new(Writer::new(caller, writing, answers));
     let (clock, (desk, mut questions)) = (Clock::start(), Desk::new());
     let (ready, is_ready) = watch::channel(false);
+    let (pulse, stuck) = (Pulse::new(setup.stall_timeout), CancellationToken::new());
     let end_serving = CancellationToken::new();
     let _ends = end_serving.clone().drop_guard();
     if let Some(serving) = setup.serving {
@@ -140,9 +154,10 @@ pub async fn run(setup: Setup, stop: CancellationToken) -> Result<Exit, RunError
             state: post.state.clone(),
             is_ready,
             stop: stop.clone(),
+            stuck: stuck.clone(),
         };
-        if let Some(server) = served::listen(serving, &access, known).await? {
-            tokio::spawn(server.serve(end_serving));
+        if !begin_to_serve(serving, &access, known, &stop, end_serving).await? {
+            return post.give_back(end_election).await;
         }
     }
 
@@ -167,7 +182,8 @@ pub async fn run(setup: Setup, stop: CancellationToken) -> Result<Exit, RunError
         leads: post.state.clone(),
         stop: stop_deciding.clone(),
     };
-    let core = Core::new(scheduler, clock, inbox, writer.clone(), extenders.clone(), ready);
+    let outlets = (writer.clone(), extenders.clone());
+    let core = Core::new(scheduler, clock, inbox, outlets, ready, pulse.clone());
     let mut core = on_own_thread(core, setup.grace);
 
     // Whoever leads now must not be disturbed by what was decided before.
@@ -185,6 +201,13 @@ pub async fn run(setup: Setup, stop: CancellationToken) -> Result<Exit, RunError
         }
         () = watched.ended() => Some("the watches"),
         () = writer.ended() => Some("the writer"),
+        () = pulse.stops() => {
+            // What it decided last is as old as its silence.
+            stop_at_once();
+            stuck.cancel();
+            let spans = (setup.stall_timeout, setup.grace);
+            return Err(give_up(&mut post, end_election, spans, &stop).await);
+        }
         _ = &mut core => Some("the engine"),
     };
     // A part that ends because the lease is lost may be seen to end before that is.
@@ -192,18 +215,11 @@ pub async fn run(setup: Setup, stop: CancellationToken) -> Result<Exit, RunError
         stop_at_once();
         return Ok(Exit::LostLease);
     }
-    // All parts have this long together: whoever stops us does not wait for one after the other.
-    let deadline = Instant::now() + setup.grace;
     stop_deciding.cancel();
-    if ended != Some("the engine") {
-        let _ = core.await;
-    }
-    finish(&extenders, &writer, &broadcaster, deadline).await;
+    let core = (ended != Some("the engine")).then_some(core);
+    finish(core, &extenders, &writer, &broadcaster, setup.grace).await;
     let exit = post.give_back(end_election).await?;
-    match ended {
-        None => Ok(exit),
-        Some(part) => Err(RunError::Ended(part)),
-    }
+    ended.map_or(Ok(exit), |part| Err(RunError::Ended(part)))
 }
 
 /// How the writer works: as long as this instance leads, and so much at a time.
@@ -223,14 +239,58 @@ fn writing(record: Arc<Broadcaster>, post: &Post, rate: Rate) -> write::Options 
     writing
 }
 
-/// Finishes what the engine has handed out, until the deadline.
+/// Begins to serve, if anything is to be served. `false` if it was told to stop before.
+async fn begin_to_serve(
+    serving: Serving,
+    access: &Access,
+    known: Known,
+    stop: &CancellationToken,
+    end: CancellationToken,
+) -> Result<bool, RunError> {
+    let server = stop.run_until_cancelled(served::listen(serving, access, known)).await;
+    let Some(server) = server.transpose()? else { return Ok(false) };
+    if let Some(server) = server {
+        tokio::spawn(server.serve(end));
+    }
+    Ok(true)
+}
+
+/// The engine is stuck: gives the lease back, so that another instance can lead at once. This one never leads
+/// again. It still says why for a while, to whoever asks for its health, and then ends.
+async fn give_up(
+    post: &mut Post,
+    end_election: CancellationToken,
+    (limit, grace): (Duration, Duration),
+    stop: &CancellationToken,
+) -> RunError {
+    tracing::error!(
+        without_a_beat = ?limit,
+        ends_within = ?grace,
+        "the engine is stuck: nothing more is written, the lease is given back, and the process ends"
+    );
+    if let Err(error) = post.give_back(end_election).await {
+        tracing::error!(%error, "the lease could not be given back: it will run out");
+    }
+    let _ = tokio::time::timeout(grace, stop.cancelled()).await;
+    RunError::Stuck(limit)
+}
+
+/// Finishes what the engine has begun, and what it has handed out.
 async fn finish(
+    core: Option<JoinHandle<()>>,
     extenders: &Extenders,
     writer: &Writer,
     broadcaster: &Broadcaster,
-    deadline: Instant,
+    grace: Duration,
 ) {
+    // All parts have this long together: whoever stops us does not wait for one after the other.
+    let deadline = Instant::now() + grace;
     let remains = || deadline.saturating_duration_since(Instant::now());
+    writer.end_soon();
+    if let Some(core) = core {
+        // An engine that is stuck never ends.
+        let _ = tokio::time::timeout_at(deadline, core).await;
+    }
     // The engine has waited for them as long as it may.
     if !extenders.finish(Duration::ZERO).await {
         tracing::warn!("some bindings by extenders were given up at the end");

@@ -62,6 +62,8 @@ pub(super) struct Known {
     /// Whether decisions can be made.
     pub(super) is_ready: watch::Receiver<bool>,
     pub(super) stop: CancellationToken,
+    /// The engine does not move any more.
+    pub(super) stuck: CancellationToken,
 }
 
 /// Begins to listen. `None` where nothing is to be served.
@@ -126,19 +128,25 @@ async fn reviewer(
 }
 
 /// As in kube-scheduler's server.go: the watchdog of the election everywhere, and beside it whether the
-/// cluster is known and the process is not ending.
+/// cluster is known and the process is not ending. What kube-scheduler has not is whether the engine moves.
 fn checks(known: &Known) -> Checks {
     let election = known
         .leadership
         .clone()
         .map(|leadership| Check::new("leaderElection", move || leadership.check()));
-    let election: Vec<Check> = election.into_iter().collect();
+    let stuck = known.stuck.clone();
+    let moves = Check::new("engine", move || match stuck.is_cancelled() {
+        false => Ok(()),
+        true => Err("the engine does not move any more".to_owned()),
+    });
+    let election: Vec<Check> = election.into_iter().chain([moves]).collect();
     let (is_ready, stop) = (known.is_ready.clone(), known.stop.clone());
+    // The words of kube-scheduler's server.go.
     let told_whole = |name: &str| {
         let is_ready = is_ready.clone();
         Check::new(name, move || match *is_ready.borrow() {
             true => Ok(()),
-            false => Err("the cluster is not known yet".to_owned()),
+            false => Err("handlers are not fully synchronized".to_owned()),
         })
     };
     let ends = Check::new("shutdown", move || match stop.is_cancelled() {

@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use super::backoff::Backoff;
-use super::courier::{Again, Courier, earlier, json, may_be_done, pod_path};
+use super::courier::{
+    Again, Courier, Unwritten, earlier, is_about_deleted, json, may_be_done, pod_path,
+};
 use crate::call::{Ask, Failed};
 
 /// How often a pod is looked at, and how long each look may take.
@@ -74,7 +76,7 @@ impl Courier {
         pod: &Pod,
         node: &Str,
         deadline: Instant,
-    ) -> Result<(), String> {
+    ) -> Result<(), Unwritten> {
         let binding = WireBinding {
             api_version: "v1",
             kind: "Binding",
@@ -88,17 +90,19 @@ impl Courier {
         let ask = Ask::post(format!("{}/binding", pod_path(&pod.key)), json(&binding));
         let answered = self.deliver(&ask, Again::IfNotTaken, earlier(deadline, LOOKING_MAX)).await;
         let Err(failed) = answered else { return Ok(()) };
+        let text = failed.to_string();
         let looks = match &failed {
+            failed if is_about_deleted(failed) => return Err(Unwritten::PodDeleted(text)),
             // Somebody has bound it: perhaps we, by a request that was thought to be lost.
             Failed::Refused(refusal) if refusal.code == StatusCode::CONFLICT => 1,
             failed if may_be_done(failed) => LOOKS_TO_BELIEVE,
-            _ => return Err(failed.to_string()),
+            _ => return Err(text.into()),
         };
         if self.is_bound(pod, node, looks).await {
             tracing::info!(pod = %pod.key, %node, error = %failed, "it is bound all the same");
             return Ok(());
         }
-        Err(failed.to_string())
+        Err(text.into())
     }
 
     /// Whether this very pod is bound to `node`, as far as can be learnt.

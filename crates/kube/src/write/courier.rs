@@ -1,5 +1,6 @@
 //! Carries single writes to the API server.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -7,6 +8,7 @@ use http::StatusCode;
 use plimsoll_api::PodKey;
 use serde::Serialize;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use super::Options;
 use super::backoff::Backoff;
@@ -21,6 +23,10 @@ const TOO_LATE: &str = "timed out before it was sent";
 /// How often something is sent again, at most.
 const RETRIES: u32 = 8;
 
+/// How long an API server that cannot be reached is tried again at the end: what it has not taken is decided
+/// again by whoever leads next.
+const LAST_HOPE: Duration = Duration::from_secs(1);
+
 /// Most of what is written is no longer: a binding, an event.
 const USUAL: usize = 768;
 
@@ -29,6 +35,24 @@ pub(super) struct Courier {
     caller: Caller,
     options: Options,
     is_closed: AtomicBool,
+    /// The process is about to end, and since when.
+    ends: CancellationToken,
+    ends_since: OnceLock<Instant>,
+}
+
+/// Why something was not written.
+#[derive(Debug)]
+pub(super) enum Unwritten {
+    /// It failed.
+    Failed(String),
+    /// The pod that it was about is deleted: nobody needs it any more.
+    PodDeleted(String),
+}
+
+impl From<String> for Unwritten {
+    fn from(why: String) -> Self {
+        Unwritten::Failed(why)
+    }
 }
 
 /// When something is sent again.
@@ -48,7 +72,14 @@ impl std::fmt::Debug for Courier {
 
 impl Courier {
     pub(super) fn new(caller: Caller, options: Options) -> Self {
-        Courier { caller, options, is_closed: AtomicBool::new(false) }
+        let (ends, ends_since) = (CancellationToken::new(), OnceLock::new());
+        Courier { caller, options, is_closed: AtomicBool::new(false), ends, ends_since }
+    }
+
+    /// The process is about to end: what cannot be sent is soon given up.
+    pub(super) fn end_soon(&self) {
+        self.ends_since.get_or_init(Instant::now);
+        self.ends.cancel();
     }
 
     /// From now on nothing is sent any more.
@@ -69,13 +100,23 @@ impl Courier {
         let Job { pod, task, deadline } = job;
         let done = match &task {
             Task::Bind(_, node) => self.bind(&pod, node, deadline).await,
-            Task::Patch(_, patch) => self.patch(patch, deadline).await,
-            Task::Evict(_, eviction) => self.evict(&pod, eviction, deadline).await,
-            Task::Status(status) => self.set_status(&pod, status).await,
+            Task::Patch(_, patch) => self.patch(patch, deadline).await.map_err(Unwritten::from),
+            Task::Evict(_, eviction) => {
+                self.evict(&pod, eviction, deadline).await.map_err(Unwritten::from)
+            }
+            Task::Status(status) => self.set_status(&pod, status).await.map_err(Unwritten::from),
         };
-        done.inspect_err(|error| {
-            let (what, pod) = (task.name(), &pod.key);
-            tracing::warn!(%pod, what, %error, "could not write");
+        let (what, pod) = (task.name(), &pod.key);
+        done.map_err(|unwritten| match unwritten {
+            Unwritten::Failed(error) => {
+                tracing::warn!(%pod, what, %error, "could not write");
+                error
+            }
+            // Nothing is wrong: somebody was faster.
+            Unwritten::PodDeleted(answer) => {
+                tracing::info!(%pod, what, answer, "the pod was deleted meanwhile: nothing is written");
+                answer
+            }
         })
     }
 
@@ -106,10 +147,27 @@ impl Courier {
             match backoff.next(failed.retry_after()) {
                 Some(wait) if Instant::now() + wait + timeout <= deadline => {
                     tracing::debug!(error = %failed, "will be sent again");
-                    tokio::time::sleep(wait).await;
+                    if !self.rest(wait, &failed).await {
+                        return Err(failed);
+                    }
                 }
                 _ => return Err(failed),
             }
+        }
+    }
+
+    /// Waits before something is sent again. `false` if it is given up instead, since the process ends and the
+    /// API server cannot be reached.
+    async fn rest(&self, wait: Duration, failed: &Failed) -> bool {
+        let hopeless = async {
+            self.ends.cancelled().await;
+            let since = *self.ends_since.get_or_init(Instant::now);
+            tokio::time::sleep_until(since + LAST_HOPE).await;
+        };
+        tokio::select! {
+            biased;
+            () = hopeless, if matches!(failed, Failed::NotSent(_)) => false,
+            () = tokio::time::sleep(wait) => true,
         }
     }
 
@@ -174,6 +232,17 @@ pub(super) fn is_about_another(failed: &Failed) -> bool {
 /// When something must be over, so that there is `span` left to look what became of it.
 pub(super) fn earlier(deadline: Instant, span: Duration) -> Instant {
     deadline.checked_sub(span).unwrap_or(deadline)
+}
+
+/// Whether the pod that a request is about is deleted, or about to go. As in pod/storage/storage.go, assignPod.
+pub(super) fn is_about_deleted(failed: &Failed) -> bool {
+    let is_going = |failed: &Failed| match failed {
+        Failed::Refused(refusal) if refusal.code == StatusCode::CONFLICT => {
+            refusal.message.contains("is being deleted")
+        }
+        _ => false,
+    };
+    is_about_another(failed) || is_going(failed)
 }
 
 /// The path of a pod.

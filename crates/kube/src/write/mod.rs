@@ -178,6 +178,12 @@ impl Writer {
         self.order(Order::Stop);
     }
 
+    /// The process is about to end: what is sent is finished, and what cannot be sent, since the API server
+    /// cannot be reached, is soon given up.
+    pub fn end_soon(&self) {
+        self.courier.end_soon();
+    }
+
     /// Finishes what was handed in, within so long; then stops at once. What is handed in from now on is
     /// answered with an error. Returns what was left undone.
     pub async fn finish(&self, within: Duration) -> Load {

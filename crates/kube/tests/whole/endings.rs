@@ -9,7 +9,7 @@ use plimsoll_kube::lease::{Clock, Settings};
 use plimsoll_kube::run::Exit;
 use plimsoll_testserver::{Fault, Options as ServerOptions, TestServer, Trouble};
 
-use crate::lab::{Instance, election, eventually, fill, node, pods, until_placed};
+use crate::lab::{Instance, election, eventually, fill, node, pod, pods, until_placed};
 
 #[test]
 fn an_api_server_that_does_not_answer_delays_the_end_by_one_grace_period_and_no_more() {
@@ -57,4 +57,30 @@ fn an_election_that_breaks_down_ends_the_process() {
     broken.store(true, Ordering::SeqCst);
     let told = instance.failed();
     assert!(told.contains("the election has ended"), "{told}");
+}
+
+#[test]
+fn an_api_server_that_is_gone_does_not_delay_the_end() {
+    let server = TestServer::start(ServerOptions::default());
+    fill(&server, (0..4).map(node));
+    let grace = Duration::from_mins(3);
+    let instance = Instance::with(&server, |setup| {
+        setup.grace = grace;
+        setup.election = Some(election("first", Clock::default()));
+    });
+    fill(&server, pods("web", 5));
+    until_placed(&server, 5);
+    // Bindings, conditions and events are under way, and will never be answered.
+    let silent = Fault::every(1, Trouble::Slow(Duration::from_hours(1)));
+    server.faults().add(silent.resources(&["pods/binding", "pods/status", "events"]));
+    let before = server.counts().requests("create", "pods/binding");
+    fill(&server, pods("late", 5));
+    fill(&server, [pod("large", 9000)]);
+    eventually("some are being bound", || {
+        before < server.counts().requests("create", "pods/binding")
+    });
+    drop(server);
+    let begun = Instant::now();
+    instance.stop_anyhow();
+    assert!(begun.elapsed() < grace / 6, "{:?}", begun.elapsed());
 }

@@ -147,6 +147,7 @@ impl Instance {
             election: None,
             delay_cache_until_active: false,
             grace: Duration::from_secs(20),
+            stall_timeout: PATIENCE,
             serving: None,
         };
         change(&mut setup);
@@ -156,7 +157,10 @@ impl Instance {
             let mut runtime = tokio::runtime::Builder::new_multi_thread();
             let runtime =
                 runtime.worker_threads(2).enable_all().build().expect("there are threads");
-            runtime.block_on(run::run(setup, stopped))
+            let ended = runtime.block_on(run::run(setup, stopped));
+            // An engine that is stuck on purpose does not end.
+            runtime.shutdown_background();
+            ended
         });
         Instance { stop, thread: Some(thread), site: None }
     }
@@ -177,6 +181,13 @@ impl Instance {
     pub(crate) fn stop(mut self) -> Exit {
         self.stop.cancel();
         self.join()
+    }
+
+    /// Tells it to stop, and waits, however it ends.
+    pub(crate) fn stop_anyhow(mut self) {
+        self.stop.cancel();
+        let thread = self.thread.take().expect("it is joined once");
+        let _ = thread.join().expect("it does not panic");
     }
 
     /// Waits until it ends by itself.

@@ -9,3 +9,4 @@ mod leaders;
 mod objects;
 mod rights;
 mod serving;
+mod stuck;

@@ -1,5 +1,8 @@
 //! A binding is sent once, and its answer is the truth as far as it can be learnt.
 
+use std::io::Write;
+use std::sync::{Arc, Mutex};
+
 use serde_json::{Value, json};
 
 use super::lab::{Lab, bind};
@@ -108,4 +111,68 @@ async fn what_the_api_server_refuses_is_told_in_its_words() {
     check(&gone, &[Reply::ok()], Err("pods \"p\" not found"), 1, 0).await;
     let forbidden = [Reply::error(403, "Forbidden", "pods \"p\" is forbidden")];
     check(&forbidden, &[Reply::ok()], Err("pods \"p\" is forbidden"), 1, 0).await;
+}
+
+/// What is logged.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().expect("no test panics in it").write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_is_deleted_while_it_is_bound_is_no_trouble() {
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_ansi(false)
+        .without_time()
+        .with_max_level(tracing::Level::INFO)
+        .with_writer(move || writer.clone())
+        .finish();
+    let _guard = tracing::subscriber::set_default(subscriber);
+    // Were this the only one, a line that the thread of another test meets first would be silent for all.
+    let _other = tracing::Dispatch::new(tracing_subscriber::registry());
+    let going = "Operation cannot be fulfilled on pods/binding \"p\": pod p is being deleted, cannot be \
+                 assigned to a host";
+    let another = "Operation cannot be fulfilled on pods/binding \"p\": Precondition failed: UID in \
+                   precondition: uid-p, UID in object meta: other";
+    for deleted in [
+        Reply::not_found(),
+        Reply::error(409, "Conflict", going),
+        Reply::error(409, "Conflict", another),
+    ] {
+        let (answer, lines) = answer(&[(BINDING, &[deleted])]).await;
+        assert!(answer.is_err());
+        assert_eq!(lines, [BINDING], "nobody looks for a pod that is gone");
+    }
+    let told = |log: &Log| {
+        String::from_utf8(log.0.lock().expect("no test panics in it").clone()).expect("it is text")
+    };
+    let lines = told(&log);
+    assert!(!lines.contains("WARN") && !lines.contains("ERROR"), "{lines}");
+    assert_eq!(lines.matches("the pod was deleted meanwhile").count(), 3, "{lines}");
+    // Other troubles are told as such.
+    let forbidden = [Reply::error(403, "Forbidden", "pods \"p\" is forbidden")];
+    assert!(answer(&[(BINDING, &forbidden)]).await.0.is_err());
+    assert!(told(&log).contains("WARN"), "{}", told(&log));
+}
+
+#[tokio::test(start_paused = true)]
+async fn at_the_end_an_api_server_that_cannot_be_reached_is_soon_given_up() {
+    let mut lab = Lab::new(Fake::scripted(&[(BINDING, &[Reply::Unreachable])]));
+    lab.writer.perform(vec![bind(7, "p", "n1")]);
+    tokio::time::sleep(std::time::Duration::from_secs(4)).await;
+    let begun = tokio::time::Instant::now();
+    lab.writer.end_soon();
+    assert!(lab.answer().await.1.is_err());
+    assert!(begun.elapsed().as_secs() < 2, "{:?}", begun.elapsed());
+    lab.rest().await;
 }

@@ -1,0 +1,135 @@
+//! The pulse of the engine's thread: whether it still moves.
+//!
+//! A thread that is stuck, in a plugin that never returns or in a lock that nobody gives back, renews no picture
+//! and decides nothing, while the lease is renewed by others: nobody takes over. So the thread beats, and where
+//! it has not for too long it counts as stuck. It beats between any two things that it does, within a decision
+//! whenever a plugin or an extension point begins or ends, and now and then while it has nothing to do. How long
+//! a decision takes in all does not matter, nor whether this instance leads.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::time::{MissedTickBehavior, interval};
+
+/// How often it is looked, within the time after which a thread without a beat counts as stuck. What counts is
+/// how often no beat was seen: a process that was stopped for a while looks once when it goes on.
+const LOOKS: u32 = 20;
+
+/// How often a thread beats that has nothing to do: twice between two looks, but not more often than is of use.
+const REST_MAX: Duration = Duration::from_secs(1);
+
+thread_local! {
+    /// The pulse of the engine that lives on this thread.
+    static OWN: RefCell<Option<Pulse>> = const { RefCell::new(None) };
+}
+
+/// The pulse of one engine. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct Pulse {
+    beats: Arc<AtomicU64>,
+    /// After so long without a beat it is stuck; never, where that is zero.
+    limit: Duration,
+}
+
+impl Pulse {
+    pub(crate) fn new(limit: Duration) -> Self {
+        Pulse { beats: Arc::default(), limit }
+    }
+
+    /// From now on what this thread does beats this pulse.
+    pub(crate) fn adopt(&self) {
+        OWN.with_borrow_mut(|own| *own = Some(self.clone()));
+    }
+
+    /// A sign of life.
+    pub(crate) fn beat(&self) {
+        self.beats.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How long a thread that has nothing to do may be silent.
+    pub(crate) fn rest(&self) -> Duration {
+        if self.limit.is_zero() { Duration::MAX } else { (self.limit / LOOKS / 2).min(REST_MAX) }
+    }
+
+    /// Waits until there was no beat for as long as is allowed; for ever, where anything is.
+    pub(crate) async fn stops(&self) {
+        if self.limit.is_zero() {
+            return std::future::pending().await;
+        }
+        let mut look = interval(self.limit / LOOKS);
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let (mut seen, mut in_vain) = (None, 0);
+        while in_vain <= LOOKS {
+            look.tick().await;
+            let beats = Some(self.beats.load(Ordering::Relaxed));
+            in_vain = if beats == seen { in_vain + 1 } else { 0 };
+            seen = beats;
+        }
+    }
+}
+
+/// The engine that lives on this thread, if there is one, does something.
+pub(crate) fn beat() {
+    OWN.with_borrow(|own| {
+        if let Some(pulse) = own {
+            pulse.beat();
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::{Instant, sleep};
+
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(60);
+
+    #[tokio::test(start_paused = true)]
+    async fn a_pulse_that_stops_is_noticed_after_as_long_as_is_allowed() {
+        let pulse = Pulse::new(LIMIT);
+        let beating = pulse.clone();
+        let begun = Instant::now();
+        let beats = tokio::spawn(async move {
+            for _ in 0..500 {
+                beating.beat();
+                sleep(beating.rest()).await;
+            }
+        });
+        pulse.stops().await;
+        assert!(beats.is_finished());
+        let silent = begun.elapsed() - pulse.rest() * 500;
+        assert!(LIMIT <= silent + pulse.rest() && silent < LIMIT * 2, "{silent:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_process_that_was_stopped_for_an_hour_is_not_taken_for_stuck() {
+        let pulse = Pulse::new(LIMIT);
+        let watch = pulse.stops();
+        tokio::pin!(watch);
+        assert!(futures::poll!(watch.as_mut()).is_pending());
+        // Neither the engine nor who watches it did anything meanwhile.
+        tokio::time::advance(Duration::from_hours(1)).await;
+        assert!(futures::poll!(watch.as_mut()).is_pending());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn without_a_limit_nothing_is_stuck() {
+        let pulse = Pulse::new(Duration::ZERO);
+        assert!(tokio::time::timeout(Duration::from_hours(100), pulse.stops()).await.is_err());
+    }
+
+    #[test]
+    fn only_the_engine_of_a_thread_beats_on_it() {
+        let pulse = Pulse::new(LIMIT);
+        let beats = || pulse.beats.load(Ordering::Relaxed);
+        beat();
+        assert_eq!(beats(), 0);
+        pulse.adopt();
+        beat();
+        std::thread::spawn(beat).join().expect("it does not panic");
+        assert_eq!(beats(), 1);
+    }
+}
