@@ -147,6 +147,14 @@ impl Scheduler {
         Some(pod.placed_on(node.clone()))
     }
 
+    /// The same for a pod that is not tried any more, since it is being deleted: room is kept for it as long as
+    /// it is there. As in eventhandlers.go, deletePodFromSchedulingQueue.
+    fn left_untried(&self, id: PodId) -> Option<PodInfo> {
+        let pod = (!self.is_known(id)).then(|| &self.names[id])?;
+        let node = pod.nominated_node.clone().filter(|_| pod.node_name.is_none())?;
+        Some(PodInfo::new(pod.clone()).placed_on(node))
+    }
+
     /// The room that was cleared for a pod is no longer kept for it. As in eventhandlers.go,
     /// updatePodInSchedulingQueue: it was kept only from pods of its priority and lower ones. Unlike
     /// there, also when the pod has gone to another node.
@@ -209,7 +217,7 @@ impl Scheduler {
             self.counts.hears(EventLabel::PENDING_POD_DELETE);
             return;
         };
-        let left = self.left_by(id, None);
+        let left = self.left_by(id, None).or_else(|| self.left_untried(id));
         self.cancel_binding(id);
         self.nominated.remove(key);
         self.evictions.remove(key);

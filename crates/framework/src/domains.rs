@@ -108,6 +108,12 @@ pub trait DomainFilter: DomainCounts {
     fn compares_domains(&self) -> bool;
     /// Judges nodes that stand so to each term.
     fn verdict(&self, standings: &[Standing], totals: &[TermTotals]) -> Verdict;
+    /// Whether the filter may say something else once it is [told](crate::CellFilter::update) that `other`
+    /// came to a node or left it, as happens in thought: for nominated pods, and for preemptions. Most
+    /// filters count those of whom they are told as they count all others.
+    fn is_moved_by(&self, other: Neighbour<'_>) -> bool {
+        self.count(other).is_none_or(|counting| !counting.is_empty())
+    }
 }
 
 /// A score that judges by counts.

@@ -309,9 +309,9 @@ impl Tallies {
         count(&self.judges, &self.rankers, other)
     }
 
-    /// Whether some filter counts a pod like `other`, or might.
-    pub(crate) fn is_judged_by(&self, other: Neighbour<'_>) -> bool {
-        count(&self.judges, &[], other).is_none_or(|counting| !counting.is_empty())
+    /// Whether some filter may say something else with a pod like `other` put onto a node in thought.
+    pub(crate) fn are_moved_by(&self, other: Neighbour<'_>) -> bool {
+        self.judges.iter().any(|(judge, _)| judge.is_moved_by(other))
     }
 
     /// Whether filters tell nodes apart.

@@ -99,13 +99,12 @@ impl Memo {
         }
         let grounds = self.ground.as_ref()?;
         let (counts, _) = self.tallies[tallies].as_ref()?;
-        // A filter that counts a nominated pod would have to count it twice: there and not there.
-        let is_counted = |kind: Kind| {
+        // A filter that a nominated pod moves would have to judge twice: with the pod there and without.
+        let is_moved = |kind: Kind| {
             let other = Neighbour::from(&**self.neighbours.example(kind));
-            counts.is_judged_by(other)
+            counts.are_moved_by(other)
         };
-        if !counts.judges.is_empty()
-            && grounds.nominations.kinds_ahead(pod.priority).any(is_counted)
+        if !counts.judges.is_empty() && grounds.nominations.kinds_ahead(pod.priority).any(is_moved)
         {
             return None;
         }

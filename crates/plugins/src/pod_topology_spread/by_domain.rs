@@ -7,7 +7,7 @@ use super::filter::{CONSTRAINTS_NOT_MET, LABEL_MISSING};
 use super::score::{IGNORED, normalize, weight};
 use super::spreading::Spreading;
 
-/// Whom each constraint counts. As in common.go, countPodsMatchSelector.
+/// Whom each constraint counts.
 struct Counted {
     spreading: Spreading,
     terms: Vec<DomainTerm>,
@@ -15,17 +15,9 @@ struct Counted {
 
 impl Counted {
     fn count(&self, other: Neighbour<'_>) -> Counting {
-        let mut counting = Counting::new();
-        if other.terminating || !self.spreading.is_of(other.namespace) {
-            return counting;
-        }
-        for (term, constraint) in (0..).zip(&self.spreading.constraints) {
-            let selector = &constraint.selector;
-            if !selector.is_everything() && selector.matches(other.labels) {
-                counting.push((term, 1));
-            }
-        }
-        counting
+        let counts = |&(_, at): &(u32, usize)| self.spreading.counts(at, other);
+        let terms = (0..).zip(0..self.spreading.constraints.len());
+        terms.filter(counts).map(|(term, _)| (term, 1)).collect()
     }
 }
 
@@ -69,6 +61,11 @@ impl DomainCounts for Hard {
 }
 
 impl DomainFilter for Hard {
+    fn is_moved_by(&self, other: Neighbour<'_>) -> bool {
+        let spreading = &self.counted.spreading;
+        (0..spreading.constraints.len()).any(|at| spreading.speaks_of(at, other))
+    }
+
     fn compares_domains(&self) -> bool {
         true
     }

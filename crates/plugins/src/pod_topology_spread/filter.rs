@@ -97,8 +97,8 @@ impl CellFilter for PodTopologySpread {
 
     /// As in filtering.go, updateWithPod, which takes in two kinds of pods that are not counted in the
     /// first place: terminating ones, and those of a selector that matches everything. So does the
-    /// state, since preemptions are decided by it; and it asks to be made anew, since pods that really
-    /// came or left must be counted as if they had always been there, or never.
+    /// state, since preemptions and nominations are decided by it; and it asks to be made anew, since pods
+    /// that really came or left must be counted as if they had always been there, or never.
     fn update(
         &self,
         state: &mut Distribution,
@@ -107,8 +107,9 @@ impl CellFilter for PodTopologySpread {
     ) -> Update {
         let Distribution { terms, counts } = state;
         let (spreading, pod) = (&terms.spreading, change.pod());
+        let other = Neighbour::from(&**pod);
         let values = spreading.values(labels);
-        if !spreading.is_near(pod) || values.contains(&None) {
+        if !spreading.is_of(other.namespace) || values.contains(&None) {
             return Update::Same;
         }
         let standing = spreading.standing(name, labels, taints);
@@ -116,11 +117,11 @@ impl CellFilter for PodTopologySpread {
         let (mut cells, mut whole_terms) = (Cells::new(), SmallVec::new());
         for (term, value) in values.into_iter().flatten().enumerate() {
             let constraint = terms.constraint(term);
-            if !standing.counts_for(constraint) || !constraint.selector.matches(&pod.labels) {
+            if !standing.counts_for(constraint) || !spreading.speaks_of(term, other) {
                 continue;
             }
             let Some(at) = terms.domains[term].find(value) else { return Update::Rebuild };
-            exact &= !pod.is_terminating() && !constraint.selector.is_everything();
+            exact &= spreading.counts(term, other);
             let least = counts[term].least(constraint);
             counts[term].add(at, change.sign());
             let cell = Cell::new(term, FIRST + at);
@@ -169,7 +170,7 @@ impl Distribution {
                 continue;
             }
             let standing = spreading.standing(name, labels, taints);
-            let on_node = spreading.counts(pods);
+            let on_node = spreading.counts_of(pods);
             for (term, value) in values.into_iter().flatten().enumerate() {
                 if standing.counts_for(&constraints[term]) {
                     let at = domains[term].number(value);

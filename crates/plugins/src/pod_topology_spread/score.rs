@@ -162,7 +162,8 @@ impl Preference {
                 let counts =
                     tally.by == Apart::Name || standing.counts_for(&spreading.constraints[i]);
                 if let Some(at) = tally.find(name, value).filter(|_| counts) {
-                    tally.of_domain[at] += on_node.get_or_insert_with(|| spreading.counts(pods))[i];
+                    tally.of_domain[at] +=
+                        on_node.get_or_insert_with(|| spreading.counts_of(pods))[i];
                 }
             }
         }

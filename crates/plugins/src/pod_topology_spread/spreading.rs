@@ -76,18 +76,26 @@ impl Spreading {
         }
     }
 
-    /// Whether `pod` is in the namespace in which pods are counted.
-    pub(super) fn is_near(&self, pod: &PodInfo) -> bool {
-        self.is_of(&pod.key.namespace)
-    }
-
     /// Whether pods are counted in `namespace`.
     pub(super) fn is_of(&self, namespace: &str) -> bool {
         namespace == self.namespace
     }
 
+    /// Whether the constraint at `i` speaks of a pod. As in filtering.go, updateWithPod: nothing else is asked
+    /// of a pod that comes or goes.
+    pub(super) fn speaks_of(&self, i: usize, pod: Neighbour<'_>) -> bool {
+        self.is_of(pod.namespace) && self.constraints[i].selector.matches(pod.labels)
+    }
+
+    /// Whether the constraint at `i` counts a pod that is there. As in common.go, countPodsMatchSelector: pods
+    /// that are terminating do not count, and a selector that matches everything counts nothing.
+    pub(super) fn counts(&self, i: usize, pod: Neighbour<'_>) -> bool {
+        let is_everything = self.constraints[i].selector.is_everything();
+        !is_everything && !pod.terminating && self.speaks_of(i, pod)
+    }
+
     /// How many of `pods` each constraint counts.
-    pub(super) fn counts(&self, pods: &PodSet) -> PerConstraint<i32> {
+    pub(super) fn counts_of(&self, pods: &PodSet) -> PerConstraint<i32> {
         let mut counts = PerConstraint::new();
         for (i, &same) in self.same_selector.iter().enumerate() {
             let count = if same < i { counts[same] } else { self.count(i, pods) };
@@ -96,16 +104,12 @@ impl Spreading {
         counts
     }
 
-    /// How many of `pods` the constraint at `i` counts. As in common.go, countPodsMatchSelector: pods
-    /// that are terminating do not count, and a selector that matches everything counts nothing.
+    /// How many of `pods` the constraint at `i` counts.
     pub(super) fn count(&self, i: usize, pods: &PodSet) -> i32 {
-        let selector = &self.constraints[i].selector;
-        if selector.is_everything() {
+        if self.constraints[i].selector.is_everything() {
             return 0;
         }
-        let counts = |pod: &&PodInfo| {
-            self.is_near(pod) && selector.matches(&pod.labels) && !pod.is_terminating()
-        };
+        let counts = |pod: &&PodInfo| self.counts(i, Neighbour::from(&***pod));
         let count = pods.iter().filter(counts).count();
         i32::try_from(count).expect("a node holds fewer than 2^31 pods")
     }

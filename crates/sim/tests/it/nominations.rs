@@ -1,0 +1,94 @@
+//! Pods that wait for nodes that were cleared for them, and others that come meanwhile.
+
+use plimsoll_api::PodKey;
+use plimsoll_engine::{Decision, Detail, Engine, Event, Next, Options, Outcome, Scheduler, Seen};
+use plimsoll_framework::Time;
+use plimsoll_testkit::Scenario;
+
+use crate::profiles::default_profiles;
+
+/// A scheduler that has seen a cluster and decides as `engine` does; every decision from what is remembered is
+/// audited.
+fn scheduler(scenario: &str, engine: Engine) -> Scheduler {
+    let scenario = Scenario::parse(scenario).expect("it can be read");
+    let options = Options { detail: Detail::Outcome, engine, audit_every: 1, ..Options::default() };
+    let mut scheduler =
+        Scheduler::new(default_profiles(), options, 0).expect("there is one profile");
+    for node in scenario.nodes {
+        scheduler.observe(Time::ZERO, Event::Node(Box::new(Seen::Is(node))));
+    }
+    for pod in scenario.placed.into_iter().chain(scenario.pending) {
+        scheduler.observe(Time::ZERO, Event::pod((*pod).clone()));
+    }
+    scheduler
+}
+
+/// What becomes of the pods, one after the other.
+fn decide(scheduler: &mut Scheduler) -> Vec<String> {
+    let mut effects = Vec::new();
+    while scheduler.step(Time::ZERO, &mut effects) == Next::Again {}
+    let told = |decision: Decision| match decision.outcome {
+        Outcome::Scheduled { node, .. } => format!("{} on {node}", decision.pod.name),
+        Outcome::Unschedulable { .. } => format!("{} nowhere", decision.pod.name),
+        Outcome::Error { message } => message,
+    };
+    let differences: Vec<String> =
+        scheduler.audit().differences.iter().map(ToString::to_string).collect();
+    assert_eq!(differences, Vec::<String>::new());
+    scheduler.take_decisions().into_iter().map(told).collect()
+}
+
+#[track_caller]
+fn check(scenario: &str, expected: &[&str]) {
+    for engine in [Engine::Reference, Engine::Fast] {
+        assert_eq!(decide(&mut scheduler(scenario, engine)), expected, "{engine:?}");
+    }
+}
+
+/// A selector that is there and empty counts no pod that is there, but a nominated pod is added to its count.
+#[test]
+fn a_nominated_pod_is_counted_by_an_empty_selector() {
+    check(
+        r#"
+        node a zone=a
+        pod p {"topologySpreadConstraints": [{
+            "maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule",
+            "labelSelector": {}, "minDomains": 3}]}
+        pod nominated {"status": {"nominatedNodeName": "a"}}
+        "#,
+        &["p nowhere", "nominated on a"],
+    );
+}
+
+/// A pod that is being deleted is not counted, but it is added to the count where it is nominated.
+#[test]
+fn a_nominated_pod_that_is_being_deleted_is_counted() {
+    check(
+        r#"
+        node a zone=a
+        pod p app=web {"topologySpreadConstraints": [{
+            "maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule",
+            "labelSelector": {"matchLabels": {"app": "web"}}, "minDomains": 3}]}
+        pod going app=web {"status": {"nominatedNodeName": "a"},
+            "metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}
+        "#,
+        &["p nowhere"],
+    );
+}
+
+/// As in kube-scheduler: a pod that is being deleted is not tried any more, but its room is kept until it is gone.
+#[test]
+fn the_room_of_a_nominated_pod_that_goes_untried_is_offered_to_others() {
+    let scenario = r#"
+        node a {"allocatable": {"cpu": "2"}}
+        pod going {"requests": {"cpu": "2"}, "status": {"nominatedNodeName": "a"},
+            "metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}
+        pod p {"requests": {"cpu": "2"}}
+    "#;
+    for engine in [Engine::Reference, Engine::Fast] {
+        let mut scheduler = scheduler(scenario, engine);
+        assert_eq!(decide(&mut scheduler), ["p nowhere"], "{engine:?}");
+        scheduler.observe(Time::ZERO, Event::pod_gone(PodKey::new("default", "going")));
+        assert_eq!(decide(&mut scheduler), ["p on a"], "{engine:?}");
+    }
+}
