@@ -76,6 +76,12 @@ impl<K: Copy + Ord> Lane<K> {
         runs.chain(self.rest.range(..=last).map(|(_, &pod)| pod))
     }
 
+    /// All pods, in no particular order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = PodId> {
+        let runs = self.runs().flat_map(|run| run.pods.iter().filter_map(|&(_, pod)| pod));
+        runs.chain(self.rest.values().copied())
+    }
+
     /// Whether no pod is here.
     pub(crate) fn is_empty(&self) -> bool {
         self.n_runs == 0 && self.rest.is_empty()

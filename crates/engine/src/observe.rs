@@ -26,6 +26,9 @@ impl Scheduler {
     }
 
     fn take_in(&mut self, now: Time, event: Event) {
+        if !matches!(event, Event::Done(..) | Event::Extended(..)) {
+            self.queue.hears();
+        }
         match event {
             Event::Pod(seen) => match seen {
                 Seen::Is(pod) if pod.phase == plimsoll_api::PodPhase::Ended => {

@@ -255,9 +255,10 @@ impl Scheduler {
         }
     }
 
-    /// Whether nothing is under way: every pod that is left waits for a change in the cluster, or is
-    /// kept out by a gate. Only the regular look at pods that wait too long is still to come, and it
-    /// cannot bring anything new unless the cluster changes.
+    /// Whether nothing is under way: every pod that is left waits for a change in the cluster, is kept out
+    /// by a gate, or errs again and again while nothing changes. Only the regular look at pods that wait
+    /// too long and retries of errors are still to come, and they cannot bring anything new unless the
+    /// cluster changes.
     pub fn is_settled(&self) -> bool {
         self.bindings.is_empty()
             && self.extenders.is_idle()
@@ -265,7 +266,7 @@ impl Scheduler {
             && self.answers.is_empty()
             && self.waiting_decisions.is_empty()
             && !self.queue.has_ready(Ready::Early)
-            && self.queue.next_ready(Ready::Early).is_none()
+            && !self.queue.mends()
     }
 
     /// Which pods may be tried: pods that wait for extenders go before those in backoff.

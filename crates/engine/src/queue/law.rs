@@ -105,7 +105,7 @@ impl Slow {
     fn failed(&mut self, now: Time, key: &PodKey, verdict: Verdict, with: Surroundings<'_>) {
         let heard = self.in_flight.remove(key).unwrap_or_default();
         let info = self.pods.get_mut(key).expect("it is in flight");
-        info.fail(now, verdict);
+        info.fail(now, verdict, 0);
         let worth = heard
             .iter()
             .map(|kept| with.worth(info, &kept.replay(with.cache), &mut Hints::default()))

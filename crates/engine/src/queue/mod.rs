@@ -51,6 +51,8 @@ pub(crate) struct Queue {
     /// Pods whose victims are being evicted, with the plugin that wants it: kept out meanwhile.
     held: BTreeMap<PodId, &'static str>,
     arrivals: u64,
+    /// How often something was heard of the cluster.
+    heard: u64,
     next_flush: Option<Time>,
     pub(crate) counts: QueueCounts,
 }
@@ -85,9 +87,15 @@ impl Queue {
             in_flight: InFlight::default(),
             held: BTreeMap::new(),
             arrivals: 0,
+            heard: 0,
             next_flush: None,
             counts: QueueCounts::new(stopwatch),
         }
+    }
+
+    /// Something is heard of the cluster: what went wrong before may not go wrong again.
+    pub(crate) fn hears(&mut self) {
+        self.heard += 1;
     }
 
     /// Takes in a pod that is new, or what became of one.
@@ -225,7 +233,7 @@ impl Queue {
         let since = entry.hears_since.take();
         let heard = since.map_or_else(Vec::new, |since| self.in_flight.end(id, since));
         let info = &mut entry.info;
-        info.fail(now, verdict);
+        info.fail(now, verdict, self.heard);
         entry.sort = with.key(info);
         let worth = |kept: &Kept| with.worth(info, &kept.replay(with.cache), hints);
         let worth = heard.iter().map(worth).max();
@@ -333,6 +341,11 @@ impl Queue {
     /// Whether a pod can be tried now.
     pub(crate) fn has_ready(&self, ready: Ready) -> bool {
         self.shelves.has_ready(ready)
+    }
+
+    /// Whether some pod is to be tried again after an error that may have been an accident.
+    pub(crate) fn mends(&self) -> bool {
+        self.shelves.after_errors().any(|id| !self.pods[id].info.errs_in_vain(self.heard))
     }
 
     /// When the next pod becomes ready by itself; pods that wait for a change do not count.

@@ -36,6 +36,10 @@ pub enum Place {
     InFlight,
 }
 
+/// So many errors in a row, while nothing changes in the cluster, are no accident: a write that is refused by
+/// chance, or a node that is met only in some samples, is tried again that often.
+const MOST_ERRORS: u32 = 5;
+
 /// A pod of the queue.
 #[derive(Clone, Debug)]
 pub struct QueuedPodInfo {
@@ -57,6 +61,8 @@ pub struct QueuedPodInfo {
     unschedulable_count: u32,
     /// How many errors it has met in a row.
     consecutive_errors: u32,
+    /// How many of them since the cluster last changed, and what was [heard](super::Queue::hears) then.
+    vain_errors: (u32, u64),
     /// Which plugins rejected it last time; `None` if none did.
     pub(super) verdict: Option<Arc<Verdict>>,
     /// The order of its arrival: of two pods with equal keys the earlier goes first.
@@ -94,6 +100,7 @@ impl QueuedPodInfo {
             flushed: false,
             unschedulable_count: 0,
             consecutive_errors: 0,
+            vain_errors: (0, 0),
             verdict: None,
             arrival,
         }
@@ -107,10 +114,14 @@ impl QueuedPodInfo {
     }
 
     /// The attempt failed. As in scheduling_queue.go, AddUnschedulableIfNotPresent: errors count by
-    /// themselves, and a rejection ends their row.
-    pub(super) fn fail(&mut self, now: Time, verdict: Verdict) {
+    /// themselves, and a rejection ends their row. `heard` tells apart what was heard of the cluster.
+    pub(super) fn fail(&mut self, now: Time, verdict: Verdict, heard: u64) {
         if verdict.rejectors.is_empty() {
             self.consecutive_errors = self.consecutive_errors.saturating_add(1);
+            self.vain_errors = match self.vain_errors {
+                (errors, since) if since == heard => (errors.saturating_add(1), since),
+                _ => (1, heard),
+            };
         } else {
             self.unschedulable_count = self.unschedulable_count.saturating_add(1);
             self.consecutive_errors = 0;
@@ -135,6 +146,11 @@ impl QueuedPodInfo {
     pub(super) fn bound(&self) -> Bound {
         let &QueuedPodInfo { attempts, first_ready, began, flushed, .. } = self;
         Bound { attempts, first_ready, flushed, began }
+    }
+
+    /// Whether it has erred so often since the cluster last changed that it will err again.
+    pub(super) fn errs_in_vain(&self, heard: u64) -> bool {
+        MOST_ERRORS <= self.vain_errors.0 && self.vain_errors.1 == heard
     }
 
     /// The failures that its backoff counts.

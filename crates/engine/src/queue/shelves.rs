@@ -74,6 +74,11 @@ impl Shelves {
         }
     }
 
+    /// The pods whose last attempt met an error and that are not ready yet, in no particular order.
+    pub(super) fn after_errors(&self) -> impl Iterator<Item = PodId> {
+        self.error_backoff.iter()
+    }
+
     /// Whether a pod can be tried now.
     pub(super) fn has_ready(&self, ready: Ready) -> bool {
         !self.active.is_empty() || (ready == Ready::Early && !self.backoff.is_empty())

@@ -1,7 +1,9 @@
 //! The simulator, in virtual time.
 
 mod engines;
+mod errors;
 mod mishaps;
+mod nominations;
 mod perf;
 mod profiles;
 mod script;
