@@ -14,13 +14,23 @@
 //! 7. Normalised scores are 0 to 100.
 //! 8. What is said of all nodes at once is what is said of each: [needs] let exactly those nodes pass that
 //!    the filter lets pass, and no score is above its [bound].
-//! 9. Nothing panics.
+//! 9. What is said by counts is what is said of each: a filter that judges [by counts] lets the same nodes
+//!    pass, a score that does gives the same scores. And a pod that [does not move] such a filter changes no
+//!    verdict by coming or leaving, be it only in thought, as nominated pods and victims do.
+//! 10. Nothing panics.
 //!
 //! [needs]: plimsoll_framework::Filter::needs
 //! [bound]: plimsoll_framework::Score::bound
+//! [by counts]: plimsoll_framework::domains
+//! [does not move]: plimsoll_framework::DomainFilter::is_moved_by
 //!
 //! [`Update::Rebuild`] promises nothing, so laws 2 to 5 do not look at what is said after it. Nor do they
-//! look at a filter that skips the pod: as in kube-scheduler, it is not told of changes.
+//! look at a filter that skips the pod: as in kube-scheduler, it is not told of changes. They are about what
+//! a plugin makes of changes. What changes leave on a node is another matter: of two pods with the same host
+//! port the first that leaves frees it.
+//!
+//! A rule that all ways of judging share can break none of these laws, however wrong it is. Such rules are for
+//! scenarios, for recorded decisions, and for whoever reckons again.
 
 use std::fmt::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -35,6 +45,7 @@ use plimsoll_framework::{
 use crate::amounts::amounts_agree;
 use crate::check::{Verdicts, in_words, read, report_on};
 use crate::cluster::Cluster;
+use crate::counts::{counts_agree, may_be_moved};
 use crate::scenario::Scenario;
 use crate::shrink::smallest;
 
@@ -85,6 +96,7 @@ fn judge(entry: &Entry, scenario: &Scenario) -> Kept {
     if let Some(score) = &plugin.score {
         scores_are_in_range(&plugin, score, scenario)?;
     }
+    counts_agree(&plugin, scenario)?;
     amounts_agree(&plugin, scenario)
 }
 
@@ -193,15 +205,18 @@ impl Followed<'_> {
             return Ok(());
         }
         let stood = Verdicts::of(&before, judged, cluster, &rows);
-        let mut after = before.clone();
+        let is_moved = may_be_moved(self.filter, judged, change.pod, cluster);
+        let (mut after, nodes) = (before.clone(), cluster.nodes.clone());
 
         change.happen(&mut cluster.nodes);
         let update = after.update(change.told(), &cluster.nodes, change.row);
         let fresh = Verdicts::of(&self.prepare(judged, cluster), judged, cluster, &rows);
-        let kept = if update == Update::Rebuild {
-            Ok(())
+        let updated = Verdicts::of(&after, judged, cluster, &rows);
+        let law = "a pod that does not move a filter changes no verdict";
+        let kept = if is_moved { Ok(()) } else { same(law, cluster, &rows, &updated, &stood) };
+        let kept = if kept.is_err() || update == Update::Rebuild {
+            kept
         } else {
-            let updated = Verdicts::of(&after, judged, cluster, &rows);
             same("`update` is as good as looking again", cluster, &rows, &updated, &fresh)
                 .and_then(|()| self.same_is_true(&update, cluster, change, &stood, &fresh))
                 .and_then(|()| other_cells_stand(&update, cluster, &before, &after))
@@ -209,7 +224,7 @@ impl Followed<'_> {
         let described = change.describe(cluster, judged);
 
         let undone = change.undone();
-        undone.happen(&mut cluster.nodes);
+        cluster.nodes = nodes;
         let kept = kept.and_then(|()| {
             let law = "a copy is a copy";
             same(law, cluster, &rows, &Verdicts::of(&before, judged, cluster, &rows), &stood)?;

@@ -85,6 +85,7 @@
 mod amounts;
 pub mod check;
 pub mod cluster;
+mod counts;
 pub mod laws;
 mod manifest;
 mod random;

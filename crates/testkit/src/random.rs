@@ -6,6 +6,8 @@ use serde_json::{Value, json};
 
 use crate::manifest::Fields;
 
+mod volumes;
+
 const ZONES: [&str; 3] = ["z1", "z2", "z3"];
 const APPS: [&str; 3] = ["web", "db", "cache"];
 const NAMESPACES: [&str; 3] = ["default", "team-a", "team-b"];
@@ -17,6 +19,9 @@ const TAINTS: [(&str, &str, &str); 4] = [
     ("old", "", "NoExecute"),
     ("gpu", "no", "PreferNoSchedule"),
 ];
+/// Amounts around the largest that are counted, and none.
+const EXTREMES: [&str; 7] =
+    ["0", "9223372036854775", "9223372036854775807", "9223372036854775808", "8Ei", "1e30", "4Ei"];
 const TOPOLOGY_KEYS: [&str; 3] = ["zone", "kubernetes.io/hostname", "rack"];
 const FEATURES: [&str; 2] = ["GuaranteedQoSPodCPUResize", "UserNamespacesHostNetworkSupport"];
 
@@ -24,8 +29,9 @@ const FEATURES: [&str; 2] = ["GuaranteedQoSPodCPUResize", "UserNamespacesHostNet
 /// seed.
 ///
 /// They have up to 7 nodes and 15 pods, with labels and domains, taints and tolerations, affinity and
-/// anti-affinity to nodes and pods, spread constraints, host ports, images, resources, namespaces,
-/// owners, Services and ReplicaSets, gates, and pods that terminate.
+/// anti-affinity to nodes and pods, spread constraints, selectors that are absent and empty, host ports,
+/// images, resources up to the largest quantities there are, namespaces, owners, Services and ReplicaSets,
+/// gates, volumes of all kinds, and pods that terminate.
 pub fn random_scenarios(seeds: Range<u64>) -> impl Iterator<Item = String> {
     seeds.map(|seed| {
         let mut lines = vec![format!("# seed {seed}")];
@@ -74,6 +80,7 @@ impl Random {
         for node in 0..nodes {
             lines.push(self.node(node));
         }
+        self.storage(nodes, lines);
         for pod in 0..3 + self.below(9) {
             let on = format!(" on n{}", self.below(nodes));
             lines.push(self.pod(pod, &on));
@@ -86,7 +93,8 @@ impl Random {
     fn node(&mut self, number: u64) -> String {
         let mut line = vec![format!("node n{number} kubernetes.io/hostname=n{number}")];
         if !self.one_in(6) {
-            line.push(format!("zone={}", self.pick(&ZONES)));
+            let zone = self.pick(&ZONES);
+            line.push(format!("zone={zone} topology.kubernetes.io/zone={zone}"));
         }
         if self.one_in(3) {
             line.push(format!("rack=r{}", self.below(2)));
@@ -131,6 +139,11 @@ impl Random {
         if self.one_in(3) {
             allocatable["example.com/gpu"] = json!(self.below(3).to_string());
         }
+        for name in ["cpu", "memory", "pods", "ephemeral-storage", "example.com/gpu"] {
+            if self.one_in(16) {
+                allocatable[name] = json!(self.pick(&EXTREMES));
+            }
+        }
         allocatable
     }
 
@@ -172,6 +185,10 @@ impl Random {
             fields.insert("metadata".into(), deletion);
         }
         fields.insert("priority".into(), json!(self.below(3)));
+        let volumes = self.volumes();
+        if !volumes.is_empty() {
+            fields.insert("volumes".into(), json!(volumes));
+        }
         format!("pod {namespace}/p{number} app={app} tier={tier}{on} {}", Value::Object(fields))
     }
 
@@ -182,6 +199,9 @@ impl Random {
         });
         if self.one_in(6) {
             requests["example.com/gpu"] = json!("1");
+        }
+        if self.one_in(24) {
+            requests[self.pick(&["cpu", "memory"])] = json!(self.pick(&EXTREMES));
         }
         requests
     }
@@ -269,12 +289,13 @@ impl Random {
 
     fn pod_selector(&mut self) -> Value {
         let app = self.pick(&APPS);
-        match self.below(4) {
+        match self.below(6) {
             0 => json!({ "matchLabels": { "tier": self.pick(&["front", "back"]) } }),
             1 => {
                 json!({ "matchExpressions": [{ "key": "app", "operator": "NotIn", "values": [app] }] })
             }
             2 => json!({}),
+            3 => Value::Null,
             _ => json!({ "matchLabels": { "app": app } }),
         }
     }

@@ -1,0 +1,252 @@
+//! The laws of those who judge by counts that the engine keeps: see [`laws`](crate::laws).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+
+use plimsoll_api::taints::untolerated;
+use plimsoll_api::{Effect, Str};
+use plimsoll_framework::points::{FilterPoint, ScorePoint};
+use plimsoll_framework::{
+    ByDomain, CountedNodes, CycleState, DomainCounts, DomainScore, Neighbour, PodInfo, Points, Row,
+    Scored, Standing, TermTotals, TopologyKey,
+};
+
+use crate::check::Verdicts;
+use crate::cluster::Cluster;
+use crate::laws::Kept;
+use crate::scenario::Scenario;
+
+/// What is told by counts agrees with what is told of each node.
+pub(crate) fn counts_agree(plugin: &Points, scenario: &Scenario) -> Kept {
+    let cluster = Cluster::of(scenario);
+    for pod in &scenario.pending {
+        if let Some(filter) = &plugin.filter
+            && filter.applies(pod)
+        {
+            the_filter_agrees(filter, pod, &cluster)?;
+        }
+        if let Some(score) = &plugin.score
+            && score.applies(pod)
+            && !score.is_by_row()
+        {
+            the_score_agrees(plugin, score, pod, &cluster)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a filter that judges by counts may say something else of `pod` once it is told of `other`. Also
+/// where the filter does not judge by counts.
+pub(crate) fn may_be_moved(
+    filter: &FilterPoint,
+    pod: &PodInfo,
+    other: &PodInfo,
+    cluster: &Cluster,
+) -> bool {
+    if !filter.applies(pod) {
+        return true;
+    }
+    match filter.by_domain(pod, &cluster.view(), &neighbours(cluster)) {
+        ByDomain::Unsupported | ByDomain::Skips => true,
+        ByDomain::Counts(judge) => judge.is_moved_by(Neighbour::from(&**other)),
+    }
+}
+
+/// The pods on nodes that have terms of their own.
+fn neighbours(cluster: &Cluster) -> Vec<Neighbour<'_>> {
+    let rows = cluster.nodes.rows();
+    let pods = rows.flat_map(|row| cluster.nodes.pods_on(row).with_affinity());
+    pods.map(|pod| Neighbour::from(&**pod)).collect()
+}
+
+fn the_filter_agrees(filter: &FilterPoint, pod: &PodInfo, cluster: &Cluster) -> Kept {
+    let rows: Vec<Row> = cluster.nodes.rows().collect();
+    let prepared = filter.prepare(pod, &mut CycleState::default(), &cluster.view());
+    let verdicts = Verdicts::of(&prepared, pod, cluster, &rows);
+    let passes = |row| verdicts.on(row).is_some_and(|verdict| verdict.passes());
+    let mut apart = String::new();
+    let mut compare = |row: Row, counted: bool| {
+        if counted != passes(row) {
+            let (node, word) =
+                (cluster.nodes.name_of(row), if counted { "passes" } else { "fails" });
+            writeln!(apart, "by counts {node} {word} for {}", pod.key)
+                .expect("a string takes any text");
+        }
+    };
+    match filter.by_domain(pod, &cluster.view(), &neighbours(cluster)) {
+        ByDomain::Unsupported => return Ok(()),
+        ByDomain::Skips => rows.iter().for_each(|&row| compare(row, true)),
+        ByDomain::Counts(judge) => {
+            let tally = Tally::of(judge.as_ref(), pod, cluster)?;
+            let totals = tally.totals(judge.compares_domains());
+            for &row in &rows {
+                compare(row, judge.verdict(&tally.standings(row), &totals).passes());
+            }
+        }
+    }
+    if apart.is_empty() { Ok(()) } else { Err(format!("counts are the filter, but\n{apart}")) }
+}
+
+fn the_score_agrees(plugin: &Points, score: &ScorePoint, pod: &PodInfo, cluster: &Cluster) -> Kept {
+    let rows: Vec<Row> = cluster.nodes.rows().collect();
+    let (mut shared, mut feasible) = (CycleState::default(), rows.clone());
+    if let Some(filter) = &plugin.filter {
+        let prepared = filter.prepare(pod, &mut shared, &cluster.view());
+        let verdicts = Verdicts::of(&prepared, pod, cluster, &rows);
+        feasible.retain(|&row| verdicts.on(row).is_some_and(|verdict| verdict.passes()));
+    }
+    let counted = match score.by_domain(pod, &cluster.view(), &neighbours(cluster)) {
+        ByDomain::Unsupported => return Ok(()),
+        ByDomain::Skips => Vec::new(),
+        ByDomain::Counts(ranker) => ranked(ranker.as_ref(), pod, cluster, &feasible)?,
+    };
+    // Who gives no scores gives 0 to every node.
+    let scores = score.score(pod, &mut shared, &cluster.view(), &feasible).unwrap_or_default();
+    let of = |scores: &[Scored], row: Row| {
+        scores.iter().find(|one| one.row == row).map_or(0, |one| one.score)
+    };
+    let mut apart = String::new();
+    for &row in &feasible {
+        let (found, expected) = (of(&counted, row), of(&scores, row));
+        if found != expected {
+            let (node, key) = (cluster.nodes.name_of(row), &pod.key);
+            writeln!(apart, "by counts {node} has {found} for {key}, expected {expected}")
+                .expect("a string takes any text");
+        }
+    }
+    if apart.is_empty() { Ok(()) } else { Err(format!("counts are the score, but\n{apart}")) }
+}
+
+/// The normalised scores of `feasible` by counts.
+fn ranked(
+    ranker: &dyn DomainScore,
+    pod: &PodInfo,
+    cluster: &Cluster,
+    feasible: &[Row],
+) -> Result<Vec<Scored>, String> {
+    let tally = Tally::of(ranker, pod, cluster)?;
+    let is_ranked = |row: &&Row| ranker.is_ranked(&tally.standings(**row));
+    let domains = |term| {
+        let all: BTreeSet<Option<&Str>> =
+            feasible.iter().filter(is_ranked).map(|&row| tally.told_apart_by(term, row)).collect();
+        all.len()
+    };
+    let domains: Vec<usize> = match ranker.reads_domains() {
+        true => (0..tally.terms.len()).map(domains).collect(),
+        false => Vec::new(),
+    };
+    let raw = |&row: &Row| Scored { row, score: ranker.raw(&tally.standings(row), &domains) };
+    let mut scores: Vec<Scored> = feasible.iter().map(raw).collect();
+    ranker.normalize(&mut scores);
+    Ok(scores)
+}
+
+/// The counts of all terms, by a look at every pod.
+struct Tally<'a> {
+    cluster: &'a Cluster,
+    terms: Vec<Term<'a>>,
+}
+
+struct Term<'a> {
+    key: TopologyKey,
+    /// Of the domains with a node on which pods count.
+    in_play: BTreeSet<&'a Str>,
+    counts: BTreeMap<&'a Str, i64>,
+}
+
+impl<'a> Tally<'a> {
+    fn of(counts: &dyn DomainCounts, pod: &PodInfo, cluster: &'a Cluster) -> Result<Self, String> {
+        let terms = counts.terms().iter().map(|term| Term {
+            key: term.key.clone(),
+            in_play: BTreeSet::new(),
+            counts: BTreeMap::new(),
+        });
+        let mut tally = Tally { cluster, terms: terms.collect() };
+        for row in cluster.nodes.rows() {
+            for (number, term) in counts.terms().iter().enumerate() {
+                if let Some(domain) = tally.domain(number, row)
+                    && count_on(&term.nodes, pod, row, cluster)
+                {
+                    tally.terms[number].in_play.insert(domain);
+                }
+            }
+            for other in cluster.nodes.pods_on(row).iter() {
+                tally.count(counts, pod, other, row)?;
+            }
+        }
+        Ok(tally)
+    }
+
+    fn count(
+        &mut self,
+        counts: &dyn DomainCounts,
+        pod: &PodInfo,
+        other: &PodInfo,
+        row: Row,
+    ) -> Kept {
+        let Some(counting) = counts.count(Neighbour::from(&**other)) else {
+            return Err(format!("what {} counts for was told, but it is not known\n", other.key));
+        };
+        let is_plain = other.affinity.is_empty();
+        if is_plain && !counts.counts_plain_pods() && !counting.is_empty() {
+            return Err(format!("pods without terms do not count, but {} does\n", other.key));
+        }
+        for (number, by) in counting {
+            let number = number as usize;
+            let is_counted = count_on(&counts.terms()[number].nodes, pod, row, self.cluster);
+            if let Some(domain) = self.domain(number, row).filter(|_| is_counted) {
+                *self.terms[number].counts.entry(domain).or_default() += by;
+            }
+        }
+        Ok(())
+    }
+
+    /// The domain of a node.
+    fn domain(&self, term: usize, row: Row) -> Option<&'a Str> {
+        let node = self.cluster.nodes.node(row);
+        match &self.terms[term].key {
+            TopologyKey::Label(key) => node.labels.get(key),
+            TopologyKey::NodeWith(key) => node.labels.contains_key(key).then_some(&node.name),
+        }
+    }
+
+    /// What tells nodes apart for the number of domains: nodes without the label are one of them.
+    fn told_apart_by(&self, term: usize, row: Row) -> Option<&'a Str> {
+        match &self.terms[term].key {
+            TopologyKey::Label(_) => self.domain(term, row),
+            TopologyKey::NodeWith(_) => Some(&self.cluster.nodes.node(row).name),
+        }
+    }
+
+    fn standings(&self, row: Row) -> Vec<Standing> {
+        let standing = |(number, term): (usize, &Term<'_>)| match self.domain(number, row) {
+            None => Standing::default(),
+            Some(domain) => {
+                let count = term.counts.get(domain).copied().unwrap_or(0);
+                Standing { present: true, count }
+            }
+        };
+        self.terms.iter().enumerate().map(standing).collect()
+    }
+
+    fn totals(&self, compares_domains: bool) -> Vec<TermTotals> {
+        let totals = |term: &Term<'_>| {
+            let count = |domain: &&Str| term.counts.get(*domain).copied().unwrap_or(0);
+            let (domains, least) = match compares_domains {
+                true => (term.in_play.len(), term.in_play.iter().map(count).min().unwrap_or(0)),
+                false => (0, 0),
+            };
+            TermTotals { domains, least, total: term.counts.values().sum() }
+        };
+        self.terms.iter().map(totals).collect()
+    }
+}
+
+/// Whether pods on a node count.
+fn count_on(nodes: &CountedNodes, pod: &PodInfo, row: Row, cluster: &Cluster) -> bool {
+    let node = cluster.nodes.node(row);
+    let keeps_off = |effect| effect != Effect::PreferNoSchedule;
+    nodes.with_labels.iter().all(|label| node.labels.contains_key(label))
+        && (!nodes.selected || pod.node_selection.matches(&node.name, &node.labels))
+        && (!nodes.tolerated || untolerated(&node.taints, &pod.tolerations, keeps_off).is_none())
+}
