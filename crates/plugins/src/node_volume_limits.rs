@@ -357,7 +357,10 @@ impl Requeue for NodeVolumeLimits {
         vec![
             ClusterEvent::new(Resource::CsiNode, Action::ADD | Action::UPDATE),
             ClusterEvent::new(Resource::Pod, Action::DELETE),
-            ClusterEvent::new(Resource::PersistentVolumeClaim, Action::ADD),
+            // Unlike in kube-scheduler, also claims that are bound: their volume may take another slot than
+            // a claim does that is not, or none.
+            ClusterEvent::new(Resource::PersistentVolumeClaim, Action::ADD | Action::UPDATE),
+            ClusterEvent::new(Resource::PersistentVolume, Action::ADD),
             ClusterEvent::new(Resource::VolumeAttachment, Action::DELETE),
         ]
     }
@@ -377,6 +380,13 @@ fn volume_helps(pod: &Pod, change: &VolumeChange) -> bool {
     match change {
         VolumeChange::CsiNode(Versions { before: Some(before), after: Some(after) }) => {
             limit_rose(before, after)
+        }
+        VolumeChange::PersistentVolumeClaim(Versions {
+            before: Some(before),
+            after: Some(after),
+        }) => before.volume != after.volume,
+        VolumeChange::PersistentVolume(Versions { after: Some(volume), .. }) => {
+            volume.claim.is_some()
         }
         VolumeChange::PersistentVolumeClaim(Versions { after: Some(claim), .. }) => {
             let mut claims = pod.volumes.iter().filter_map(PodVolume::claim);
@@ -710,6 +720,17 @@ mod tests {
         assert_eq!(hint(vec![ebs()]), Hint::Queue);
         assert_eq!(hint(vec![inline(VolumeSource::Nfs)]), Hint::Skip);
         assert_eq!(hint(vec![]), Hint::Skip);
+    }
+
+    #[test]
+    fn a_claim_that_is_bound_may_take_another_slot_than_before() {
+        let waiting = pod_with([claimed("a")]);
+        let hint = |before: &str, after: &str| {
+            let change = changed(claim("b", before), claim("b", after));
+            hint(&waiting, Object::Volume(&VolumeChange::PersistentVolumeClaim(change)))
+        };
+        assert_eq!(hint("", "v"), Hint::Queue);
+        assert_eq!(hint("v", "v"), Hint::Skip);
     }
 
     #[test]
