@@ -191,7 +191,8 @@ impl Cache {
         }
         if let Some((row, at)) = known.at {
             self.columns.exchange(row, at, &pod);
-            if !is_as_it_was(&known.pod, &pod) {
+            // A pod with host ports uses them again, even if another has freed one by leaving.
+            if !pod.host_ports.is_empty() || !is_as_it_was(&known.pod, &pod) {
                 self.changes.note(Change::Displaced(row, known.pod.clone()));
                 self.changes.note(Change::Placed(row, pod.clone()));
             } else if !class::are_alike(PodReads::empty(), &known.pod, &pod) {

@@ -147,6 +147,16 @@ impl PodSet {
     }
 }
 
+/// Ports are a set. As in framework/types.go, HostPortInfo: two pods may have the same port, if somebody
+/// else has placed them so, and the first of them that leaves frees it.
+fn use_ports(used: &mut Vec<HostPort>, pod: &PodInfo) {
+    for port in &pod.host_ports {
+        if !used.contains(port) {
+            used.push(port.clone());
+        }
+    }
+}
+
 /// Whether no column tells two pods on a node apart.
 fn takes_the_same(one: &PodInfo, other: &PodInfo) -> bool {
     let takes_the_same = Arc::ptr_eq(&one.template, &other.template)
@@ -224,7 +234,7 @@ impl Columns {
         let i = row.index();
         self.requested.0[i].0.add(&pod.requests);
         self.non_zero_requested.0[i].0.add(pod.non_zero_requests);
-        self.used_ports.0[i].extend(pod.host_ports.iter().cloned());
+        use_ports(&mut self.used_ports.0[i], pod);
         self.pods[i].insert(pod);
     }
 
@@ -243,16 +253,12 @@ impl Columns {
         let pod = self.pods[i].remove(at);
         self.requested.0[i].0.sub(&pod.requests);
         self.non_zero_requested.0[i].0.sub(pod.non_zero_requests);
-        let ports = &mut self.used_ports.0[i];
-        for port in &pod.host_ports {
-            if let Some(at) = ports.iter().position(|used| used == port) {
-                ports.swap_remove(at);
-            }
-        }
+        self.used_ports.0[i].retain(|used| !pod.host_ports.contains(used));
         pod
     }
 
-    /// Puts what became of the pod at place `at` of the node in `row` in its place.
+    /// Puts what became of the pod at place `at` of the node in `row` in its place. As in
+    /// framework/types.go, NodeInfo: it leaves and comes, and uses its ports again.
     ///
     /// # Panics
     /// If no pod is there.
@@ -261,6 +267,7 @@ impl Columns {
         let before = &mut self.pods[i].all[at];
         if takes_the_same(before, pod) {
             *before = pod.clone();
+            use_ports(&mut self.used_ports.0[i], pod);
             return;
         }
         self.displace_at(row, at);
@@ -378,7 +385,8 @@ impl Columns {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_api::{AffinityTerm, Pod, Selector};
+    use plimsoll_api::ports::ANY_IP;
+    use plimsoll_api::{AffinityTerm, Pod, PodTemplate, Selector};
 
     use super::*;
 
@@ -419,6 +427,34 @@ mod tests {
         assert_eq!(told(&nodes, row), "p q r | q p | 14");
         nodes.exchange(row, 1, &pod("q", 16, false));
         assert_eq!(told(&nodes, row), "p q r | p | 28");
+    }
+
+    #[test]
+    fn the_first_of_two_pods_with_the_same_port_that_leaves_frees_it() {
+        let with_ports = |name: &str, ports: &[i32]| {
+            let port = |&port: &i32| HostPort { protocol: "TCP".into(), ip: ANY_IP.into(), port };
+            let host_ports = ports.iter().map(port).collect();
+            let template = PodTemplate { host_ports, ..PodTemplate::default() };
+            PodInfo::new(Pod::new(PodKey::new("default", name), template))
+        };
+        let used = |nodes: &Columns, row| {
+            let mut ports: Vec<i32> = nodes.used_ports.at(row).iter().map(|one| one.port).collect();
+            ports.sort_unstable();
+            ports
+        };
+        let mut nodes = Columns::default();
+        let row = nodes.add(Node::default());
+        nodes.place(row, &with_ports("p", &[80, 443]));
+        nodes.place(row, &with_ports("q", &[80]));
+        assert_eq!(used(&nodes, row), [80, 443]);
+        let gone = nodes.displace(row, &PodKey::new("default", "q"));
+        assert_eq!(used(&nodes, row), [443]);
+        // What is heard of the other one has it use its ports again.
+        nodes.exchange(row, 0, &with_ports("p", &[80, 443]));
+        assert_eq!(used(&nodes, row), [80, 443]);
+        nodes.place(row, &gone.expect("it was there"));
+        nodes.displace(row, &PodKey::new("default", "p"));
+        assert_eq!(used(&nodes, row), Vec::<i32>::new());
     }
 
     #[test]

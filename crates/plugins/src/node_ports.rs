@@ -10,6 +10,9 @@ const NO_FREE_PORTS: &str = "node(s) didn't have free ports for the requested po
 /// Of two pods with the same host port only one can listen: the other would never start. Ports
 /// conflict if protocol and number are equal, and the address too or one of both is `0.0.0.0`.
 ///
+/// As in kube-scheduler, the used ports of a node are a set: of two pods with the same port, placed by somebody
+/// else, the first that leaves frees it.
+///
 /// ```yaml
 /// containers: [{name: web, ports: [{containerPort: 80, hostPort: 8080}]}]
 /// ```
