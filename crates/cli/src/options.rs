@@ -120,6 +120,12 @@ impl Setup {
         Ok(Setup { configuration, profiles, gates })
     }
 
+    /// Whether it decides as the default profile does.
+    pub(crate) fn is_default(&self, registry: &Registry) -> bool {
+        let gates = GivenGates::of(self.gates.release());
+        self.configuration == Configuration::default_for(&catalogue(registry, &gates))
+    }
+
     /// The options that the configuration sets; the others as kube-scheduler has them.
     pub(crate) fn options(&self) -> Options {
         let seconds = |seconds: i64| Duration::from_secs(u64::try_from(seconds).unwrap_or(0));

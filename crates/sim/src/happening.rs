@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use plimsoll_api::{Labels, Pod, PodKey, PodPhase};
+use plimsoll_api::{Labels, Pod, PodKey, PodPhase, Str};
 use plimsoll_engine::Event;
 use plimsoll_framework::Time;
 
@@ -19,6 +19,8 @@ pub enum Happening {
     IsDeleted(PodKey, Duration),
     /// A pod gets other labels.
     IsRelabelled(PodKey, Labels),
+    /// Somebody else says, or no longer says, that a node was cleared for a pod that waits for one.
+    IsNominated(PodKey, Option<Str>),
     /// The gates of a pod are opened.
     IsUngated(PodKey),
     /// Anything that does not depend on what the scheduler has done meanwhile.
@@ -32,6 +34,7 @@ impl Happening {
             Happening::Arrives(pod) => Some(&pod.key),
             Happening::IsDeleted(pod, _)
             | Happening::IsRelabelled(pod, _)
+            | Happening::IsNominated(pod, _)
             | Happening::IsUngated(pod) => Some(pod),
             Happening::Other(_) => None,
         }
@@ -56,6 +59,10 @@ impl Happening {
                 let mut pod = alive?.clone();
                 pod.labels = labels;
                 changed(pod)
+            }
+            Happening::IsNominated(_, node) => {
+                let pod = alive.filter(|pod| pod.node_name.is_none())?;
+                changed(Pod { nominated_node: node, ..pod.clone() })
             }
             Happening::IsUngated(_) => {
                 let mut pod = alive?.clone();

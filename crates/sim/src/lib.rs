@@ -17,7 +17,7 @@ mod volumes;
 mod workload;
 mod world;
 
-pub use auditor::{Auditor, Violation};
+pub use auditor::{Auditor, Extent, Violation};
 pub use cluster::Cluster;
 pub use faults::{Faults, Manner, Verb};
 pub use happening::Happening;

@@ -6,7 +6,7 @@ use plimsoll_api::PodKey;
 use plimsoll_engine::{Decision, Effect, Event, Next, Scheduler, Write};
 use plimsoll_framework::Time;
 
-use crate::auditor::{Auditor, Violation};
+use crate::auditor::{Auditor, Extent, Violation};
 use crate::cluster::Cluster;
 use crate::liveness;
 use crate::volumes::ClaimBinding;
@@ -36,10 +36,10 @@ impl Simulation {
         Self::begin(world, scheduler, cluster, None)
     }
 
-    /// The same, and an auditor looks on from the beginning. The scheduler must keep
-    /// [decisions](plimsoll_engine::Options::detail).
-    pub fn audited(world: World, scheduler: Scheduler, cluster: Cluster) -> Self {
-        Self::begin(world, scheduler, cluster, Some(Auditor::default()))
+    /// The same, and an auditor looks on from the beginning and reckons again what `extent` says. The
+    /// scheduler must keep [decisions](plimsoll_engine::Options::detail).
+    pub fn audited(world: World, scheduler: Scheduler, cluster: Cluster, extent: Extent) -> Self {
+        Self::begin(world, scheduler, cluster, Some(Auditor::new(extent)))
     }
 
     fn begin(

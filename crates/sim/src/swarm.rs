@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use plimsoll_engine::{Detail, Effect, Options, Outcome, Profile, ProfileError, Scans, Scheduler};
 use plimsoll_framework::{Release, Time};
 
-use crate::auditor::Violation;
+use crate::auditor::{Extent, Violation};
 use crate::faults::Faults;
 use crate::run::Simulation;
 use crate::workload::Workload;
@@ -40,15 +40,16 @@ const MAX_DECISIONS: usize = 20_000;
 /// would hide that nobody woke it.
 const FOREVER: std::time::Duration = std::time::Duration::from_hours(1_000_000);
 
-/// Runs the simulation of a seed twice, with the profiles of `release` that `profiles` makes, and audits it: once
-/// without a scan and once with scans wherever they can be. A panic is a violation, and so is that the
-/// second run writes anything else than the first.
+/// Runs the simulation of a seed twice, with the profiles of `release` that `profiles` makes, and audits it as far
+/// as `extent` says: once without a scan and once with scans wherever they can be. A panic is a violation, and so
+/// is that the second run writes anything else than the first.
 ///
 /// The error is that the profiles do not make a scheduler.
 pub fn try_seed(
     seed: u64,
     release: Release,
     profiles: &dyn Fn() -> Vec<Profile>,
+    extent: Extent,
 ) -> Result<Course, ProfileError> {
     let options = Options {
         release,
@@ -62,7 +63,7 @@ pub fn try_seed(
         let options = Options { scans, ..options };
         let scheduler = Scheduler::new(profiles(), options, seed)?;
         // Nothing of what a panic leaves behind is looked at again.
-        let run = catch_unwind(AssertUnwindSafe(|| run(seed, scheduler)));
+        let run = catch_unwind(AssertUnwindSafe(|| run(seed, scheduler, extent)));
         match run {
             Ok(run) => runs.push(run),
             Err(panic) => return Ok(panicked(&*panic)),
@@ -78,18 +79,18 @@ pub fn try_seed(
 }
 
 /// The simulation of a seed, with an auditor, before anything is decided.
-pub fn begin(seed: u64, scheduler: Scheduler) -> Simulation {
+pub fn begin(seed: u64, scheduler: Scheduler, extent: Extent) -> Simulation {
     let workload = Workload::of(seed);
     let faults = Faults::by_chance(seed, workload.fault_percent, workload.calm);
     let mut world = World::new(workload.lifecycle, faults);
     for (at, what) in workload.happenings {
         world.plan(at, what);
     }
-    Simulation::audited(world, scheduler, workload.cluster)
+    Simulation::audited(world, scheduler, workload.cluster, extent)
 }
 
-fn run(seed: u64, scheduler: Scheduler) -> (Course, Vec<(Time, Effect)>) {
-    let mut simulation = begin(seed, scheduler);
+fn run(seed: u64, scheduler: Scheduler, extent: Extent) -> (Course, Vec<(Time, Effect)>) {
+    let mut simulation = begin(seed, scheduler, extent);
     let mut course = Course::default();
     while let Some(decisions) = simulation.advance() {
         for decision in decisions {

@@ -5,6 +5,7 @@ use std::panic;
 
 use anyhow::{Result, bail};
 use plimsoll_plugins::in_tree;
+use plimsoll_sim::Extent;
 use plimsoll_sim::swarm::{Course, try_seed};
 use serde_json::json;
 
@@ -24,6 +25,8 @@ pub(crate) fn run(args: &Simulate, n: u64) -> Result<()> {
         let profiles = setup.configuration.profiles(&registry, &setup.gates);
         profiles.expect("they were made before")
     };
+    // An auditor knows the rules of the default profile, and what no profile may do.
+    let extent = if setup.is_default(&registry) { Extent::Decisions } else { Extent::Placements };
     let mut out = anstream::stdout();
     let mut whole = Course::default();
     let mut failed = 0;
@@ -31,7 +34,7 @@ pub(crate) fn run(args: &Simulate, n: u64) -> Result<()> {
     // A panic is told as a violation, in its turn and with its seed.
     panic::set_hook(Box::new(|_| {}));
     for seed in (0..n).map(|i| args.seed.wrapping_add(i)) {
-        let course = try_seed(seed, setup.gates.release(), &profiles)?;
+        let course = try_seed(seed, setup.gates.release(), &profiles, extent)?;
         progress.step();
         failed += u64::from(!course.violations.is_empty());
         match args.output.format {

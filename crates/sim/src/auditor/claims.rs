@@ -2,9 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use plimsoll_api::{AccessModes, ObjectKey, PersistentVolumeClaim, Pod, PodKey, PodVolume};
+use plimsoll_api::{
+    AccessModes, ObjectKey, PersistentVolumeClaim, Pod, PodKey, PodVolume, PodVolumeKind, Str,
+    VolumeSource,
+};
 
 use super::Known;
+
+/// The labels that say where a volume is.
+const PLACES: [&str; 2] = ["topology.kubernetes.io/zone", "topology.kubernetes.io/region"];
 
 impl Known {
     /// No other pod may use a claim that only one pod may use, and the volumes of claims that are bound
@@ -25,6 +31,7 @@ impl Known {
                 return Err(format!("{} uses {key}, which only one pod may use", other.key));
             }
             self.reaches(claim, node)?;
+            self.is_in_place(claim, node)?;
         }
         Ok(())
     }
@@ -48,6 +55,67 @@ impl Known {
         if met { Ok(()) } else { Err(format!("volume {} does not reach it", volume.name)) }
     }
 
+    /// The volume that a claim has already must be in the zone and the region of the node. A node without
+    /// any is not asked for them.
+    fn is_in_place(&self, claim: &PersistentVolumeClaim, node: &str) -> Result<(), String> {
+        let volume = claim.volume.as_ref().and_then(|name| self.volumes.get(name));
+        let (Some(volume), Some(node)) = (volume, self.nodes.get(node)) else { return Ok(()) };
+        let is_anywhere = PLACES.iter().all(|key| !node.labels.contains_key(key));
+        let is_there = |key: &&str| {
+            let zones = volume.labels.get(key).map(|zones| zones.split("__"));
+            zones.is_none_or(|mut zones| {
+                zones.any(|zone| node.labels.get(key).is_some_and(|own| own == zone))
+            })
+        };
+        match is_anywhere || PLACES.iter().all(is_there) {
+            true => Ok(()),
+            false => Err(format!("volume {} is in another zone", volume.name)),
+        }
+    }
+
+    /// No other pod may use a disk that only one can use, and the node can attach only so many volumes.
+    pub(super) fn has_disks(&self, pod: &Pod, node: &str, there: &[&Pod]) -> Result<(), String> {
+        let disks = |pod: &Pod| -> Vec<(VolumeSource, bool)> {
+            let inline = |one: &PodVolume| match &one.kind {
+                PodVolumeKind::Inline { source, read_only } => Some((source.clone(), *read_only)),
+                PodVolumeKind::Claim(_) | PodVolumeKind::Ephemeral(_) => None,
+            };
+            pod.volumes.iter().filter_map(inline).collect()
+        };
+        for (disk, read_only) in disks(pod) {
+            let clashes = |(other, other_only): &(VolumeSource, bool)| {
+                is_same_disk(&disk, other) && !(read_only && *other_only && can_be_shared(&disk))
+            };
+            if let Some(other) = there.iter().find(|other| disks(other).iter().any(clashes)) {
+                return Err(format!("{} uses the same disk", other.key));
+            }
+        }
+        let Some(limits) = self.limits.get(node) else { return Ok(()) };
+        let attached: BTreeSet<_> = there.iter().flat_map(|pod| self.attached_for(pod)).collect();
+        let all = attached.iter().cloned().chain(self.attached_for(pod)).collect::<BTreeSet<_>>();
+        for (driver, limit) in limits {
+            let of_driver = |all: &BTreeSet<(Str, Str)>| {
+                all.iter().filter(|(other, _)| other == driver).count()
+            };
+            if of_driver(&attached) < of_driver(&all) && *limit < of_driver(&all) {
+                return Err(format!("it can attach {limit} volumes of {driver}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The volumes that are bound for a pod, by driver and handle.
+    fn attached_for(&self, pod: &Pod) -> BTreeSet<(Str, Str)> {
+        let volume = |key: ObjectKey| {
+            let volume = self.volumes.get(self.claims.get(&key)?.volume.as_ref()?)?;
+            match &volume.source {
+                VolumeSource::Csi { driver, handle } => Some((driver.clone(), handle.clone())),
+                _ => None,
+            }
+        };
+        claims_of(pod).filter_map(volume).collect()
+    }
+
     /// Whether all is done for a pod that is to be bound now.
     pub(super) fn is_mountable(&self, pod: &Pod, node: &str) -> Result<(), String> {
         for key in claims_of(pod) {
@@ -66,4 +134,23 @@ impl Known {
 fn claims_of(pod: &Pod) -> impl Iterator<Item = ObjectKey> {
     let names = pod.volumes.iter().filter_map(PodVolume::claim);
     names.map(|name| ObjectKey::new(pod.key.namespace.clone(), name.clone()))
+}
+
+/// Whether two pods name one disk. A Ceph image is the same where they share a monitor.
+fn is_same_disk(one: &VolumeSource, other: &VolumeSource) -> bool {
+    match (one, other) {
+        (
+            VolumeSource::Rbd { monitors, pool, image },
+            VolumeSource::Rbd { monitors: others, pool: other_pool, image: other_image },
+        ) => {
+            (pool, image) == (other_pool, other_image)
+                && monitors.iter().any(|m| others.contains(m))
+        }
+        _ => one == other,
+    }
+}
+
+/// Whether pods that only read can use one disk together.
+fn can_be_shared(disk: &VolumeSource) -> bool {
+    !matches!(disk, VolumeSource::AwsElasticBlockStore { .. })
 }

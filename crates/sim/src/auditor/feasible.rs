@@ -3,13 +3,11 @@
 use std::collections::BTreeSet;
 
 use plimsoll_api::resources::{CPU, EPHEMERAL_STORAGE, MEMORY};
-use plimsoll_api::{Effect, HostPort, Node, Pod, PodKey, Resources, Str};
+use plimsoll_api::{Effect, Node, Pod, PodKey, Resources, Str};
 
 use super::Known;
 
 const CORDON: &str = "node.kubernetes.io/unschedulable";
-/// The address that stands for all.
-const ALL: &str = "0.0.0.0";
 
 impl Known {
     /// Whether a pod may be placed on a node as the cluster stands, without the pods in `without`; if
@@ -24,7 +22,7 @@ impl Known {
         let others = |other: &&Pod| other.key != pod.key && !without.contains(&other.key);
         let there: Vec<&Pod> = self.pods_on(&node.name).filter(others).collect();
         fits(pod, node, &there)?;
-        ports(pod, &there)?;
+        self.has_ports(pod, node, &there)?;
         tolerated(pod, node)?;
         if !pod.node_selection.matches(&node.name, &node.labels) {
             return Err("the pod asks for other nodes".to_owned());
@@ -33,6 +31,7 @@ impl Known {
             return Err(format!("the node lacks the feature {feature}"));
         }
         self.has_volumes(pod, &node.name, without)?;
+        self.has_disks(pod, &node.name, &there)?;
         self.near_and_far(pod, node, without)?;
         self.evenly_spread(pod, node, without)
     }
@@ -57,14 +56,14 @@ impl Known {
             ));
         }
         let shared = pods.iter().enumerate().find_map(|(i, pod)| {
-            let other = pods[..i].iter().find(|other| share_port(pod, other))?;
+            let other = pods[..i].iter().find(|other| self.share_port(pod, other, node))?;
             Some((pod, other))
         });
         shared.map(|(one, other)| format!("{} and {} use the same port", one.key, other.key))
     }
 }
 
-fn sum(pods: &[&Pod]) -> Resources {
+pub(super) fn sum(pods: &[&Pod]) -> Resources {
     let mut sum = Resources::default();
     for pod in pods {
         sum.add(&pod.requests);
@@ -96,21 +95,6 @@ fn fits(pod: &Pod, node: &Node, there: &[&Pod]) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-fn ports(pod: &Pod, there: &[&Pod]) -> Result<(), String> {
-    match there.iter().find(|other| share_port(pod, other)) {
-        Some(other) => Err(format!("{} uses the same port", other.key)),
-        None => Ok(()),
-    }
-}
-
-fn share_port(one: &Pod, other: &Pod) -> bool {
-    let clash = |a: &HostPort, b: &HostPort| {
-        let address = a.ip == b.ip || [&a.ip, &b.ip].into_iter().any(|ip| ip == ALL);
-        (a.port, &a.protocol) == (b.port, &b.protocol) && address
-    };
-    one.host_ports.iter().any(|a| other.host_ports.iter().any(|b| clash(a, b)))
 }
 
 /// Whether a pod tolerates what a node keeps pods off with.

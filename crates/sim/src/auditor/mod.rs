@@ -1,11 +1,15 @@
 //! An auditor who looks at everything that the scheduler decides and writes, and reckons again.
 //!
 //! It shares no code with the engine and the plugins: it knows only what the scheduler was told, as
-//! values of the api crate, and is slow and plain on purpose.
+//! values of the api crate, and is slow and plain on purpose. So it also finds what the engine and its
+//! reference do wrong alike, since both ask the same plugins.
 
 mod claims;
+mod decisions;
 mod feasible;
 mod pods;
+mod ports;
+mod scores;
 mod spread;
 #[cfg(test)]
 mod tests;
@@ -14,8 +18,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use plimsoll_api::{
-    Labels, Node, ObjectKey, PersistentVolume, PersistentVolumeClaim, Pod, PodKey, PodPhase,
-    PreemptionPolicy, Str, VolumeKind, VolumeObject,
+    CsiNodeDriver, HostPort, Labels, Node, ObjectKey, PersistentVolume, PersistentVolumeClaim, Pod,
+    PodKey, PodPhase, PreemptionPolicy, Str, VolumeKind, VolumeObject,
 };
 use plimsoll_engine::{Decision, Effect, Event, Outcome, Seen, Write};
 use plimsoll_framework::{Nomination, Time};
@@ -35,10 +39,22 @@ impl fmt::Display for Violation {
     }
 }
 
+/// What an auditor reckons again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Extent {
+    /// Whether pods may be where they are placed and evicted, whatever else a profile asks for.
+    #[default]
+    Placements,
+    /// Also which nodes are the best, whether there is none, and whether room could be made: only for
+    /// the default profile, as far as it does not depend on volumes and nominations.
+    Decisions,
+}
+
 /// What the scheduler knows, and what it has made of it.
 #[derive(Debug, Default)]
 pub struct Auditor {
     known: Known,
+    extent: Extent,
     /// Nodes on which something else than the scheduler has left too little room.
     spoiled: BTreeSet<Str>,
     violations: Vec<Violation>,
@@ -54,9 +70,17 @@ pub(crate) struct Known {
     pub(crate) namespaces: BTreeMap<Str, Labels>,
     pub(crate) volumes: BTreeMap<Str, PersistentVolume>,
     pub(crate) claims: BTreeMap<ObjectKey, PersistentVolumeClaim>,
+    /// By node: how many volumes of each driver it can attach.
+    pub(crate) limits: BTreeMap<Str, BTreeMap<Str, usize>>,
     /// The pods for which a node was chosen and that were not yet seen there, as they then were, each
     /// with that node's name: so they count until they are seen there, whatever becomes of them.
     pub(crate) chosen: BTreeMap<PodKey, (Pod, Str)>,
+    /// Pods for which nodes were cleared and that are still without one.
+    pub(crate) cleared: BTreeSet<PodKey>,
+    /// How often a Service or controller was seen.
+    pub(crate) n_selecting: usize,
+    /// Ports that several pods have used at once on a node, where some pod uses them still.
+    pub(crate) shared_ports: BTreeSet<(Str, HostPort)>,
 }
 
 impl Known {
@@ -78,6 +102,11 @@ impl Known {
 }
 
 impl Auditor {
+    /// An auditor who reckons so much again.
+    pub(crate) fn new(extent: Extent) -> Self {
+        Auditor { extent, ..Auditor::default() }
+    }
+
     /// The scheduler was told this.
     pub(crate) fn observe(&mut self, event: &Event) {
         match event {
@@ -103,7 +132,8 @@ impl Auditor {
                 self.known.namespaces.remove(name);
             }
             Event::Volume(seen) => self.volume(seen),
-            Event::Selecting(_) | Event::Budget(_) | Event::Done(..) | Event::Extended(..) => {}
+            Event::Selecting(_) => self.known.n_selecting += 1,
+            Event::Budget(_) | Event::Done(..) | Event::Extended(..) => {}
         }
     }
 
@@ -114,6 +144,13 @@ impl Auditor {
             }
             Seen::Is(VolumeObject::PersistentVolumeClaim(claim)) => {
                 self.known.claims.insert(claim.key.clone(), claim.clone());
+            }
+            Seen::Is(VolumeObject::CsiNode(node)) => {
+                let limit = |one: &CsiNodeDriver| {
+                    Some((one.name.clone(), usize::try_from(one.limit?).unwrap_or(0)))
+                };
+                let limits = node.drivers.iter().filter_map(limit).collect();
+                self.known.limits.insert(node.name.clone(), limits);
             }
             Seen::Gone((VolumeKind::PersistentVolume, key)) => {
                 self.known.volumes.remove(&key.name);
@@ -128,12 +165,16 @@ impl Auditor {
     fn forget(&mut self, pod: &PodKey) {
         self.known.pods.remove(pod);
         self.known.chosen.remove(pod);
+        self.known.cleared.remove(pod);
+        self.known.prune_ports();
     }
 
     fn pod_is(&mut self, pod: &Pod) {
         let before = self.known.pods.insert(pod.key.clone(), pod.clone());
         let Some(node) = &pod.node_name else { return };
+        self.known.cleared.remove(&pod.key);
         let chosen = self.known.chosen.remove(&pod.key).map(|(_, node)| node);
+        self.known.note_ports(node);
         let was_there = before.and_then(|pod| pod.node_name).or(chosen);
         if was_there.as_ref() != Some(node) {
             self.spoil(node);
@@ -151,8 +192,12 @@ impl Auditor {
     /// The scheduler has decided this.
     pub(crate) fn decided(&mut self, now: Time, decision: &Decision) {
         let key = &decision.pod;
+        if let Err(why) = self.had_to_be(key, &decision.outcome) {
+            self.violated(now, format!("{key} was decided otherwise than it had to be: {why}"));
+        }
         match &decision.outcome {
             Outcome::Scheduled { node, .. } => {
+                self.known.cleared.remove(key);
                 if let Err(why) = self.chosen(key, node) {
                     self.violated(now, format!("{key} was placed on {node}, but {why}"));
                 }
@@ -163,16 +208,37 @@ impl Auditor {
             Outcome::Unschedulable { nomination, message, .. } => {
                 self.known.chosen.remove(key);
                 self.waiting.insert(key.clone(), message.clone());
-                if let Some(nomination) = nomination
-                    && let Err(why) = self.nominated(key, nomination)
-                {
-                    let node = &nomination.node;
-                    self.violated(now, format!("{key} was nominated to {node}, but {why}"));
+                if let Some(nomination) = nomination {
+                    if let Err(why) = self.nominated(key, nomination) {
+                        let node = &nomination.node;
+                        self.violated(now, format!("{key} was nominated to {node}, but {why}"));
+                    }
+                    self.known.cleared.insert(key.clone());
                 }
             }
             Outcome::Error { .. } => {
                 self.known.chosen.remove(key);
             }
+        }
+    }
+
+    /// Whether nothing else could be decided about a pod.
+    fn had_to_be(&self, key: &PodKey, outcome: &Outcome) -> Result<(), String> {
+        let known = &self.known;
+        let Some(pod) = known.pods.get(key).filter(|pod| known.is_reckoned(pod)) else {
+            return Ok(());
+        };
+        match outcome {
+            _ if self.extent == Extent::Placements => Ok(()),
+            Outcome::Scheduled { best, .. } => known.are_best(pod, best),
+            Outcome::Unschedulable { nomination, .. } => {
+                known.has_nowhere_to_go(pod)?;
+                match nomination {
+                    Some(nomination) => known.is_frugal(pod, nomination),
+                    None => known.has_no_victims(pod),
+                }
+            }
+            Outcome::Error { .. } => Ok(()),
         }
     }
 
@@ -204,8 +270,12 @@ impl Auditor {
         }
         // Where pods are going already, kube-scheduler takes them off counts in which they are not: that
         // may clear a node in vain, but places no pod wrongly.
+        // So it is with pods that an empty selector does not count.
         let mut there = self.known.pods_on(&nomination.node);
-        if there.any(|other| other.is_terminating() && other.priority < pod.priority) {
+        let is_off_count = pod.spread.iter().any(|one| one.selector.is_everything());
+        if is_off_count
+            || there.any(|other| other.is_terminating() && other.priority < pod.priority)
+        {
             return Ok(());
         }
         self.known.feasible(pod, &nomination.node, &victims)

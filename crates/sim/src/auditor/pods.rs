@@ -59,7 +59,7 @@ impl Known {
         Ok(())
     }
 
-    fn speaks_of(&self, term: &AffinityTerm, pod: &Pod) -> bool {
+    pub(super) fn speaks_of(&self, term: &AffinityTerm, pod: &Pod) -> bool {
         let namespace: &Str = &pod.key.namespace;
         let none = Labels::empty();
         let labels = self.namespaces.get(namespace).unwrap_or(&none);
@@ -69,7 +69,7 @@ impl Known {
 }
 
 /// Whether two nodes are in one domain.
-fn together(term: &AffinityTerm, one: &Node, other: &Node) -> bool {
+pub(super) fn together(term: &AffinityTerm, one: &Node, other: &Node) -> bool {
     let domain = |node: &Node| node.labels.get(&term.topology_key).cloned();
     domain(one).is_some() && domain(one) == domain(other)
 }

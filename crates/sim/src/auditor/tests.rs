@@ -113,6 +113,33 @@ fn what_others_do_to_a_node_is_not_the_schedulers_fault() {
 }
 
 #[test]
+fn a_port_that_others_share_is_free_as_soon_as_one_of_them_leaves() {
+    let with_port = |name: &str| {
+        let mut pod = pod(name, 0);
+        pod.host_ports.push(HostPort { protocol: "TCP".into(), ip: "0.0.0.0".into(), port: 80 });
+        pod
+    };
+    let mut auditor = Auditor::default();
+    auditor.observe(&is_node(node("a")));
+    for name in ["q", "r"] {
+        auditor.observe(&is_pod(&on("a", with_port(name))));
+    }
+    auditor.observe(&Event::pod_gone(with_port("q").key));
+    auditor.observe(&is_pod(&with_port("p")));
+    auditor.decided(Time::ZERO, &scheduled(&with_port("p"), "a"));
+    auditor.rests(Time::ZERO);
+    assert_eq!(auditor.violations(), []);
+    for name in ["p", "r"] {
+        auditor.observe(&Event::pod_gone(with_port(name).key));
+    }
+    for name in ["p", "r"] {
+        auditor.observe(&is_pod(&with_port(name)));
+        auditor.decided(Time::ZERO, &scheduled(&with_port(name), "a"));
+    }
+    assert_eq!(auditor.violations().len(), 1, "{:?}", auditor.violations());
+}
+
+#[test]
 fn victims_are_of_lower_priority_and_bindings_as_chosen() {
     let mut auditor = Auditor::default();
     let (mut high, low) = (pod("high", 0), on("a", pod("low", 0)));

@@ -1,6 +1,7 @@
 //! Random clusters, and what happens in them: the same seed makes the same.
 
 mod nodes;
+mod objects;
 mod pods;
 mod volumes;
 
@@ -72,11 +73,13 @@ impl Maker {
         let mut cluster = Cluster { nodes, ..Cluster::default() };
         cluster.namespaces = NAMESPACES.map(|(name, team)| namespace(name, team)).to_vec();
         cluster.volumes = self.volumes();
+        cluster.selecting = self.selecting();
+        cluster.budgets = self.budgets();
         let mut happenings = Vec::new();
         for number in 0..self.n_pods {
             let pod = self.pod(number);
             match self.rng.random_range(0..4) {
-                0 => cluster.pods.push(pod),
+                0 => cluster.pods.push(self.as_found(pod)),
                 _ => happenings.push((self.some_time(), Happening::Arrives(Box::new(pod)))),
             }
         }
@@ -103,7 +106,12 @@ impl Maker {
     fn happening(&mut self) -> Happening {
         let number = self.some_pod();
         let pod = Self::key(number);
-        match self.rng.random_range(0..10) {
+        match self.rng.random_range(0..11) {
+            10 => {
+                // Another controller, such as an autoscaler, nominates pods, too.
+                let node = (!self.once_in(3)).then(|| self.some_node());
+                Happening::IsNominated(pod, node.filter(|_| self.has(self.traits.nominations)))
+            }
             0..=2 => {
                 let span = Duration::from_secs([0, 0, 10][self.rng.random_range(0..3)]);
                 Happening::IsDeleted(pod, span)
@@ -115,10 +123,7 @@ impl Maker {
                 let node = self.node(number);
                 Happening::Other(Event::Node(Box::new(Seen::Is(node))))
             }
-            8 => {
-                let name = Str::from(format!("n{}", self.rng.random_range(0..self.n_nodes)));
-                Happening::Other(Event::Node(Box::new(Seen::Gone(name))))
-            }
+            8 => Happening::Other(Event::Node(Box::new(Seen::Gone(self.some_node())))),
             _ => self.rarely(),
         }
     }
@@ -134,12 +139,17 @@ impl Maker {
         let number = self.n_pods + self.some_pod();
         let mut pod = self.pod(number);
         pod.scheduling_gates.clear();
-        let node = Str::from(format!("n{}", self.rng.random_range(0..self.n_nodes)));
+        let node = self.some_node();
         Happening::Arrives(Box::new(Pod { node_name: Some(node), ..pod }))
     }
 
     fn some_pod(&mut self) -> u32 {
         self.rng.random_range(0..self.n_pods)
+    }
+
+    /// The name of a node that may be there.
+    fn some_node(&mut self) -> Str {
+        format!("n{}", self.rng.random_range(0..self.n_nodes)).into()
     }
 
     fn some_time(&mut self) -> Time {

@@ -1,9 +1,12 @@
 //! Random nodes.
 
 use plimsoll_api::features::USER_NAMESPACES_HOST_NETWORK;
-use plimsoll_api::{Effect, Labels, Node, Resources, Scalars, Str, Taint};
+use plimsoll_api::{
+    AvoidedController, Effect, Labels, Node, NodeImage, Resources, Scalars, Str, Taint,
+};
 use rand::RngExt;
 
+use super::pods::APPS;
 use super::{BEGINNING, Maker};
 use crate::lifecycle;
 
@@ -16,7 +19,13 @@ pub(super) const TAINTS: [(&str, &str, Effect); 3] = [
     ("spot", "", Effect::PreferNoSchedule),
     ("old", "", Effect::NoExecute),
 ];
+/// How large a node is, as a label says.
+pub(super) const SIZE: &str = "size";
+/// Images with their sizes in MiB.
+pub(super) const IMAGES: [(&str, i64); 3] = [("nginx:1", 180), ("redis:7", 40), ("huge:v1", 2500)];
 const MIB: i64 = 1 << 20;
+/// Amounts at which sums and products of 64 bits end, and none.
+const EXTREMES: [i64; 4] = [i64::MAX, i64::MAX - 1, 1 << 57, 0];
 
 impl Maker {
     /// The node of this number, as it may be at some time.
@@ -29,6 +38,20 @@ impl Maker {
         if self.once_in(2) {
             labels.push(("disk", self.pick(&["ssd", "hdd"]).to_owned()));
         }
+        if self.once_in(2) {
+            labels.push((SIZE, self.pick(&["0", "1", "2", "3", "4", "big"]).to_owned()));
+        }
+        let mut images = IMAGES.to_vec();
+        images.retain(|_| self.once_in(3));
+        let image = |(name, size): (&str, i64)| NodeImage {
+            names: vec![Str::from(name)],
+            size: size * MIB,
+        };
+        let mut avoided = Vec::new();
+        if self.has(self.traits.owners) && self.once_in(3) {
+            let uid = format!("default-ReplicaSet-{}", self.pick(&APPS)).into();
+            avoided.push(AvoidedController { kind: "ReplicaSet".into(), uid });
+        }
         let mut taints = Vec::new();
         for (key, value, effect) in TAINTS {
             if self.once_in(10) {
@@ -40,8 +63,10 @@ impl Maker {
             name,
             labels: Labels::from_iter(labels),
             taints,
+            avoided,
             unschedulable: self.once_in(10),
             allocatable: self.allocatable(),
+            images: images.into_iter().map(image).collect(),
             declared_features: declares
                 .then(|| USER_NAMESPACES_HOST_NETWORK.into())
                 .into_iter()
@@ -56,12 +81,19 @@ impl Maker {
         if self.once_in(3) {
             scalar.insert(Str::from(GPU), self.rng.random_range(1..=2));
         }
-        Resources {
+        let mut allocatable = Resources {
             milli_cpu: 500 * self.rng.random_range(1..=8),
             memory: 512 * MIB * self.rng.random_range(1..=8),
             ephemeral_storage: 1024 * MIB,
             pods: self.rng.random_range(2..=8),
             scalar,
+        };
+        let Resources { milli_cpu, memory, ephemeral_storage, pods, .. } = &mut allocatable;
+        for amount in [milli_cpu, memory, ephemeral_storage, pods] {
+            if self.has(self.traits.extremes) && self.once_in(6) {
+                *amount = self.pick(&EXTREMES);
+            }
         }
+        allocatable
     }
 }

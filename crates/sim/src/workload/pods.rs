@@ -2,21 +2,25 @@
 
 use plimsoll_api::features::USER_NAMESPACES_HOST_NETWORK;
 use plimsoll_api::{
-    AffinityTerm, Asks, HostPort, Labels, NodeSelection, NodeSelectorTerm, NonZero, Pod,
-    PodAffinity, PodKey, PodTemplate, PreemptionPolicy, Requirement, Resources, Scalars, Selector,
-    SpreadConstraint, Str, Test, Toleration, WeightedTerm, WhenUnsatisfiable,
+    AffinityTerm, Asks, Controller, HostPort, Labels, NodeSelection, NodeSelectorTerm, NonZero,
+    Pod, PodAffinity, PodImages, PodKey, PodTemplate, PreemptionPolicy, PreferredNodes,
+    Requirement, Resources, Scalars, Selector, SpreadConstraint, Str, Test, Toleration,
+    WeightedTerm, WhenUnsatisfiable,
 };
 use plimsoll_framework::Time;
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
-use super::nodes::{GPU, HOSTNAME, TAINTS, ZONE, ZONES};
+use super::nodes::{GPU, HOSTNAME, IMAGES, SIZE, TAINTS, ZONE, ZONES};
 use super::{BEGINNING, Maker, NAMESPACES, Percent};
 use crate::lifecycle;
 
-const APPS: [&str; 3] = ["web", "db", "cache"];
+pub(super) const APPS: [&str; 3] = ["web", "db", "cache"];
 const SCHEDULER: &str = "default-scheduler";
 const MIB: i64 = 1 << 20;
+/// A request that only the largest nodes there are have room for. Those of all pods of a workload together
+/// are still less than 2^63.
+const HUGE: i64 = 1 << 55;
 
 /// How many of the pods of a workload have what.
 #[derive(Clone, Copy, Debug)]
@@ -32,6 +36,11 @@ pub(super) struct Traits {
     priority: Percent,
     features: Percent,
     volumes: Percent,
+    preferences: Percent,
+    images: Percent,
+    pub(super) owners: Percent,
+    pub(super) extremes: Percent,
+    pub(super) nominations: Percent,
 }
 
 impl Traits {
@@ -49,6 +58,11 @@ impl Traits {
             priority: percent(),
             features: percent(),
             volumes: percent(),
+            preferences: percent(),
+            images: percent(),
+            owners: percent(),
+            extremes: percent(),
+            nominations: percent(),
         }
     }
 }
@@ -82,9 +96,12 @@ impl Maker {
             },
             scheduling_gates: self.some(traits.gates, |_| "example.com/wait".into()),
             node_selection: self.selection(),
+            preferred_nodes: self.preferred_nodes(),
+            controller: self.owner(&key),
+            images: self.images(),
             tolerations: self.some(traits.tolerations, Maker::toleration),
             affinity: self.affinity(&key.namespace),
-            spread: self.some(traits.spread, Maker::constraint),
+            spread: self.spread(),
             asks: Asks {
                 fit: requests.clone(),
                 balance: requests.clone(),
@@ -94,7 +111,7 @@ impl Maker {
             },
             requests,
             non_zero_requests: non_zero,
-            host_ports: self.some(traits.ports, Maker::port),
+            host_ports: self.ports(),
             required_features: own_users
                 .then(|| USER_NAMESPACES_HOST_NETWORK.into())
                 .into_iter()
@@ -103,13 +120,23 @@ impl Maker {
             ..PodTemplate::default()
         };
         let created = lifecycle::timestamp(Time::from_millis(BEGINNING));
-        Pod { key, uid, created, template: template.into(), ..Pod::default() }
+        let nominated_node = self.has(traits.nominations).then(|| self.some_node());
+        Pod { key, uid, created, nominated_node, template: template.into(), ..Pod::default() }
     }
 
     /// One of something, or none.
     fn some<T>(&mut self, percent: Percent, make: impl FnOnce(&mut Self) -> T) -> Vec<T> {
         let has = self.has(percent);
         has.then(|| make(self)).into_iter().collect()
+    }
+
+    /// None, one or two of something.
+    fn few<T>(&mut self, percent: Percent, mut make: impl FnMut(&mut Self) -> T) -> Vec<T> {
+        let mut few = self.some(percent, &mut make);
+        if !few.is_empty() && self.once_in(4) {
+            few.push(make(self));
+        }
+        few
     }
 
     pub(super) fn pod_labels(&mut self) -> Labels {
@@ -122,13 +149,21 @@ impl Maker {
         if self.once_in(8) {
             scalar.insert(Str::from(GPU), 1);
         }
+        let is_huge = self.has(self.traits.extremes) && self.once_in(8);
         Resources {
             milli_cpu: 100 * self.rng.random_range(0..12),
-            memory: 128 * MIB * self.rng.random_range(0..8),
+            memory: if is_huge { HUGE } else { 128 * MIB * self.rng.random_range(0..8) },
             ephemeral_storage: if self.once_in(6) { 512 * MIB } else { 0 },
             pods: 0,
             scalar,
         }
+    }
+
+    /// No two alike.
+    fn ports(&mut self) -> Vec<HostPort> {
+        let mut ports = self.few(self.traits.ports, Maker::port);
+        ports.dedup();
+        ports
     }
 
     fn port(&mut self) -> HostPort {
@@ -163,20 +198,70 @@ impl Maker {
                 _ => Test::Exists,
             };
             let labels = vec![Requirement { key: ZONE.into(), test }];
-            selection.terms =
-                Some(vec![NodeSelectorTerm { labels, ..NodeSelectorTerm::default() }]);
+            let mut terms = vec![NodeSelectorTerm { labels, ..NodeSelectorTerm::default() }];
+            if self.once_in(4) {
+                terms.push(self.node_term());
+            }
+            selection.terms = Some(terms);
+        }
+        if selection.terms.is_none() && self.has(self.traits.selection) {
+            let term = self.node_term();
+            selection.terms = Some(vec![term]);
         }
         selection
+    }
+
+    fn preferred_nodes(&mut self) -> PreferredNodes {
+        let weighted = |maker: &mut Self| (maker.rng.random_range(1..=100), maker.node_term());
+        PreferredNodes(self.few(self.traits.preferences, weighted))
+    }
+
+    /// What is asked of a node by its size, its disk or its name; sometimes nothing, which no node has.
+    fn node_term(&mut self) -> NodeSelectorTerm {
+        let bound = self.rng.random_range(0..5);
+        let (key, test) = match self.rng.random_range(0..8) {
+            0 => (SIZE, Test::Gt(bound)),
+            1 => (SIZE, Test::Lt(bound)),
+            2 => (SIZE, Test::DoesNotExist),
+            3 => ("disk", Test::Exists),
+            4 => ("disk", Test::NotIn(vec!["ssd".into()])),
+            5 => return NodeSelectorTerm::default(),
+            // Where every term names nodes, only those are asked.
+            _ => {
+                let names = vec![self.some_node(), self.some_node()];
+                let key = plimsoll_api::node_selector::NAME_FIELD.into();
+                let fields = vec![Requirement { key, test: Test::In(names) }];
+                return NodeSelectorTerm { fields, ..NodeSelectorTerm::default() };
+            }
+        };
+        let labels = vec![Requirement { key: key.into(), test }];
+        NodeSelectorTerm { labels, ..NodeSelectorTerm::default() }
+    }
+
+    fn images(&mut self) -> PodImages {
+        let names = self.few(self.traits.images, |maker| Str::from(maker.pick(&IMAGES).0));
+        PodImages { containers: names.len().max(1), names, init_containers: 0 }
+    }
+
+    fn owner(&mut self, pod: &PodKey) -> Option<Controller> {
+        let kind = self.pick(&["ReplicaSet", "StatefulSet", "ReplicationController"]);
+        let name = self.pick(&APPS);
+        self.has(self.traits.owners).then(|| Controller {
+            api_version: if kind == "ReplicationController" { "v1" } else { "apps/v1" }.into(),
+            kind: kind.into(),
+            name: name.into(),
+            uid: format!("{}-{kind}-{name}", pod.namespace).into(),
+        })
     }
 
     fn affinity(&mut self, namespace: &Str) -> PodAffinity {
         let traits = self.traits;
         let preferred = |maker: &mut Self| WeightedTerm { weight: 10, term: maker.term(namespace) };
         PodAffinity {
-            required: self.some(traits.affinity, |maker| maker.term(namespace)),
-            preferred: self.some(traits.affinity, preferred),
-            required_anti: self.some(traits.anti_affinity, |maker| maker.term(namespace)),
-            preferred_anti: self.some(traits.anti_affinity, preferred),
+            required: self.few(traits.affinity, |maker| maker.term(namespace)),
+            preferred: self.few(traits.affinity, preferred),
+            required_anti: self.few(traits.anti_affinity, |maker| maker.term(namespace)),
+            preferred_anti: self.few(traits.anti_affinity, preferred),
         }
     }
 
@@ -194,19 +279,33 @@ impl Maker {
         }
     }
 
-    fn pods_selector(&mut self) -> Selector {
+    /// Which pods are meant: also none, where a selector is not given, and all, where it is empty.
+    pub(super) fn pods_selector(&mut self) -> Selector {
         let app = self.pick(&APPS);
-        Selector::All(vec![match self.rng.random_range(0..3) {
-            0 => Requirement::equals("tier", self.pick(&["front", "back"])),
-            1 => Requirement { key: "app".into(), test: Test::NotIn(vec![app.into()]) },
+        Selector::All(vec![match self.rng.random_range(0..8) {
+            0 => return Selector::Nothing,
+            1 => return Selector::everything(),
+            2 | 3 => Requirement::equals("tier", self.pick(&["front", "back"])),
+            4 => Requirement { key: "app".into(), test: Test::NotIn(vec![app.into()]) },
             _ => Requirement::equals("app", app),
         }])
     }
 
-    fn constraint(&mut self) -> SpreadConstraint {
+    /// No two for the same key.
+    fn spread(&mut self) -> Vec<SpreadConstraint> {
+        let mut constraints = Vec::new();
+        for key in [HOSTNAME, ZONE, SIZE] {
+            if self.has(self.traits.spread) && self.once_in(2) {
+                constraints.push(self.constraint(key));
+            }
+        }
+        constraints
+    }
+
+    fn constraint(&mut self, topology_key: &str) -> SpreadConstraint {
         SpreadConstraint {
             max_skew: self.rng.random_range(1..=2),
-            topology_key: self.pick(&[HOSTNAME, ZONE]).into(),
+            topology_key: topology_key.into(),
             when_unsatisfiable: match self.once_in(4) {
                 true => WhenUnsatisfiable::ScheduleAnyway,
                 false => WhenUnsatisfiable::DoNotSchedule,

@@ -3,8 +3,9 @@
 use plimsoll_api::quantity::Format;
 use plimsoll_api::storage::NO_PROVISIONER;
 use plimsoll_api::{
-    AccessModes, BindingMode, NodeSelectorTerm, ObjectKey, PersistentVolume, PersistentVolumeClaim,
-    PodVolume, PodVolumeKind, Quantity, Requirement, StorageClass, Str, VolumeObject,
+    AccessModes, BindingMode, CsiNode, CsiNodeDriver, Labels, NodeSelectorTerm, ObjectKey,
+    PersistentVolume, PersistentVolumeClaim, PodVolume, PodVolumeKind, Quantity, Requirement,
+    StorageClass, Str, VolumeObject, VolumeSource,
 };
 use rand::RngExt;
 
@@ -16,6 +17,8 @@ const CLASSES: [(&str, &str, BindingMode); 3] = [
     ("local", NO_PROVISIONER, BindingMode::WaitForFirstConsumer),
     ("soon", "example.com/disks", BindingMode::Immediate),
 ];
+/// Who stands behind the volumes.
+const DRIVER: &str = "example.com/disks";
 const GIB: i64 = 1 << 30;
 /// How many claims there are in each namespace.
 const CLAIMS: u32 = 6;
@@ -32,6 +35,19 @@ impl Maker {
             })
             .map(VolumeObject::StorageClass)
             .into();
+        for number in 0..self.n_nodes {
+            if self.once_in(2) {
+                let driver = CsiNodeDriver {
+                    name: DRIVER.into(),
+                    node_id: format!("n{number}").into(),
+                    limit: Some(self.rng.random_range(0..=2)),
+                    ..CsiNodeDriver::default()
+                };
+                let name = format!("n{number}").into();
+                let node = CsiNode { name, drivers: vec![driver], ..CsiNode::default() };
+                objects.push(VolumeObject::CsiNode(node));
+            }
+        }
         for number in 0..self.rng.random_range(0..6) {
             objects.push(VolumeObject::PersistentVolume(self.volume(number)));
         }
@@ -49,7 +65,16 @@ impl Maker {
             labels: vec![Requirement::equals(ZONE, zone)],
             ..NodeSelectorTerm::default()
         };
+        let zones = match self.rng.random_range(0..3) {
+            0 => vec![(ZONE, zone.to_owned())],
+            1 => vec![(ZONE, format!("{zone}__{}", self.pick(&ZONES)))],
+            _ => vec![],
+        };
+        let source =
+            VolumeSource::Csi { driver: DRIVER.into(), handle: format!("h{number}").into() };
         PersistentVolume {
+            labels: Labels::from_iter(zones),
+            source: if self.once_in(3) { VolumeSource::Other } else { source },
             name: format!("v{number}").into(),
             uid: format!("v{number}").into(),
             resource_version: "1".into(),
@@ -77,10 +102,31 @@ impl Maker {
         }
     }
 
-    /// A volume of a pod, by one of the claims.
+    /// A volume of a pod: a disk that it names itself, or one of the claims.
     pub(super) fn mount(&mut self) -> PodVolume {
+        if self.once_in(4) {
+            let read_only = self.once_in(2);
+            let kind = PodVolumeKind::Inline { source: self.disk(), read_only };
+            return PodVolume { name: "disk".into(), kind };
+        }
         let claim = Str::from(format!("c{}", self.rng.random_range(0..CLAIMS)));
         PodVolume { name: "data".into(), kind: PodVolumeKind::Claim(claim) }
+    }
+}
+
+impl Maker {
+    fn disk(&mut self) -> VolumeSource {
+        let name = Str::from(self.pick(&["d0", "d1"]));
+        match self.rng.random_range(0..4) {
+            0 => VolumeSource::GcePersistentDisk { name },
+            1 => VolumeSource::AwsElasticBlockStore { volume_id: name },
+            2 => VolumeSource::Iscsi { iqn: name },
+            _ => {
+                let monitors =
+                    vec![self.pick(&["m0", "m1"]).into(), self.pick(&["m1", "m2"]).into()];
+                VolumeSource::Rbd { monitors, pool: "rbd".into(), image: name }
+            }
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use plimsoll_engine::{Detail, Effect, Engine, Options, Scans, Scheduler, TieBreak};
 use plimsoll_framework::Time;
 use plimsoll_sim::perf::{Groups, Meter, Sizes, Workload};
-use plimsoll_sim::swarm;
+use plimsoll_sim::{Extent, swarm};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
@@ -31,7 +31,7 @@ fn written(seed: u64, options: Options, forgets: Forgets) -> Vec<(Time, Effect)>
     let options = Options { audit_every: 0, tie_break, ..options };
     let profiles = profiles_of(options.release);
     let scheduler = Scheduler::new(profiles, options, seed).expect("there is one");
-    let mut simulation = swarm::begin(seed, scheduler);
+    let mut simulation = swarm::begin(seed, scheduler, Extent::Placements);
     let mut rng = Pcg64::seed_from_u64(seed);
     for _ in 0..MANY {
         if simulation.advance().is_none() {

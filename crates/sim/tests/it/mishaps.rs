@@ -25,6 +25,30 @@ fn a_claim_that_can_never_be_bound_keeps_its_pod_waiting() {
     );
 }
 
+/// As in kube-scheduler: what leaves a node frees its ports, be they used by another pod as well.
+#[test]
+fn one_of_two_pods_with_the_same_port_is_evicted_for_a_third() {
+    check(
+        r#"
+        0 node a
+        0 pod high {"priority": 9, "nodeName": "a", "ports": [{"containerPort": 80, "hostPort": 80}]}
+        0 pod low {"nodeName": "a", "ports": [{"containerPort": 80, "hostPort": 80}]}
+        1 pod p {"priority": 5, "ports": [{"containerPort": 80, "hostPort": 80}]}
+        2 wait
+        "#,
+        &expect![[r#"
+            1s p #1 clears a
+            1s evict low for p
+            1s nominate p to a
+            1s event p FailedScheduling: 0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod ports.
+            1s condition p Unschedulable: 0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod ports.
+            1s p #2 -> a
+            1s bind p to a
+            1s event p Scheduled: Successfully assigned default/p to a
+        "#]],
+    );
+}
+
 #[test]
 fn a_provisioner_that_fails_has_the_pod_tried_anew() {
     check(

@@ -1,6 +1,6 @@
-//! The default profile.
+//! The default profile, and others.
 
-use plimsoll_config::{Catalogue, Configuration, GivenGates};
+use plimsoll_config::{Catalogue, Configuration, GivenGates, load};
 use plimsoll_engine::Profile;
 use plimsoll_framework::Release;
 use plimsoll_plugins::{default_profile, in_tree};
@@ -23,4 +23,87 @@ pub(crate) fn profiles_of(release: Release) -> Vec<Profile> {
     Configuration::default_for(&catalogue)
         .profiles(&registry, &gates.plugins)
         .expect("the default profile is right")
+}
+
+/// Profiles with plugins of earlier releases, other strategies, other weights, and a share of the nodes.
+pub(crate) const CONFIGURATIONS: [&str; 3] = [
+    r#"
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- plugins:
+    multiPoint:
+      enabled:
+      - {name: SelectorSpread, weight: 2}
+      - {name: NodeLabel, weight: 3}
+      - {name: ServiceAffinity, weight: 2}
+      - {name: NodePreferAvoidPods, weight: 10}
+      - {name: RequestedToCapacityRatio, weight: 2}
+      - {name: NodeResourceLimits, weight: 1}
+      disabled:
+      - {name: NodeResourcesBalancedAllocation}
+  pluginConfig:
+  - name: NodeLabel
+    args: {presentLabelsPreference: [disk], absentLabelsPreference: [size]}
+  - name: ServiceAffinity
+    args: {affinityLabels: [disk], antiAffinityLabelsPreference: [topology.kubernetes.io/zone]}
+"#,
+    r#"
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- plugins:
+    multiPoint:
+      enabled:
+      - {name: NodeResourcesMostAllocated, weight: 2}
+      - {name: NodeResourcesLeastAllocated, weight: 1}
+      - {name: NodeLabel, weight: 1}
+  pluginConfig:
+  - name: NodeLabel
+    args: {absentLabels: [retired], presentLabels: [kubernetes.io/hostname]}
+  - name: NodeResourcesFit
+    args:
+      scoringStrategy:
+        type: MostAllocated
+        resources: [{name: cpu, weight: 3}, {name: example.com/gpu, weight: 2}]
+  - name: PodTopologySpread
+    args:
+      defaultingType: List
+      defaultConstraints:
+      - {maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: DoNotSchedule}
+  - name: InterPodAffinity
+    args: {hardPodAffinityWeight: 50}
+  - name: NodeAffinity
+    args:
+      addedAffinity:
+        preferredDuringSchedulingIgnoredDuringExecution:
+        - {weight: 7, preference: {matchExpressions: [{key: size, operator: Gt, values: ["2"]}]}}
+"#,
+    r#"
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+percentageOfNodesToScore: 50
+profiles:
+- pluginConfig:
+  - name: NodeResourcesFit
+    args:
+      scoringStrategy:
+        type: RequestedToCapacityRatio
+        resources: [{name: memory, weight: 1}, {name: cpu, weight: 2}]
+        requestedToCapacityRatio:
+          shape: [{utilization: 0, score: 2}, {utilization: 60, score: 10}, {utilization: 100, score: 0}]
+  - name: InterPodAffinity
+    args: {ignorePreferredTermsOfExistingPods: true, hardPodAffinityWeight: 0}
+"#,
+];
+
+/// What decides with a configuration.
+pub(crate) fn configured(text: &str, release: Release) -> Vec<Profile> {
+    let registry = in_tree();
+    let gates = GivenGates::of(release);
+    let catalogue = Catalogue::of(&registry, &default_profile()).with_gates(gates.args);
+    load("scheduler.yaml", text, &catalogue)
+        .expect("the configuration is right")
+        .profiles(&registry, &gates.plugins)
+        .expect("its profiles are right")
 }

@@ -20,7 +20,7 @@ use plimsoll_api::{PodKey, Str};
 use plimsoll_engine::{Detail, Effect, Event, Options, Outcome, Scheduler, Seen, Write};
 use plimsoll_framework::Time;
 use plimsoll_sim::{
-    Cluster, Faults, Happening, Lifecycle, Manner, Simulation, Storage, Verb, World,
+    Cluster, Extent, Faults, Happening, Lifecycle, Manner, Simulation, Storage, Verb, World,
 };
 use plimsoll_testkit::Scenario;
 
@@ -50,7 +50,8 @@ impl Stage {
         let scheduler =
             Scheduler::new(default_profiles(), options, 0).expect("there is one profile");
         let world = World::new(Lifecycle::default(), Faults::default());
-        let simulation = Simulation::audited(world, scheduler, Cluster::default());
+        let simulation =
+            Simulation::audited(world, scheduler, Cluster::default(), Extent::Decisions);
         Stage { simulation, trace: String::new() }
     }
 

@@ -1,0 +1,85 @@
+//! Whether a decision is the one that had to be made: which nodes are the best, whether there is none, and
+//! whether room could have been made. As the default profile has it.
+
+use std::collections::BTreeSet;
+
+use plimsoll_api::{Node, Pod, PodKey, PreemptionPolicy, SpreadConstraint, Str, WhenUnsatisfiable};
+use plimsoll_framework::Nomination;
+
+use super::Known;
+
+impl Known {
+    /// Whether all that decides about a pod is reckoned here. What is not: the binding of volumes, the
+    /// constraints that a pod without any gets for the sake of a Service or controller, room that is kept
+    /// for nominated pods, and ports that several pods use at once.
+    pub(super) fn is_reckoned(&self, pod: &Pod) -> bool {
+        let has_defaults = pod.spread.is_empty() && self.n_selecting != 0;
+        let waits = |other: &Pod| other.node_name.is_none() && other.nominated_node.is_some();
+        let none_is_nominated = self.cleared.is_empty() && !self.pods.values().any(waits);
+        let is_plain = pod.volumes.is_empty() && self.shared_ports.is_empty();
+        is_plain && !has_defaults && none_is_nominated
+    }
+
+    /// The nodes on which a pod may be placed.
+    fn takers(&self, pod: &Pod) -> Vec<&Node> {
+        let none = BTreeSet::new();
+        let takes = |node: &&Node| self.feasible(pod, &node.name, &none).is_ok();
+        self.nodes.values().filter(takes).collect()
+    }
+
+    /// Whether these are the best nodes for a pod.
+    pub(super) fn are_best(&self, pod: &Pod, best: &[Str]) -> Result<(), String> {
+        let expected = self.best(pod, &self.takers(pod));
+        if expected == best {
+            return Ok(());
+        }
+        Err(format!("[{}] are the best, and not [{}]", expected.join(" "), best.join(" ")))
+    }
+
+    /// Whether there is no node for a pod.
+    pub(super) fn has_nowhere_to_go(&self, pod: &Pod) -> Result<(), String> {
+        match self.takers(pod).first() {
+            Some(node) => Err(format!("{} would take it", node.name)),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether each victim is needed.
+    pub(super) fn is_frugal(&self, pod: &Pod, nomination: &Nomination) -> Result<(), String> {
+        if !is_helped_by_any_eviction(pod) {
+            return Ok(());
+        }
+        for victim in &nomination.victims {
+            let mut others: BTreeSet<PodKey> = nomination.victims.iter().cloned().collect();
+            others.remove(victim);
+            if self.feasible(pod, &nomination.node, &others).is_ok() {
+                return Err(format!("{victim} need not go"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether no evictions could make room for a pod.
+    pub(super) fn has_no_victims(&self, pod: &Pod) -> Result<(), String> {
+        if pod.preemption_policy == PreemptionPolicy::Never || !is_helped_by_any_eviction(pod) {
+            return Ok(());
+        }
+        for node in self.nodes.keys() {
+            let lower = self.pods_on(node).filter(|other| other.priority < pod.priority);
+            let lower: Vec<&Pod> = lower.collect();
+            let victims = lower.iter().map(|other| other.key.clone()).collect();
+            let is_going = lower.iter().any(|other| other.is_terminating());
+            if !lower.is_empty() && !is_going && self.feasible(pod, node, &victims).is_ok() {
+                return Err(format!("evictions would make room on {node}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether fewer pods are always better for a pod: no other has to be near, and none is counted.
+fn is_helped_by_any_eviction(pod: &Pod) -> bool {
+    let is_hard =
+        |one: &SpreadConstraint| one.when_unsatisfiable == WhenUnsatisfiable::DoNotSchedule;
+    pod.affinity.required.is_empty() && !pod.spread.iter().any(is_hard)
+}

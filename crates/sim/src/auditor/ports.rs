@@ -1,0 +1,54 @@
+//! Whether a pod may be on a node for the sake of its host ports.
+
+use std::collections::BTreeSet;
+
+use plimsoll_api::{HostPort, Node, Pod, Str};
+
+use super::Known;
+
+/// The address that stands for all.
+const ALL: &str = "0.0.0.0";
+
+impl Known {
+    /// No pod that is there may use the same port. As in kube-scheduler, ports are a set: where somebody else
+    /// has placed two pods with one port, the first that leaves frees it, although the other is still there.
+    pub(super) fn has_ports(&self, pod: &Pod, node: &Node, there: &[&Pod]) -> Result<(), String> {
+        match there.iter().find(|other| self.share_port(pod, other, node)) {
+            Some(other) => Err(format!("{} uses the same port", other.key)),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether two pods use one port, which was not shared by others before.
+    pub(super) fn share_port(&self, one: &Pod, other: &Pod, node: &Node) -> bool {
+        let clash = |a: &HostPort, b: &HostPort| {
+            let address = a.ip == b.ip || [&a.ip, &b.ip].into_iter().any(|ip| ip == ALL);
+            (a.port, &a.protocol) == (b.port, &b.protocol) && address
+        };
+        let was_shared = |b: &HostPort| self.shared_ports.contains(&(node.name.clone(), b.clone()));
+        one.host_ports.iter().any(|a| {
+            other.host_ports.iter().any(|b| clash(a, b) && !was_shared(b) && !was_shared(a))
+        })
+    }
+
+    /// A pod was seen on a node.
+    pub(super) fn note_ports(&mut self, node: &Str) {
+        let (mut used, mut shared) = (BTreeSet::new(), Vec::new());
+        for port in self.pods_on(node).flat_map(|pod| &pod.host_ports) {
+            if !used.insert(port) {
+                shared.push((node.clone(), port.clone()));
+            }
+        }
+        self.shared_ports.extend(shared);
+    }
+
+    /// A pod is gone.
+    pub(super) fn prune_ports(&mut self) {
+        if self.shared_ports.is_empty() {
+            return;
+        }
+        let mut shared = std::mem::take(&mut self.shared_ports);
+        shared.retain(|(node, port)| self.pods_on(node).any(|pod| pod.host_ports.contains(port)));
+        self.shared_ports = shared;
+    }
+}

@@ -1,0 +1,63 @@
+//! Random objects around pods: what selects them, and what protects them.
+
+use std::time::Duration;
+
+use plimsoll_api::{
+    ObjectKey, Pod, PodDisruptionBudget, Requirement, Selecting, SelectingKind, Selector,
+};
+use plimsoll_framework::Time;
+use rand::RngExt;
+
+use super::pods::APPS;
+use super::{BEGINNING, Maker, NAMESPACES};
+use crate::lifecycle;
+
+const KINDS: [SelectingKind; 4] = [
+    SelectingKind::Service,
+    SelectingKind::ReplicationController,
+    SelectingKind::ReplicaSet,
+    SelectingKind::StatefulSet,
+];
+
+impl Maker {
+    /// Services and controllers, where pods have owners.
+    pub(super) fn selecting(&mut self) -> Vec<Selecting> {
+        let mut all = Vec::new();
+        if !self.has(self.traits.owners) {
+            return all;
+        }
+        for kind in KINDS {
+            let ((namespace, _), app) = (self.pick(&NAMESPACES), self.pick(&APPS));
+            let selector = match self.rng.random_range(0..4) {
+                0 => Selector::Nothing,
+                _ => Selector::All(vec![Requirement::equals("app", app)]),
+            };
+            all.push(Selecting { kind, key: ObjectKey::new(namespace, app), selector });
+        }
+        all
+    }
+
+    /// Budgets, of which some allow nothing and some are already used up for a pod.
+    pub(super) fn budgets(&mut self) -> Vec<PodDisruptionBudget> {
+        let mut all = Vec::new();
+        for number in 0..self.rng.random_range(0..3) {
+            let (namespace, _) = self.pick(&NAMESPACES);
+            let disrupted = Self::key(self.some_pod()).name;
+            all.push(PodDisruptionBudget {
+                key: ObjectKey::new(namespace, format!("b{number}")),
+                selector: self.pods_selector(),
+                disruptions_allowed: self.rng.random_range(0..=2),
+                disrupted_pods: if self.once_in(3) { vec![disrupted] } else { vec![] },
+            });
+        }
+        all
+    }
+
+    /// A pod as a scheduler that starts may find it: cleared for a node and told to go again.
+    pub(super) fn as_found(&mut self, pod: Pod) -> Pod {
+        let span = Duration::from_secs(self.rng.random_range(1..=60));
+        let is_going = pod.nominated_node.is_some() && self.once_in(3);
+        let deletion = is_going.then(|| lifecycle::timestamp(Time::from_millis(BEGINNING) + span));
+        Pod { deletion: deletion.flatten(), ..pod }
+    }
+}
