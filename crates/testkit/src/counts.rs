@@ -248,5 +248,7 @@ fn count_on(nodes: &CountedNodes, pod: &PodInfo, row: Row, cluster: &Cluster) ->
     let keeps_off = |effect| effect != Effect::PreferNoSchedule;
     nodes.with_labels.iter().all(|label| node.labels.contains_key(label))
         && (!nodes.selected || pod.node_selection.matches(&node.name, &node.labels))
-        && (!nodes.tolerated || untolerated(&node.taints, &pod.tolerations, keeps_off).is_none())
+        && nodes.tolerated.is_none_or(|comparisons| {
+            untolerated(&node.taints, &pod.tolerations, comparisons, keeps_off).is_none()
+        })
 }
