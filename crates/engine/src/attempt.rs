@@ -148,7 +148,8 @@ impl Scheduler {
         let memo = self.memo.as_mut()?;
         let view = self.cache.view();
         let profile = self.profiles.get(&pod.scheduler_name).expect("it was just found");
-        if profile.percentage_of_nodes_to_score.is_some() {
+        // A ranking looks at whatever it likes, so that nothing can be remembered of it.
+        if profile.percentage_of_nodes_to_score.is_some() || profile.ranking().is_some() {
             return None;
         }
         let tie_break = self.options.tie_break;

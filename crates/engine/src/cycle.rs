@@ -397,6 +397,12 @@ fn score(
         return Err(error);
     }
     let mut scores = Scores::new(cycle.feasible.len());
+    if let Some(ranking) = profile.ranking() {
+        for one in ranking.prioritize(pod, *view, &cycle.feasible) {
+            scores.add_prioritized(one, ranking.most())?;
+        }
+        return Ok(scores);
+    }
     for (plugin, weight) in profile.at(Point::Score) {
         let Some(point) = &plugin.points.score else { continue };
         let lap = cycle.meter.start_plugin();

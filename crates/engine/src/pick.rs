@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use plimsoll_framework::{Columns, MAX_NODE_SCORE, Row, Scored};
+use plimsoll_framework::{Columns, MAX_NODE_SCORE, Prioritized, Row, Scored};
 use rand::{Rng, RngExt};
 
 /// How one of several equally good nodes is chosen.
@@ -58,6 +58,27 @@ impl Scores {
             *total += score;
         }
         self.plugins.push((plugin.into(), weighted));
+        Ok(())
+    }
+
+    /// Adds what one rule of a ranking says, which gives at most `most` points. Sums end at the limits of their
+    /// type: nobody has checked the weights.
+    pub(crate) fn add_prioritized(
+        &mut self,
+        prioritized: Prioritized,
+        most: i64,
+    ) -> Result<(), String> {
+        let Prioritized { name, weight, points } = prioritized;
+        if let Some(wrong) = points.iter().find(|points| !(0..=most).contains(*points)) {
+            return Err(format!(
+                "priority {name:?} gives {wrong} points, it should give 0 to {most} after reducing"
+            ));
+        }
+        let weighted: Vec<i64> = points.iter().map(|one| one.saturating_mul(weight)).collect();
+        for (total, points) in self.totals.iter_mut().zip(&weighted) {
+            *total = total.saturating_add(*points);
+        }
+        self.plugins.push((name, weighted));
         Ok(())
     }
 

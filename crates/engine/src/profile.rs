@@ -1,12 +1,13 @@
 //! The plugins of one scheduler name, with their order and weights.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use plimsoll_framework::events::{self, Object};
 use plimsoll_framework::parts::{NodeReads, PodReads, StoreReads};
 use plimsoll_framework::{
     Action, Candidates, Change, ClusterEvent, CycleState, ErasedByNode, FeatureGates, Hint,
-    MAX_NODE_SCORE, PodInfo, Point, Points, Registry, Release, Resource, Row, View,
+    MAX_NODE_SCORE, PodInfo, Point, Points, Prioritize, Registry, Release, Resource, Row, View,
 };
 use serde_json::Value;
 
@@ -127,6 +128,8 @@ pub struct Profile {
     plugins: Vec<ProfilePlugin>,
     /// Plugins with their weights, by point.
     order: [Vec<(PluginIndex, i64)>; Point::ALL.len()],
+    /// What ranks in place of Score plugins.
+    ranking: Option<Arc<dyn Prioritize>>,
 }
 
 impl std::fmt::Debug for Profile {
@@ -152,6 +155,7 @@ impl Profile {
             run_all_filters: spec.run_all_filters,
             plugins: Vec::new(),
             order: Default::default(),
+            ranking: None,
         };
         for (&point, names) in &spec.points {
             for (name, weight) in names {
@@ -161,6 +165,16 @@ impl Profile {
         }
         profile.check()?;
         Ok(profile)
+    }
+
+    /// The same profile with nodes ranked by `ranking`, in place of its Score plugins.
+    #[must_use]
+    pub fn ranked_by(mut self, ranking: Arc<dyn Prioritize>) -> Self {
+        for point in [Point::PreScore, Point::Score] {
+            self.order[point.index()].clear();
+        }
+        self.ranking = Some(ranking);
+        self
     }
 
     fn plugin(
@@ -227,14 +241,27 @@ impl Profile {
         Ok(())
     }
 
-    /// What its plugins read beside pods and nodes.
+    /// What ranks in place of Score plugins, if anything does.
+    pub(crate) fn ranking(&self) -> Option<&dyn Prioritize> {
+        self.ranking.as_deref()
+    }
+
+    /// The most points that a node is given at once, before a weight.
+    pub(crate) fn most_points(&self) -> i64 {
+        self.ranking().map_or(MAX_NODE_SCORE, Prioritize::most)
+    }
+
+    /// What its plugins read beside pods and nodes; a ranking may look at everything.
     pub(crate) fn stores(&self) -> StoreReads {
+        if self.ranking.is_some() {
+            return StoreReads::all();
+        }
         self.plugins.iter().fold(StoreReads::empty(), |all, plugin| all | plugin.stores)
     }
 
-    /// Whether any plugin scores nodes.
+    /// Whether anything ranks nodes.
     pub(crate) fn scores(&self) -> bool {
-        self.indices(Point::Score).next().is_some()
+        self.ranking.is_some() || self.indices(Point::Score).next().is_some()
     }
 
     /// The plugins at `point` in order, with their weights.

@@ -236,6 +236,12 @@ impl Scheduler {
         self.profiles.iter().fold(StoreReads::empty(), |all, profile| all | profile.stores())
     }
 
+    /// Says how much of decisions is kept from now on. All but [`Detail::None`] costs something, and changes no
+    /// decision.
+    pub fn set_detail(&mut self, detail: Detail) {
+        self.options.detail = detail;
+    }
+
     /// What was decided since the last call, in order; kept as [`Options::detail`] says.
     pub fn take_decisions(&mut self) -> Vec<Decision> {
         std::mem::take(&mut self.decisions)

@@ -65,6 +65,7 @@ pub mod plugin;
 pub mod pod_info;
 pub mod points;
 pub mod post_filter;
+pub mod prioritize;
 mod reads;
 pub mod registry;
 pub mod score;
@@ -109,6 +110,7 @@ pub use post_filter::{
     Clearing, Clearings, Harm, NodeRejection, NodeWhatIf, Nomination, PostFilter, PostFilterAnswer,
     PostFilterByNode, WhatIf,
 };
+pub use prioritize::{Prioritize, Prioritized};
 pub use registry::{ArgsError, Builder, Entry, Registry};
 pub use score::{MAX_NODE_SCORE, Normalize, PreScore, Score, Scored};
 pub use status::{Code, Reason, Rejection};

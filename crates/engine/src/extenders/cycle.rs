@@ -5,9 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_framework::points::PostFilterPoint;
-use plimsoll_framework::{
-    MAX_NODE_SCORE, NodeRejection, NominatedPods, PodInfo, Row, View, WhatIf,
-};
+use plimsoll_framework::{NodeRejection, NominatedPods, PodInfo, Row, View, WhatIf};
 use rand::Rng;
 
 use super::call::{Question, Reply};
@@ -182,7 +180,7 @@ impl Setting<'_> {
                 of_nodes.iter().filter_map(|(node, rank)| Some((*places.get(node)?, *rank)));
             let known: Vec<(usize, i64)> = known.collect();
             ranked.extend(known.iter().map(|(at, _)| cycle.feasible[*at]));
-            add_ranks(&mut scores, extender, &known);
+            add_ranks(&mut scores, extender, self.profile.most_points(), &known);
         }
         let mut best = pick::best(nodes, &cycle.feasible, &scores.totals);
         self.prefer_ranked(&ranked, &mut best);
@@ -202,10 +200,10 @@ impl Setting<'_> {
     }
 }
 
-/// Adds the ranks that an extender gave, by place among the feasible nodes. Sums end at the limits of
-/// their type.
-fn add_ranks(scores: &mut Scores, extender: &Extender, ranks: &[(usize, i64)]) {
-    let factor = extender.weight.saturating_mul(MAX_NODE_SCORE / MAX_EXTENDER_PRIORITY);
+/// Adds the ranks that an extender gave, by place among the feasible nodes, where others give up to `most`
+/// points. Sums end at the limits of their type.
+fn add_ranks(scores: &mut Scores, extender: &Extender, most: i64, ranks: &[(usize, i64)]) {
+    let factor = extender.weight.saturating_mul(most / MAX_EXTENDER_PRIORITY);
     let mut weighted = vec![0_i64; scores.totals.len()];
     for &(at, rank) in ranks {
         weighted[at] = weighted[at].saturating_add(rank.saturating_mul(factor));
@@ -214,4 +212,30 @@ fn add_ranks(scores: &mut Scores, extender: &Extender, ranks: &[(usize, i64)]) {
         *total = total.saturating_add(*rank);
     }
     scores.plugins.push((extender.name.as_str().into(), weighted));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn ranks_are_brought_to_the_scale_on_which_the_others_rank() {
+        let extender = Extender {
+            name: "e".into(),
+            verbs: BTreeSet::from([Verb::Prioritize]),
+            weight: 2,
+            ignorable: false,
+            managed_resources: BTreeSet::new(),
+            timeout: Duration::from_secs(5),
+        };
+        let totals = |most| {
+            let mut scores = Scores::new(2);
+            add_ranks(&mut scores, &extender, most, &[(0, 3)]);
+            scores.totals
+        };
+        assert_eq!(totals(100), [60, 0]);
+        assert_eq!(totals(10), [6, 0]);
+    }
 }

@@ -13,6 +13,7 @@ mod metrics;
 mod plugins;
 mod preemption;
 mod queue;
+mod ranking;
 mod returns;
 mod scheduling;
 
