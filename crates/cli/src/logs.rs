@@ -7,6 +7,7 @@ use jiff::Zoned;
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
 use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::layer::SubscriberExt;
@@ -14,12 +15,15 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::reload;
 use tracing_subscriber::util::SubscriberInitExt;
 
+/// From this verbosity on scores are logged, as by kube-scheduler.
+const SCORES_FROM: u32 = 10;
+
 /// Sets how much is logged while it runs.
-pub(crate) type Verbosity = reload::Handle<LevelFilter, tracing_subscriber::Registry>;
+pub(crate) type Verbosity = reload::Handle<Targets, tracing_subscriber::Registry>;
 
 /// Begins to log. `verbosity` is that of `-v`.
 pub(crate) fn begin(format: &str, verbosity: u32) -> Verbosity {
-    let (filter, handle) = reload::Layer::new(level(verbosity));
+    let (filter, handle) = reload::Layer::new(filter(verbosity));
     let log = tracing_subscriber::registry().with(filter);
     // Whoever embeds us may log already.
     let _ = if format == "json" {
@@ -32,13 +36,16 @@ pub(crate) fn begin(format: &str, verbosity: u32) -> Verbosity {
     handle
 }
 
-/// What a verbosity of klog stands for: 4 is what one who looks for a fault wants to see.
-pub(crate) fn level(verbosity: u32) -> LevelFilter {
-    match verbosity {
+/// What a verbosity of klog stands for: 4 is what one who looks for a fault wants to see, and from 10 on each
+/// score of each node is told.
+pub(crate) fn filter(verbosity: u32) -> Targets {
+    let level = match verbosity {
         0..=3 => LevelFilter::INFO,
         4..=5 => LevelFilter::DEBUG,
         _ => LevelFilter::TRACE,
-    }
+    };
+    let scores = if verbosity < SCORES_FROM { LevelFilter::OFF } else { LevelFilter::TRACE };
+    Targets::new().with_default(level).with_target(plimsoll_kube::run::SCORES, scores)
 }
 
 /// `I1121 06:31:15.000000   12345 run] "message" key="value"`
@@ -119,6 +126,15 @@ mod tests {
         fn flush(&mut self) -> io::Result<()> {
             Ok(())
         }
+    }
+
+    #[test]
+    fn scores_are_told_from_the_tenth_level_on() {
+        let told = |verbosity, target| filter(verbosity).would_enable(target, &Level::TRACE);
+        assert!(told(6, "plimsoll_kube") && told(10, "plimsoll_kube"));
+        let scores = plimsoll_kube::run::SCORES;
+        assert!(!told(9, scores) && told(10, scores) && told(11, scores));
+        assert!(!filter(0).would_enable(scores, &Level::INFO));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::origin::{Form, Origin};
 use crate::profile::{Draft, ResolvedProfile};
 use crate::rules::Rules;
 use crate::types::{Extender, KubeSchedulerConfiguration};
-use crate::{migrate, policy, validate, version};
+use crate::{migrate, policy, unprepared, validate, version};
 
 /// A valid configuration with everything decided.
 #[derive(Clone, Debug, PartialEq)]
@@ -199,7 +199,7 @@ fn complete(
     setting: &Setting<'_>,
     mut faults: Faults<'_>,
 ) -> Result<Configuration, Vec<ConfigError>> {
-    let &Setting { rules, catalogue, .. } = setting;
+    let &Setting { rules, document, catalogue } = setting;
     let global_percentage = decoded.percentage_of_nodes_to_score;
     defaults::set_defaults(&mut decoded);
     let drafts = drafts(&decoded, setting, &mut faults);
@@ -211,7 +211,16 @@ fn complete(
     if !faults.is_empty() {
         return Err(faults.into_errors());
     }
-    let warnings = drafts.iter().flat_map(|draft| warnings(draft, setting)).collect();
+    let mut warnings: Vec<_> = drafts.iter().flat_map(|draft| warnings(draft, setting)).collect();
+    // Older forms are those of releases whose plugins prepared otherwise.
+    if origin.form == Form::V1 {
+        for (draft, profile) in drafts.iter().zip(&profiles) {
+            for (point, message) in unprepared::warnings(profile) {
+                let field = draft.field.key("plugins").key(point.key());
+                warnings.push(error_at(document, field, message));
+            }
+        }
+    }
     let effective = match origin.form {
         Form::V1 => drafts.iter().map(|draft| draft.to_effective(catalogue)).collect(),
         _ => migrate::profiles(&profiles, catalogue),

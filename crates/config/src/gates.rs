@@ -6,6 +6,7 @@
 use plimsoll_framework::{FeatureGates, Release};
 
 use crate::catalogue::Gates;
+use crate::old_gates::{self, OldGate};
 
 /// How far a feature has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,6 +124,8 @@ pub struct GivenGates {
     pub args: Gates,
     /// Those that were set to what they are not by default, although nothing here asks about them.
     pub without_effect: Vec<String>,
+    /// Those of earlier releases. They change nothing.
+    pub old: Vec<OldGate>,
 }
 
 /// A gate as it stands.
@@ -160,6 +163,10 @@ impl GivenGates {
             })?;
             if matches!(name, "AllAlpha" | "AllBeta") {
                 gates.without_effect.push(name.to_owned());
+                continue;
+            }
+            if let Some(old) = OldGate::named(name, on) {
+                gates.old.push(old);
                 continue;
             }
             let stage = GATES.iter().find(|(gate, _)| *gate == name);
@@ -224,8 +231,9 @@ fn truth(value: &str) -> Option<bool> {
 
 /// The gate that was meant, if it can be guessed: the same but for case.
 fn nearest(name: &str) -> String {
-    let meant = GATES.iter().find(|(gate, _)| gate.eq_ignore_ascii_case(name));
-    meant.map_or_else(String::new, |(gate, _)| format!(": did you mean {gate}?"))
+    let mut names = GATES.iter().map(|(gate, _)| *gate).chain(old_gates::names());
+    let meant = names.find(|gate| gate.eq_ignore_ascii_case(name));
+    meant.map_or_else(String::new, |gate| format!(": did you mean {gate}?"))
 }
 
 #[cfg(test)]
@@ -246,6 +254,24 @@ mod tests {
         assert_eq!(gates.without_effect, ["OpportunisticBatching"]);
         let as_they_are = parse(&["SchedulerQueueingHints=true", "GangScheduling=false"]);
         assert!(as_they_are.expect("they are so").without_effect.is_empty());
+    }
+
+    #[test]
+    fn gates_of_earlier_releases_say_what_holds_now() {
+        let gates = parse(&["EvenPodsSpread=false", "VolumeScheduling=1", "GangScheduling=false"]);
+        let gates = gates.expect("all were gates once");
+        let old: Vec<_> = gates.old.iter().map(|gate| (gate.name, gate.on)).collect();
+        assert_eq!(old, [("EvenPodsSpread", false), ("VolumeScheduling", true)]);
+        assert_eq!(gates.old[1].now, "volumes always have a say, by the plugin VolumeBinding");
+        assert!(gates.without_effect.is_empty());
+        assert!(parse(&["EvenPodsSpread=maybe"]).is_err());
+        assert_eq!(
+            parse(&["evenpodsspread=true"]).expect_err("names are exact"),
+            "unrecognized feature gate: evenpodsspread: did you mean EvenPodsSpread?"
+        );
+        for name in old_gates::names() {
+            assert!(GATES.iter().all(|(gate, _)| *gate != name), "{name} is a gate of today");
+        }
     }
 
     #[test]

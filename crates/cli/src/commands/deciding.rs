@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use plimsoll_config::GivenGates;
+use plimsoll_config::{GivenGates, OldGate};
 use plimsoll_framework::Release;
 use plimsoll_plugins::in_tree;
 
@@ -59,6 +59,11 @@ impl Asked<'_> {
     fn set_up(&self, gates: GivenGates) -> Result<Deciding> {
         for gate in &gates.without_effect {
             notices::warning(format_args!("--feature-gates: {gate} has no effect here"));
+        }
+        for OldGate { name, on, now } in &gates.old {
+            notices::warning(format_args!(
+                "--feature-gates: {name}={on} is of an earlier release and changes nothing: {now}"
+            ));
         }
         let mut setup = Setup::choose_with(self.cluster, self.policy, &in_tree(), &gates)?;
         self.election.apply(&mut setup.configuration)?;

@@ -70,7 +70,7 @@ pub(super) fn serving(
         profiling: configuration.effective.enable_profiling != Some(false),
         set_verbosity: Arc::new(move |level| {
             let level = level.trim().parse().map_err(|_| format!("{level:?} is no number"))?;
-            verbosity.reload(logs::level(level)).map_err(|error| error.to_string())
+            verbosity.reload(logs::filter(level)).map_err(|error| error.to_string())
         }),
     })
 }

@@ -32,7 +32,7 @@ spec: {containers: [{name: c, resources: {requests: {cpu: '9'}}}]}
 const POLICY: &str = r#"{
   "kind": "Policy", "apiVersion": "v1",
   "predicates": [{"name": "PodFitsResources"}],
-  "priorities": [{"name": "BalancedResourceAllocation", "weight": 2}],
+  "priorities": [{"name": "LeastRequestedPriority", "weight": 2}],
   "alwaysCheckAllPredicates": true
 }"#;
 

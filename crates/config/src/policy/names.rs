@@ -19,7 +19,7 @@ pub(super) struct Priority {
     pub(super) prepares: bool,
 }
 
-/// A name that 1.20 has not, with the names of 1.20 that stand for it and the reason.
+/// A name that 1.20 has not, with the names of 1.20 that stand for it and the reason, behind the name.
 pub(super) struct Gone {
     pub(super) name: &'static str,
     pub(super) instead: &'static [&'static str],
@@ -94,9 +94,9 @@ pub(super) const DEFAULT_PREDICATES: [&str; 12] = [
 pub(super) const ALIASES: [(&str, &str); 2] =
     [("PodFitsPorts", "PodFitsHostPorts"), ("ServiceSpreadingPriority", SELECTOR_SPREAD)];
 
-const TAINTS_INSTEAD: &str = "the state of a node is told by taints";
+const TAINTS_INSTEAD: &str = "is gone: the state of a node is told by taints";
 
-pub(super) const GONE_PREDICATES: [Gone; 5] = [
+pub(super) const GONE_PREDICATES: [Gone; 6] = [
     gone("CheckNodeMemoryPressure", &MANDATORY_PREDICATES, TAINTS_INSTEAD),
     gone("CheckNodeDiskPressure", &MANDATORY_PREDICATES, TAINTS_INSTEAD),
     gone("CheckNodePIDPressure", &MANDATORY_PREDICATES, TAINTS_INSTEAD),
@@ -104,11 +104,19 @@ pub(super) const GONE_PREDICATES: [Gone; 5] = [
     gone(
         "NoVolumeNodeConflict",
         &["CheckVolumeBinding"],
-        "where volumes can be used is looked at when they are bound",
+        "is gone: where volumes can be used is looked at when they are bound",
     ),
+    gone("MaxGCEDVolumeCount", &["MaxGCEPDVolumeCount"], "is a misspelling in old texts"),
 ];
 
+/// The function behind `serviceAntiAffinity`, which old texts list as a priority.
+pub(super) const SERVICE_SPREAD_FUNCTION: &str = "CalculateAntiAffinityPriority";
+
 pub(super) const SELECTOR_SPREAD: &str = "SelectorSpreadPriority";
+pub(super) const BALANCED: &str = "BalancedResourceAllocation";
+/// Those that tell a full node from an empty one.
+pub(super) const BY_FULLNESS: [&str; 3] =
+    ["LeastRequestedPriority", "MostRequestedPriority", CAPACITY_RATIO];
 pub(super) const EVEN_SPREAD: &str = "EvenPodsSpreadPriority";
 /// Scores all nodes alike, and so is left out.
 pub(super) const EQUAL: &str = "EqualPriority";
@@ -124,7 +132,7 @@ pub(super) const CAPACITY_RATIO: &str = "RequestedToCapacityRatio";
 /// `SelectorSpreadPriority` is done by `PodTopologySpread` with the constraints of the system, since the
 /// gate `DefaultPodTopologySpread` is on in 1.20.
 pub(super) const PRIORITIES: [Priority; 15] = [
-    priority("BalancedResourceAllocation", "NodeResourcesBalancedAllocation"),
+    priority(BALANCED, "NodeResourcesBalancedAllocation"),
     preparing(EVEN_SPREAD, "PodTopologySpread"),
     priority("ImageLocalityPriority", "ImageLocality"),
     preparing("InterPodAffinityPriority", "InterPodAffinity"),

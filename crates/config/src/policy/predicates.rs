@@ -86,7 +86,7 @@ fn keys(
     if let Some(gone) = GONE_PREDICATES.iter().find(|gone| gone.name == name) {
         let instead = gone.instead.join(" and ");
         let message = format!(
-            "predicate {name:?} is gone: {}, so {instead} {} its place",
+            "predicate {name:?} {}, so {instead} {} its place",
             gone.why,
             if gone.instead.len() == 1 { "takes" } else { "take" },
         );

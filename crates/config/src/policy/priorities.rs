@@ -6,8 +6,9 @@ use plimsoll_document::{Document, FieldPath};
 use serde_json::{Value, json};
 
 use super::names::{
-    self, BY_ARGUMENT, CAPACITY_RATIO, DEFAULT_PRIORITIES, EQUAL, EVEN_SPREAD, NODE_LABEL,
-    PRIORITIES, Priority, REQUESTED_TO_CAPACITY, RESOURCE_LIMITS, SELECTOR_SPREAD, SERVICE_SPREAD,
+    self, BALANCED, BY_ARGUMENT, BY_FULLNESS, CAPACITY_RATIO, DEFAULT_PRIORITIES, EQUAL,
+    EVEN_SPREAD, NODE_LABEL, PRIORITIES, Priority, REQUESTED_TO_CAPACITY, RESOURCE_LIMITS,
+    SELECTOR_SPREAD, SERVICE_SPREAD, SERVICE_SPREAD_FUNCTION,
 };
 use super::profile::{Asking, Plan, default_args};
 use super::types::{CapacityRatio, PriorityArgument, PriorityPolicy};
@@ -67,12 +68,25 @@ pub(super) fn apply(
             }
         }
     }
+    warn_of_balance_alone(&chosen, notes);
     for (name, chosen) in &chosen {
         let known = PRIORITIES.iter().find(|known| known.name == *name);
         let known = known.expect("only names of the list are chosen");
         enable(known, chosen, plan, custom, faults);
     }
     spread(&chosen, plan, catalogue);
+}
+
+/// As balanced_resource_allocation.go of 1.5 says of itself: it is not to be used alone.
+fn warn_of_balance_alone(chosen: &BTreeMap<&'static str, Chosen>, notes: &mut Notes) {
+    let Some(balanced) = chosen.get(BALANCED) else { return };
+    if BY_FULLNESS.iter().all(|other| !chosen.contains_key(other)) {
+        let message = format!(
+            "priority {BALANCED:?} stands here without LeastRequestedPriority or MostRequestedPriority: \
+             alone it takes a node that is almost full for as good as an empty one; add one of them"
+        );
+        notes.warn(balanced.asking.field.key("name"), message);
+    }
 }
 
 /// The priorities under the names that the Policy gives them.
@@ -184,6 +198,15 @@ fn key(
     }
     match &priority.argument {
         Some(argument) => Some(customised(argument, &field.key("argument"), custom, faults)),
+        None if name == SERVICE_SPREAD_FUNCTION => {
+            let message = format!(
+                "priority {name:?} is what old texts call serviceAntiAffinity: without an argument that \
+                 names a label, pods of a Service are spread over nodes; write serviceAntiAffinity with a \
+                 label"
+            );
+            notes.warn(field.key("name"), message);
+            Some(SELECTOR_SPREAD)
+        }
         None if name == REQUESTED_TO_CAPACITY => {
             let message = format!(
                 "priority {name:?} without an argument is gone since release 1.17: it prefers what is \

@@ -109,6 +109,27 @@ fn the_percentage_of_a_profile_overrides_the_global_one() {
 }
 
 #[test]
+fn a_plugin_that_judges_without_having_prepared_is_warned_of() {
+    let text = "
+profiles:
+- plugins:
+    preFilter:
+      disabled: [{name: NodePorts}, {name: NodeAffinity}]
+    preScore:
+      disabled: [{name: '*'}]
+      enabled: [{name: InterPodAffinity}]
+";
+    expect![[r#"
+        test.yaml:5: profiles[0].plugins.filter: plugin NodePorts stands at filter and not at preFilter: it decides here, where kube-scheduler fails every pod with "from cycleState: not found"; enable it at preFilter, too
+        test.yaml:5: profiles[0].plugins.score: plugin PodTopologySpread stands at score and not at preScore: it decides here, where kube-scheduler fails every pod with "from cycleState: not found"; enable it at preScore, too
+        test.yaml:5: profiles[0].plugins.score: plugin TaintToleration stands at score and not at preScore: it decides here, where kube-scheduler fails every pod with "from cycleState: not found"; enable it at preScore, too
+    "#]]
+    .assert_eq(&lines(&configuration(text).warnings));
+    let nothing = "profiles: [{plugins: {filter: {disabled: [{name: '*'}]}, preFilter: {disabled: [{name: '*'}]}}}]";
+    assert_eq!(lines(&configuration(nothing).warnings), "");
+}
+
+#[test]
 fn what_has_no_effect_is_warned_of() {
     let text = "
 profiles:

@@ -736,3 +736,59 @@ extenders: [{urlPrefix: a, filterVerb: filter, httpTimeout: 1}]
     assert_eq!(args(&first), args(&second));
     assert_eq!(first.extenders, second.extenders);
 }
+
+#[test]
+fn names_that_only_old_texts_have_are_loaded_with_a_warning() {
+    check(
+        "
+kind: Policy
+apiVersion: v1
+predicates:
+- {name: MaxGCEDVolumeCount}
+priorities:
+- {name: CalculateAntiAffinityPriority, weight: 2}
+- {name: LeastRequestedPriority, weight: 1}
+",
+        &expect![[r#"
+            policy.yaml:5: predicates[0].name: predicate "MaxGCEDVolumeCount" is a misspelling in old texts, so MaxGCEPDVolumeCount takes its place
+            policy.yaml:7: priorities[0].name: priority "CalculateAntiAffinityPriority" is what old texts call serviceAntiAffinity: without an argument that names a label, pods of a Service are spread over nodes; write serviceAntiAffinity with a label
+            default-scheduler
+              preEnqueue: SchedulingGates
+              queueSort: PrioritySort
+              filter: NodeUnschedulable TaintToleration GCEPDLimits
+              postFilter: DefaultPreemption
+              preScore: PodTopologySpread
+              score: NodeResourcesLeastAllocated=1 PodTopologySpread=2
+              bind: DefaultBinder
+              PodTopologySpread {"defaultingType":"System"}
+        "#]],
+    );
+    // With a label it is what it says.
+    check_priorities(
+        "- {name: CalculateAntiAffinityPriority, weight: 2, argument: {serviceAntiAffinity: {label: rack}}}\n",
+        &expect![[r#"
+            default-scheduler
+              preEnqueue: SchedulingGates
+              queueSort: PrioritySort
+              filter: NodeUnschedulable TaintToleration
+              postFilter: DefaultPreemption
+              score: ServiceAffinity=2
+              bind: DefaultBinder
+              ServiceAffinity {"antiAffinityLabelsPreference":["rack"]}
+        "#]],
+    );
+}
+
+#[test]
+fn balance_without_a_priority_that_tells_full_from_empty_is_warned_of() {
+    let warnings = |others: &str| {
+        let list = format!("- {{name: BalancedResourceAllocation, weight: 1}}\n{others}");
+        lines(&policy(&with_priorities(&list)).warnings)
+    };
+    expect![[r#"
+        policy.yaml:5: priorities[0].name: priority "BalancedResourceAllocation" stands here without LeastRequestedPriority or MostRequestedPriority: alone it takes a node that is almost full for as good as an empty one; add one of them
+    "#]]
+    .assert_eq(&warnings("- {name: EqualPriority, weight: 1}\n"));
+    assert_eq!(warnings("- {name: LeastRequestedPriority, weight: 1}\n"), "");
+    assert_eq!(warnings("- {name: MostRequestedPriority, weight: 1}\n"), "");
+}

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::clock::Clock;
 use super::pulse::Pulse;
+use super::scores;
 use crate::extender::{self, Extenders};
 use crate::lease::State;
 use crate::serve::Question;
@@ -111,7 +112,9 @@ impl Core {
             if effects.is_empty() {
                 handed_over = now;
             }
+            self.scheduler.set_detail(scores::detail());
             let next = self.scheduler.step(now, &mut effects);
+            scores::log(&self.scheduler.take_decisions());
             let is_late = || HANDED_OVER_AFTER <= self.clock.now().since(handed_over);
             if next != Next::Again || HANDED_OVER <= effects.len() || is_late() {
                 self.perform(&mut effects);

@@ -7,6 +7,7 @@ mod clock;
 mod core;
 mod post;
 mod pulse;
+mod scores;
 mod served;
 
 use std::convert::Infallible;
@@ -25,6 +26,7 @@ pub use self::clock::stopwatch;
 use self::core::{Core, Inbox};
 use self::post::Post;
 use self::pulse::Pulse;
+pub use self::scores::SCORES;
 use self::served::Known;
 pub use self::served::{Serving, SetVerbosity};
 use crate::client::{Access, AccessError, Connection, RestMetrics, connect};

@@ -1,0 +1,40 @@
+//! Plugins that judge without the point at which kube-scheduler's plugin prepares.
+
+use crate::catalogue::Point;
+use crate::profile::ResolvedProfile;
+
+/// Plugins with a point at which they judge and the one at which they prepare for it. Where they do not stand
+/// at that, kube-scheduler's plugin finds nothing in its cycle state: it fails every pod with
+/// `... from cycleState: not found`. Others find out what they need by themselves.
+const PREPARE: [(&str, Point, Point); 13] = [
+    ("DynamicResources", Point::Filter, Point::PreFilter),
+    ("InterPodAffinity", Point::Filter, Point::PreFilter),
+    ("NodeDeclaredFeatures", Point::Filter, Point::PreFilter),
+    ("NodePorts", Point::Filter, Point::PreFilter),
+    ("NodeResourcesFit", Point::Filter, Point::PreFilter),
+    ("PodTopologySpread", Point::Filter, Point::PreFilter),
+    ("VolumeBinding", Point::Filter, Point::PreFilter),
+    ("VolumeRestrictions", Point::Filter, Point::PreFilter),
+    ("DynamicResources", Point::Score, Point::PreFilter),
+    ("InterPodAffinity", Point::Score, Point::PreScore),
+    ("PodTopologySpread", Point::Score, Point::PreScore),
+    ("TaintToleration", Point::Score, Point::PreScore),
+    ("VolumeBinding", Point::Score, Point::PreFilter),
+];
+
+/// What is to be known about plugins of `profile` that judge without having prepared: where each judges, and
+/// what comes of it.
+pub(crate) fn warnings(profile: &ResolvedProfile) -> impl Iterator<Item = (Point, String)> {
+    let stands = |name: &str, point| profile.points[&point].iter().any(|one| one.name == name);
+    let unprepared = PREPARE
+        .into_iter()
+        .filter(move |(name, at, prepared_at)| stands(name, *at) && !stands(name, *prepared_at));
+    unprepared.map(|(name, at, prepared_at)| {
+        let (at_key, before) = (at.key(), prepared_at.key());
+        let message = format!(
+            "plugin {name} stands at {at_key} and not at {before}: it decides here, where kube-scheduler \
+             fails every pod with \"from cycleState: not found\"; enable it at {before}, too"
+        );
+        (at, message)
+    })
+}
