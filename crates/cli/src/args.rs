@@ -2,6 +2,7 @@
 
 mod bench;
 mod emulation;
+mod ranking;
 mod run;
 
 use std::path::PathBuf;
@@ -15,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use self::bench::Bench;
 pub(crate) use self::emulation::Emulation;
+pub(crate) use self::ranking::Ranking;
 pub(crate) use self::run::{Authentication, Authorization, Client, Election, Run, Serving};
 use crate::deprecated::Deprecated;
 
@@ -51,7 +53,10 @@ Examples:
   plimsoll simulate --swarm 1000
 
   # Break ties as kube-scheduler does, by chance, but repeatably
-  plimsoll simulate -f cluster.json --tie-break random --seed 7";
+  plimsoll simulate -f cluster.json --tie-break random --seed 7
+
+  # Where would release 1.5 with this Policy have placed the pods?
+  plimsoll simulate -f cluster.json --config policy.json --scale 10 --release 1.5";
 
 const EXPLAIN_EXAMPLES: &str = "\
 Examples:
@@ -162,6 +167,9 @@ pub(crate) struct Simulate {
     pub(crate) completion_after: Option<Duration>,
 
     #[command(flatten)]
+    pub(crate) ranking: Ranking,
+
+    #[command(flatten)]
     pub(crate) decisions: Decisions,
 
     /// Try so many random clusters instead, and audit every decision
@@ -216,13 +224,8 @@ pub(crate) struct Explain {
     #[arg(long)]
     pub(crate) all: bool,
 
-    /// Up to how many points a node gets from one score, before its weight
-    ///
-    /// On the scale of 10 nodes are judged by predicates and ranked by priorities, as releases before
-    /// 1.17 did: by those that the score plugins of the configuration were then, and without one by the
-    /// default priorities of 1.16. The decision stays that of today.
-    #[arg(long, value_name = "MOST", value_enum, default_value_t)]
-    pub(crate) scale: Scale,
+    #[command(flatten)]
+    pub(crate) ranking: Ranking,
 
     #[command(flatten)]
     pub(crate) output: Output,
@@ -267,6 +270,11 @@ pub(crate) struct Subject {
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     #[arg(required_unless_present = "algorithm_provider", conflicts_with = "algorithm_provider")]
     pub(crate) file: Option<PathBuf>,
+
+    /// Manifests with the ConfigMap that the configuration names in `algorithmSource`
+    #[arg(short = 'f', long = "filename", value_name = "MANIFEST", num_args = 1)]
+    #[arg(value_hint = ValueHint::AnyPath, requires = "file")]
+    pub(crate) manifests: Vec<PathBuf>,
 
     /// In place of a file: DefaultProvider or ClusterAutoscalerProvider, as release 1.20 had them
     #[arg(long, value_name = "NAME")]
@@ -313,17 +321,6 @@ pub(crate) enum Format {
     Table,
     /// For programs; decisions as JSON Lines
     Json,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Scale {
-    /// Whole points of 0 to 10, as releases before 1.17
-    #[value(name = "10")]
-    Ten,
-    /// 0 to 100, as 1.17 and later
-    #[default]
-    #[value(name = "100")]
-    Hundred,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

@@ -3,15 +3,16 @@
 use std::path::Path;
 
 use anyhow::{Result, bail};
+use plimsoll_api::ObjectKey;
 use plimsoll_config::{
-    Catalogue, Configuration, Form, Provider, load_beside_policy, load_config_map, load_policy,
-    policy_file,
+    Catalogue, ClientConnection, Configuration, Form, PolicyPlace, Provider, load_beside_policy,
+    load_config_map, load_policy, policy_place,
 };
 use plimsoll_document::{Document, FieldPath};
 
 use crate::deprecated::{Deprecated, PolicySource, no_effect};
 use crate::faults::Faults;
-use crate::input::{self, Source};
+use crate::input::{self, STDIN, Source};
 use crate::{args, notices};
 
 /// A configuration that is valid.
@@ -19,6 +20,8 @@ pub(crate) struct Given {
     pub(crate) configuration: Configuration,
     /// Where it was read; none for kube-scheduler's own.
     pub(crate) place: Option<Place>,
+    /// The ConfigMap that holds the Policy, if one of the cluster does.
+    pub(crate) config_map: Option<ObjectKey>,
 }
 
 /// Where a configuration stands.
@@ -29,38 +32,63 @@ pub(crate) struct Place {
 }
 
 impl Given {
-    /// The configuration in `file`, with the Policy of a file that it names, if that is there: as for
-    /// kube-scheduler its path is relative to the working directory.
-    pub(crate) fn read(file: &Path, catalogue: &Catalogue) -> Result<Self> {
+    /// The configuration in `file`, with the Policy that it names: in a file, if that is there, whose path is
+    /// relative to the working directory as for kube-scheduler, or in a ConfigMap of `sources`.
+    pub(crate) fn read(file: &Path, sources: &[Source], catalogue: &Catalogue) -> Result<Self> {
         let Source { name, text } = Source::read(file)?;
         let place = Place::of(&name, &text)?;
-        let policy = place.as_ref().and_then(|place| policy_file(&place.document)).map(Path::new);
-        if let Some(policy) = policy.filter(|policy| policy.is_file()) {
-            let policy = Given::read_policy(policy, catalogue)?;
+        let policy = match place.as_ref().and_then(|place| policy_place(&place.document)) {
+            Some(PolicyPlace::File(policy)) if Path::new(&policy).is_file() => {
+                Some(Given::read_policy(Path::new(&policy), catalogue)?)
+            }
+            Some(PolicyPlace::ConfigMap { namespace, name: map }) => {
+                let key = ObjectKey::new(namespace, map);
+                let named_by = "algorithmSource.policy.configMap.namespace";
+                let policy = Given::read_config_map(key, sources, named_by, catalogue);
+                Some(policy.map_err(|error| at_config_map(error, place.as_ref()))?)
+            }
+            Some(PolicyPlace::File(_)) | None => None,
+        };
+        if let Some(policy) = policy {
             let configuration =
                 load_beside_policy(&name, &text, catalogue).map_err(Faults::from)?;
-            return Given { configuration, place }.with_policy(policy);
+            return Given { configuration, place, config_map: None }.with_policy(policy);
         }
         let configuration = plimsoll_config::load(&name, &text, catalogue).map_err(Faults::from)?;
-        Ok(Given { configuration, place })
+        Ok(Given { configuration, place, config_map: None })
     }
 
     /// The Policy in `file`.
     fn read_policy(file: &Path, catalogue: &Catalogue) -> Result<Self> {
         let Source { name, text } = Source::read(file)?;
         let configuration = load_policy(&name, &text, catalogue).map_err(Faults::from)?;
-        Ok(Given { configuration, place: Place::of(&name, &text)? })
+        Ok(Given { configuration, place: Place::of(&name, &text)?, config_map: None })
+    }
+
+    /// The Policy in the ConfigMap `key` of `sources`, whose namespace is said by `named_by`.
+    fn read_config_map(
+        key: ObjectKey,
+        sources: &[Source],
+        named_by: &str,
+        catalogue: &Catalogue,
+    ) -> Result<Self> {
+        let (document, at) = input::config_map(sources, &key, named_by)?;
+        let configuration = load_config_map(&document, &at, catalogue).map_err(Faults::from)?;
+        let place = Some(Place { at: value_of(&at), document });
+        Ok(Given { configuration, place, config_map: Some(key) })
     }
 
     /// What a command about configurations is about: a file, or else an algorithm provider, or else
     /// kube-scheduler's own.
     pub(crate) fn of(subject: &args::Subject, catalogue: &Catalogue) -> Result<Self> {
         let configuration = match (&subject.file, &subject.algorithm_provider) {
-            (Some(file), _) => return Given::read(file, catalogue),
+            (Some(file), _) => {
+                return Given::read(file, &input::read(&subject.manifests)?, catalogue);
+            }
             (None, Some(provider)) => Configuration::provider(provider, catalogue)?,
             (None, None) => Configuration::default_for(catalogue),
         };
-        Ok(Given { configuration, place: None })
+        Ok(Given { configuration, place: None, config_map: None })
     }
 
     /// The configuration of a command line, changed as its deprecated flags say.
@@ -71,7 +99,7 @@ impl Given {
     ) -> Result<Self> {
         args.deprecated.tell();
         let config = args.config.as_deref();
-        let file = config.map(|file| Given::read(file, catalogue)).transpose()?;
+        let file = config.map(|file| Given::read(file, sources, catalogue)).transpose()?;
         let holds_policy = file.as_ref().is_some_and(Given::is_policy);
         let policy = Given::policy(&args.deprecated, sources, catalogue)?;
         let decides = Decides {
@@ -94,7 +122,7 @@ impl Given {
                     Some(provider) => Configuration::of_provider(provider, catalogue),
                     None => Configuration::default_for(catalogue),
                 };
-                Given { configuration, place: None }
+                Given { configuration, place: None, config_map: None }
             }
         };
         given.apply(&args.deprecated, &decides);
@@ -119,11 +147,8 @@ impl Given {
             None => None,
             Some(PolicySource::File(file)) => Some(Given::read_policy(file, catalogue)?),
             Some(PolicySource::ConfigMap(key)) => {
-                let (document, at) = input::config_map(sources, &key)?;
-                let configuration =
-                    load_config_map(&document, &at, catalogue).map_err(Faults::from)?;
-                let place = Place { at: value_of(&at), document };
-                Some(Given { configuration, place: Some(place) })
+                let named_by = "--policy-configmap-namespace";
+                Some(Given::read_config_map(key, sources, named_by, catalogue)?)
             }
         })
     }
@@ -139,17 +164,17 @@ impl Given {
         }
         let configuration =
             self.configuration.with_policy(&place.document, &policy.configuration)?;
-        Ok(Given { configuration, place: policy.place })
+        Ok(Given { configuration, ..policy })
     }
 
     /// As a Policy beside a configuration, so a provider, but that old configurations may add to it.
     fn with_provider(self, provider: Option<Provider>, catalogue: &Catalogue) -> Result<Self> {
         Ok(match (provider, self) {
-            (Some(provider), Given { configuration, place: Some(place) }) => {
+            (Some(provider), Given { configuration, place: Some(place), config_map }) => {
                 let configuration =
                     configuration.with_provider(&place.document, provider, catalogue);
                 let configuration = configuration.map_err(Faults::from)?;
-                Given { configuration, place: Some(place) }
+                Given { configuration, place: Some(place), config_map }
             }
             (_, given) => given,
         })
@@ -180,6 +205,40 @@ impl Given {
                 self.configuration.set_hard_pod_affinity_weight(weight);
             }
         }
+    }
+}
+
+/// The ConfigMap with a Policy that the configuration in `file` names, and how to reach the API server
+/// that has it. What is wrong with the file is told when it is read for good.
+pub(crate) fn named_config_map(
+    file: &Path,
+    catalogue: &Catalogue,
+) -> Result<Option<(ObjectKey, ClientConnection)>> {
+    // Standard input can be read once.
+    if file == Path::new(STDIN) {
+        return Ok(None);
+    }
+    let Source { name, text } = Source::read(file)?;
+    let place = Place::of(&name, &text)?;
+    let Some(PolicyPlace::ConfigMap { namespace, name: map }) =
+        place.and_then(|place| policy_place(&place.document))
+    else {
+        return Ok(None);
+    };
+    let configuration = load_beside_policy(&name, &text, catalogue).map_err(Faults::from)?;
+    let connection = configuration.effective.client_connection;
+    Ok(Some((ObjectKey::new(namespace, map), connection)))
+}
+
+/// The error at the field that names a ConfigMap, unless it is about what stands in that.
+fn at_config_map(error: anyhow::Error, place: Option<&Place>) -> anyhow::Error {
+    match place {
+        Some(place) if !error.is::<Faults>() => {
+            let policy = FieldPath::root().key("algorithmSource").key("policy");
+            let field = policy.key("configMap").key("name");
+            place.document.error_at(field, error.to_string()).into()
+        }
+        _ => error,
     }
 }
 

@@ -1,14 +1,17 @@
-//! One pod as a release before 1.17 would have judged and ranked the nodes.
+//! The scale of 10: the priorities of a configuration, and one pod as they judge and rank the nodes.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use plimsoll_api::{PodKey, Str};
-use plimsoll_config::{Priority, ResolvedProfile};
+use plimsoll_config::{Configuration, Form, Priority, ResolvedProfile};
 use plimsoll_engine::{Decision, NodeVerdict, Outcome, Profile, ProfileSpec, Scheduler};
 use plimsoll_framework::{FeatureGates, PodInfo, Point, Registry, Row};
 use plimsoll_priorities::predicates::{self, Predicate};
-use plimsoll_priorities::{Entry, Mapped, Ranking, Subject, defaults, of_plugins, of_policy};
+use plimsoll_priorities::{
+    Entry, Mapped, OldRelease, Priorities, Ranking, Subject, defaults, of_plugins, of_policy,
+};
 
 /// What predicates and priorities say of the nodes.
 #[derive(Debug)]
@@ -22,6 +25,8 @@ pub(crate) struct OldScale {
     pub(crate) best: Vec<Str>,
     /// The score plugins that no priority is like.
     pub(crate) without: Vec<String>,
+    /// The node that scores of today choose, if they choose one.
+    pub(crate) today: Option<Str>,
 }
 
 /// A predicate that a node fails.
@@ -54,47 +59,86 @@ pub(crate) struct Score {
     pub(crate) points: i64,
 }
 
-/// From where priorities are taken.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Priorities<'a> {
-    /// Those that were there by default.
-    Default,
-    /// Those of the Policy that the profile was made of.
-    OfPolicy(&'a [Priority]),
-    /// Those that the score plugins of the profile were.
-    OfProfile,
+/// The priorities that rank the nodes of a profile.
+#[derive(Debug)]
+pub(crate) struct OldRanking {
+    pub(crate) priorities: Arc<Priorities>,
+    /// The score plugins that no priority is like.
+    pub(crate) without: Vec<String>,
+}
+
+impl OldRanking {
+    /// The priorities of a profile, as `release` has them: those of the Policy, or those that its score
+    /// plugins were, or those by default where no configuration was given.
+    pub(crate) fn of(
+        configuration: &Configuration,
+        is_given: bool,
+        profile: &ResolvedProfile,
+        release: OldRelease,
+    ) -> Result<Self> {
+        let Mapped { priorities, without } = match configuration.origin.form {
+            Form::Policy => {
+                let entries = configuration.origin.priorities.iter().map(
+                    |Priority { name, weight, argument }| Entry {
+                        name,
+                        weight: *weight,
+                        argument: argument.as_ref(),
+                    },
+                );
+                let priorities = of_policy(entries, &profile.args, release)?;
+                Mapped { priorities, without: Vec::new() }
+            }
+            Form::V1 if !is_given => {
+                Mapped { priorities: defaults(&profile.args, release)?, without: Vec::new() }
+            }
+            _ => {
+                let plugins = profile.points[&Point::Score.into()].iter();
+                let plugins = plugins.map(|plugin| (plugin.name, plugin.weight));
+                of_plugins(plugins, &profile.args, release)?
+            }
+        };
+        Ok(OldRanking { priorities: Arc::new(Priorities(priorities)), without })
+    }
+}
+
+/// The same profiles with nodes ranked by `rankings`, in the same order.
+pub(crate) fn ranked(profiles: Vec<Profile>, rankings: &[OldRanking]) -> Vec<Profile> {
+    let pairs = profiles.into_iter().zip(rankings);
+    pairs.map(|(profile, ranking)| profile.ranked_by(ranking.priorities.clone())).collect()
+}
+
+/// The profile that decides a pod.
+pub(crate) struct Decider<'a> {
+    /// Its plugins.
+    pub(crate) profile: &'a ResolvedProfile,
+    /// What these were made from.
+    pub(crate) made_from: (&'a Registry, &'a FeatureGates),
+    /// What ranks its nodes.
+    pub(crate) ranking: &'a OldRanking,
+    /// The same profile with scores of today.
+    pub(crate) today: &'a Profile,
 }
 
 impl OldScale {
-    /// Judges and ranks the nodes for the pod that `decision` is about. `profile` is the one that
-    /// decided it, and `made_from` what its plugins were made from.
+    /// Judges and ranks the nodes for the pod that `decision` is about.
     pub(crate) fn of(
         scheduler: &Scheduler,
-        profile: &ResolvedProfile,
-        made_from: (&Registry, &FeatureGates),
-        priorities: Priorities<'_>,
+        decider: &Decider<'_>,
         decision: &Decision,
     ) -> Result<Self> {
+        let Decider { profile, made_from, ranking, today } = *decider;
         let pod = scheduler.pending().find(|info| info.pod.key == decision.pod);
         let pod = &pod.context("the pod does not wait for a node any more")?.pod;
         let failed = failed(scheduler, &profile.to_spec(), made_from, &pod.key)?;
-        let Mapped { priorities, without } =
-            match priorities {
-                Priorities::Default => Mapped { priorities: defaults(), without: Vec::new() },
-                Priorities::OfPolicy(priorities) => {
-                    let entries = priorities.iter().map(|Priority { name, weight, argument }| {
-                        Entry { name, weight: *weight, argument: argument.as_ref() }
-                    });
-                    Mapped { priorities: of_policy(entries, &profile.args)?, without: Vec::new() }
-                }
-                Priorities::OfProfile => {
-                    let plugins = profile.points[&Point::Score.into()].iter();
-                    of_plugins(plugins.map(|plugin| (plugin.name, plugin.weight)), &profile.args)?
-                }
-            };
+        let today =
+            scheduler.explain_under(today, &pod.key).and_then(|today| match today.outcome {
+                Outcome::Scheduled { node, .. } => Some(node),
+                Outcome::Unschedulable { .. } | Outcome::Error { .. } => None,
+            });
         let rows = feasible(scheduler, decision);
         let subject = subject(scheduler, pod, &rows);
-        let ranking = Ranking::of(&priorities, &subject);
+        let without = ranking.without.clone();
+        let ranking = ranking.priorities.rank(&subject);
         let name_of = |row: Row| subject.view.nodes.name_of(row).clone();
         let mut best: Vec<Str> = ranking.best().into_iter().map(name_of).collect();
         best.sort();
@@ -103,15 +147,12 @@ impl OldScale {
             scores: scores(&ranking, at),
             total: ranking.totals[at],
         });
-        Ok(OldScale { failed, nodes: nodes.collect(), best, without })
+        Ok(OldScale { failed, nodes: nodes.collect(), best, without, today })
     }
 
-    /// Whether the node that was chosen now could have been chosen then; `None` where none was.
-    pub(crate) fn agrees(&self, decision: &Decision) -> Option<bool> {
-        match &decision.outcome {
-            Outcome::Scheduled { node, .. } => Some(self.best.contains(node)),
-            Outcome::Unschedulable { .. } | Outcome::Error { .. } => None,
-        }
+    /// Whether the node that scores of today choose is one of the best; `None` where they choose none.
+    pub(crate) fn agrees(&self) -> Option<bool> {
+        self.today.as_ref().map(|node| self.best.contains(node))
     }
 
     /// The total of a feasible node.

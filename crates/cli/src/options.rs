@@ -5,15 +5,18 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Result;
+use plimsoll_api::ObjectKey;
 use plimsoll_config::{Catalogue, ConfigError, Configuration, GivenGates};
 use plimsoll_document::{Document, FieldPath};
 use plimsoll_engine::{Backoff, Options, Profile, ProfileError};
 use plimsoll_framework::{ArgsError, FeatureGates, Registry};
 use plimsoll_plugins::default_profile;
+use plimsoll_priorities::OldRelease;
 use serde_json::Value;
 
 use crate::given::{Given, Place};
 use crate::input::Source;
+use crate::old_scale::{self, OldRanking};
 use crate::{args, notices};
 
 /// The environment variable by which kube-scheduler was told how many disks a node takes.
@@ -38,6 +41,8 @@ pub(crate) struct Setup {
     pub(crate) profiles: Vec<Profile>,
     /// The release and the feature gates of the profiles.
     pub(crate) gates: FeatureGates,
+    /// The ConfigMap of the cluster that holds its Policy, if one does.
+    pub(crate) config_map: Option<ObjectKey>,
 }
 
 impl Setup {
@@ -45,7 +50,7 @@ impl Setup {
     ///
     /// The error is everything that is wrong with the file.
     pub(crate) fn load(file: &Path, registry: &Registry, gates: &GivenGates) -> Result<Self> {
-        Self::assemble(Given::read(file, &catalogue(registry, gates))?, registry, gates)
+        Self::assemble(Given::read(file, &[], &catalogue(registry, gates))?, registry, gates)
     }
 
     /// What the subject of a command about configurations sets up. Warns of what in it has no effect.
@@ -60,7 +65,8 @@ impl Setup {
     /// What the default profile sets up.
     pub(crate) fn default_for(registry: &Registry, gates: &GivenGates) -> Result<Self> {
         let configuration = Configuration::default_for(&catalogue(registry, gates));
-        Self::assemble(Given { configuration, place: None }, registry, gates)
+        let given = Given { configuration, place: None, config_map: None };
+        Self::assemble(given, registry, gates)
     }
 
     /// What the command line sets up, with a Policy from `sources` if that is where it is; kube-scheduler's
@@ -98,7 +104,7 @@ impl Setup {
         gates: &GivenGates,
         extenders: Extenders,
     ) -> Result<Self> {
-        let Given { mut configuration, place } = given;
+        let Given { mut configuration, place, config_map } = given;
         if configuration.counts_disks()
             && let Some(most) = max_volumes()
         {
@@ -117,7 +123,32 @@ impl Setup {
         }
         warnings.sort_by_key(|warning| warning.line);
         warnings.iter().for_each(notices::warning);
-        Ok(Setup { configuration, profiles, gates })
+        Ok(Setup { configuration, profiles, gates, config_map })
+    }
+
+    /// The priorities of `release` by which each profile can rank nodes, in place of scores. `is_given` says
+    /// whether there is a configuration.
+    pub(crate) fn rankings(&self, release: OldRelease, is_given: bool) -> Result<Vec<OldRanking>> {
+        let configuration = &self.configuration;
+        let of = |profile| OldRanking::of(configuration, is_given, profile, release);
+        configuration.profiles.iter().map(of).collect()
+    }
+
+    /// Lets each profile rank nodes by its priorities of `release`, and warns of score plugins that have no
+    /// say then.
+    pub(crate) fn rank_by_priorities(&mut self, release: OldRelease, is_given: bool) -> Result<()> {
+        let rankings = self.rankings(release, is_given)?;
+        for (ranking, profile) in rankings.iter().zip(&self.configuration.profiles) {
+            for plugin in &ranking.without {
+                let profile = &profile.scheduler_name;
+                notices::warning(format_args!(
+                    "profile {profile}: no priority was like score plugin {plugin}: on the scale of 10 it \
+                     has no say"
+                ));
+            }
+        }
+        self.profiles = old_scale::ranked(std::mem::take(&mut self.profiles), &rankings);
+        Ok(())
     }
 
     /// Whether it decides as the default profile does.

@@ -52,19 +52,39 @@ pub fn load(
     load_first(source_name, text, PolicyReader::Nobody, catalogue)
 }
 
-/// The file with a Policy that a configuration of version v1alpha1 names in `algorithmSource`.
-///
-/// [`load`] refuses such a configuration, since it reads no files. Who can read it calls
-/// [`load_beside_policy`] and then [`Configuration::with_policy`].
-pub fn policy_file(document: &Document) -> Option<&str> {
-    let form = version::form_of(document, &mut Faults::new(None))?;
-    let root = FieldPath::root();
-    let path = root.key("algorithmSource").key("policy").key("file").key("path");
-    document.get(&path).filter(|_| form == Form::V1alpha1)?.as_str()
+/// Where the Policy stands that a configuration of version v1alpha1 names in `algorithmSource`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PolicyPlace {
+    /// In the file of this path.
+    File(String),
+    /// In a ConfigMap, under `policy.cfg`.
+    ConfigMap {
+        /// The namespace of the ConfigMap; `kube-system` if none is given.
+        namespace: String,
+        /// Its name.
+        name: String,
+    },
 }
 
-/// Reads a configuration as [`load`] does, but for its plugins: it may name a file with a Policy, as
-/// [`policy_file`] tells.
+/// Where the Policy is that a configuration of version v1alpha1 names in `algorithmSource`, if it names one.
+///
+/// [`load`] refuses such a configuration, since it reads nothing else. Who can read it calls
+/// [`load_beside_policy`] and then [`Configuration::with_policy`].
+pub fn policy_place(document: &Document) -> Option<PolicyPlace> {
+    let form = version::form_of(document, &mut Faults::new(None))?;
+    let policy = FieldPath::root().key("algorithmSource").key("policy");
+    let policy = document.get(&policy).filter(|_| form == Form::V1alpha1)?;
+    let text = |value: &Value| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+    if let Some(path) = text(&policy["file"]["path"]) {
+        return Some(PolicyPlace::File(path));
+    }
+    let map = &policy["configMap"];
+    let namespace = text(&map["namespace"]).unwrap_or_else(|| policy::NAMESPACE.to_owned());
+    Some(PolicyPlace::ConfigMap { namespace, name: text(&map["name"])? })
+}
+
+/// Reads a configuration as [`load`] does, but for its plugins: it may name a Policy that stands somewhere
+/// else, as [`policy_place`] tells.
 ///
 /// The errors are all that were found, in the order of their lines.
 pub fn load_beside_policy(

@@ -58,7 +58,7 @@ mod validate;
 mod version;
 
 pub use catalogue::{Catalogue, Gates, Known, Point, PointSet};
-pub use configuration::{Configuration, load, load_beside_policy, policy_file};
+pub use configuration::{Configuration, PolicyPlace, load, load_beside_policy, policy_place};
 pub use duration::{DurationError, GoDuration};
 pub use faults::ConfigError;
 pub use gates::{Gate, GateError, GivenGates};

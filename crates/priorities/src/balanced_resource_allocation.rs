@@ -1,7 +1,7 @@
 //! BalancedResourceAllocation: nodes whose CPU and memory are used alike.
 
 use crate::room::{Use, uses};
-use crate::{MAX_PRIORITY, Priority, Raw, Subject};
+use crate::{MAX_PRIORITY, OldRelease, Priority, Raw, Subject};
 
 /// Prefers nodes of whose CPU and memory the same share is asked: `10 - |cpuFraction -
 /// memoryFraction| * 10`, cut off; 0 where either is full. There is no reduce step.
@@ -9,11 +9,11 @@ use crate::{MAX_PRIORITY, Priority, Raw, Subject};
 /// The same from 1.2 to 1.16, but that 1.10 and later reckon `(1 - difference) * 10`, which can round to
 /// another whole number where the difference is a multiple of a tenth.
 #[derive(Clone, Copy, Debug)]
-pub struct BalancedResourceAllocation;
+pub struct BalancedResourceAllocation(pub OldRelease);
 
 impl Priority for BalancedResourceAllocation {
     fn map(&self, subject: &Subject<'_>) -> Vec<Raw> {
-        uses(subject).map(|node| Raw(balance(node.cpu, node.memory))).collect()
+        uses(subject).map(|node| Raw(balance(node.cpu, node.memory, self.0))).collect()
     }
 }
 
@@ -23,13 +23,17 @@ impl Priority for BalancedResourceAllocation {
     clippy::cast_possible_truncation,
     reason = "the very rounding is what must be equal"
 )]
-pub fn balance(cpu: Use, memory: Use) -> i64 {
+pub fn balance(cpu: Use, memory: Use, release: OldRelease) -> i64 {
     let (cpu, memory) = (fraction(cpu), fraction(memory));
     if 1.0 <= cpu || 1.0 <= memory {
         return 0;
     }
     let most = MAX_PRIORITY as f64;
-    (most - (cpu - memory).abs() * most) as i64
+    let difference = (cpu - memory).abs();
+    match release {
+        OldRelease::V1_5 | OldRelease::Described => (most - difference * most) as i64,
+        OldRelease::V1_16 => ((1.0 - difference) * most) as i64,
+    }
 }
 
 /// The share that is asked for. Of a resource that a node has not, all of it.
@@ -54,14 +58,14 @@ mod tests {
             (Use::new(0, 0), Use::new(1, 10), 0),
         ];
         for (cpu, memory, points) in cases {
-            assert_eq!(balance(cpu, memory), points, "{cpu:?}, {memory:?}");
+            assert_eq!(balance(cpu, memory, OldRelease::V1_5), points, "{cpu:?}, {memory:?}");
         }
     }
 
     #[test]
     fn a_node_that_the_pod_fills_to_the_brim_gets_nothing() {
         check(
-            &BalancedResourceAllocation,
+            &BalancedResourceAllocation(OldRelease::Described),
             r#"
             node a {"allocatable": {"cpu": "4", "memory": "10Gi"}}
             node b {"allocatable": {"cpu": "10", "memory": "10Gi"}}

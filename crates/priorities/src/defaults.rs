@@ -1,30 +1,56 @@
 //! The priorities that were there unless a policy said otherwise.
 
-use crate::Weighted;
-use crate::balanced_resource_allocation::BalancedResourceAllocation;
-use crate::image_locality::ImageLocality;
-use crate::inter_pod_affinity::InterPodAffinity;
-use crate::least_requested::LeastRequested;
-use crate::node_affinity::NodeAffinity;
-use crate::node_prefer_avoid_pods::NodePreferAvoidPods;
-use crate::selector_spread::SelectorSpread;
-use crate::taint_toleration::TaintToleration;
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::{ArgsError, Entry, OldRelease, Weighted, of_policy};
 
 /// What a required affinity term of another pod weighs unless it is said
 /// (`hardPodAffinitySymmetricWeight`).
 pub(crate) const HARD_WEIGHT: i32 = 1;
 
-/// The default priorities of 1.16 with their weights. As in register_priorities.go. 1.5 to 1.11 had all of
-/// them but ImageLocalityPriority; EvenPodsSpreadPriority was behind a gate that was off.
-pub fn defaults() -> Vec<Weighted> {
-    vec![
-        Weighted::new("SelectorSpreadPriority", 1, SelectorSpread::by_all()),
-        Weighted::new("InterPodAffinityPriority", 1, InterPodAffinity { hard_weight: HARD_WEIGHT }),
-        Weighted::new("LeastRequestedPriority", 1, LeastRequested),
-        Weighted::new("BalancedResourceAllocation", 1, BalancedResourceAllocation),
-        Weighted::new("NodePreferAvoidPodsPriority", 10_000, NodePreferAvoidPods),
-        Weighted::new("NodeAffinityPriority", 1, NodeAffinity),
-        Weighted::new("TaintTolerationPriority", 1, TaintToleration),
-        Weighted::new("ImageLocalityPriority", 1, ImageLocality),
-    ]
+/// Those of 1.5 with their weights. As in defaults.go.
+const OF_1_5: [(&str, i64); 7] = [
+    ("SelectorSpreadPriority", 1),
+    ("InterPodAffinityPriority", 1),
+    ("LeastRequestedPriority", 1),
+    ("BalancedResourceAllocation", 1),
+    ("NodePreferAvoidPodsPriority", 10_000),
+    ("NodeAffinityPriority", 1),
+    ("TaintTolerationPriority", 1),
+];
+/// What 1.12 added to them.
+const SINCE_1_12: (&str, i64) = ("ImageLocalityPriority", 1);
+
+/// The default priorities of a release with their weights; as in register_priorities.go of 1.16, whose
+/// EvenPodsSpreadPriority was behind a gate that was off. `args` are those of plugins by name, as in
+/// [`of_policy`].
+pub fn defaults(
+    args: &BTreeMap<String, Value>,
+    release: OldRelease,
+) -> Result<Vec<Weighted>, ArgsError> {
+    let later = match release {
+        OldRelease::V1_5 => None,
+        OldRelease::Described | OldRelease::V1_16 => Some(SINCE_1_12),
+    };
+    let all = OF_1_5.into_iter().chain(later);
+    of_policy(all.map(|(name, weight)| Entry { name, weight, argument: None }), args, release)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn images_were_no_matter_in_1_5() {
+        let names = |release| -> Vec<String> {
+            let defaults = defaults(&BTreeMap::new(), release).expect("they need no args");
+            defaults.into_iter().map(|one| one.name).collect()
+        };
+        let (old, new) = (names(OldRelease::V1_5), names(OldRelease::V1_16));
+        assert_eq!((old.len(), new.len()), (7, 8));
+        assert_eq!(new[..7], old);
+        assert_eq!(new[7], "ImageLocalityPriority");
+    }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use plimsoll_api::{Labels, SpreadConstraint, Str, WhenUnsatisfiable};
 
-use crate::float::tenths;
+use crate::float::{cut_off, tenths};
 use crate::{MAX_PRIORITY, Points, Priority, Raw, Subject};
 
 /// Prefers nodes in domains with few pods, for each constraint that says `ScheduleAnyway`.
@@ -68,7 +68,7 @@ pub fn even(sums: &[Option<Raw>]) -> Vec<Points> {
     let points = sums.iter().map(|sum| match sum {
         None => Points(0),
         Some(_) if range == 0 => Points(MAX_PRIORITY),
-        Some(sum) => tenths(total - sum.0, range),
+        Some(sum) => cut_off(tenths(total - sum.0, range)),
     });
     points.collect()
 }

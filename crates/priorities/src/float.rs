@@ -2,18 +2,16 @@
 
 use crate::{MAX_PRIORITY, Points};
 
-/// `10 * (part / whole)` in 64 bits, with what is behind the point cut off. Meaningless for a `whole` of
-/// 0.
+/// `10 * (part / whole)` in 64 bits. Meaningless for a `whole` of 0.
 #[expect(
     clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
     reason = "the very rounding is what must be equal; counts are far below 2^52"
 )]
-pub(crate) fn tenths(part: i64, whole: i64) -> Points {
-    Points((MAX_PRIORITY as f64 * (part as f64 / whole as f64)) as i64)
+pub(crate) fn tenths(part: i64, whole: i64) -> f64 {
+    MAX_PRIORITY as f64 * (part as f64 / whole as f64)
 }
 
-/// `10 * (part / whole)` in 32 bits.
+/// The same in 32 bits.
 #[expect(
     clippy::cast_precision_loss,
     reason = "the very rounding is what must be equal; counts are far below 2^24"
@@ -24,6 +22,6 @@ pub(crate) fn tenths_in_32_bits(part: i64, whole: i64) -> f32 {
 
 /// What is left when what is behind the point is cut off.
 #[expect(clippy::cast_possible_truncation, reason = "scores are at most ten")]
-pub(crate) fn cut_off(score: f32) -> Points {
-    Points(score as i64)
+pub(crate) fn cut_off(score: impl Into<f64>) -> Points {
+    Points(score.into() as i64)
 }

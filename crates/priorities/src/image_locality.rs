@@ -1,8 +1,8 @@
 //! ImageLocalityPriority: nodes that hold the pod's images.
 
-use plimsoll_api::Node;
+use plimsoll_api::{Node, Str};
 
-use crate::{MAX_PRIORITY, Points, Priority, Raw, Subject};
+use crate::{MAX_PRIORITY, OldRelease, Points, Priority, Raw, Subject};
 
 const MB: i64 = 1024 * 1024;
 /// Below this many bytes images say nothing.
@@ -16,26 +16,67 @@ const MAX_IMAGE_SIZE: i64 = 1000 * MB;
 /// 0 points below 23 MB (of 1024 * 1024 bytes), 10 from 1000 MB on, and between them `10 * (sum - 23 MB)
 /// / (1000 MB - 23 MB) + 1` in whole numbers. Init containers do not count.
 ///
-/// As in 1.5. 1.12 and later count an image less the fewer nodes have it, and add no point between the
-/// limits. An image without a tag is looked for as `:latest`, as in 1.12 and later.
+/// As in 1.5. 1.16 counts an image less the fewer nodes have it, and adds no point between the limits. An
+/// image without a tag is looked for as `:latest`, as in 1.12 and later.
 #[derive(Clone, Copy, Debug)]
-pub struct ImageLocality;
+pub struct ImageLocality(pub OldRelease);
 
 impl Priority for ImageLocality {
     fn map(&self, subject: &Subject<'_>) -> Vec<Raw> {
         let wanted = subject.pod.images.of_containers();
-        let held = |node: &Node| {
-            let sizes = wanted.iter().filter_map(|name| {
-                node.images.iter().find(|image| image.names.contains(name)).map(|image| image.size)
+        let held = |name: &Str, node: &Node| {
+            let held = node.images.iter().find(|image| image.names.contains(name));
+            held.map(|image| image.size)
+        };
+        // What part of the nodes has the image.
+        let spread = |name: &Str| {
+            let having = subject.all_nodes().filter(|(node, _)| held(name, node).is_some()).count();
+            ratio(having, subject.view.nodes.len())
+        };
+        let wanted: Vec<(&Str, Option<f64>)> = match self.0 {
+            OldRelease::V1_16 => wanted.iter().map(|name| (name, Some(spread(name)))).collect(),
+            OldRelease::V1_5 | OldRelease::Described => {
+                wanted.iter().map(|name| (name, None)).collect()
+            }
+        };
+        let sum = |node: &Node| {
+            let sizes = wanted.iter().filter_map(|(name, spread)| {
+                let size = held(name, node)?;
+                Some(spread.map_or(size, |spread| scaled(size, spread)))
             });
             Raw(sizes.fold(0, i64::wrapping_add))
         };
-        subject.nodes().map(held).collect()
+        subject.nodes().map(sum).collect()
     }
 
     fn reduce(&self, _: &Subject<'_>, raw: &[Raw]) -> Vec<Points> {
-        raw.iter().map(|size| Points(of_size(size.0))).collect()
+        let points = match self.0 {
+            OldRelease::V1_16 => of_spread_size,
+            OldRelease::V1_5 | OldRelease::Described => of_size,
+        };
+        raw.iter().map(|size| Points(points(size.0))).collect()
     }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "as Go converts; nodes are far fewer than 2^52")]
+fn ratio(part: usize, whole: usize) -> f64 {
+    part as f64 / whole as f64
+}
+
+/// As in image_locality.go of 1.16, scaledImageScore.
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    reason = "the very rounding is what must be equal"
+)]
+fn scaled(size: i64, spread: f64) -> i64 {
+    (size as f64 * spread) as i64
+}
+
+/// The points for so many bytes in 1.16. As in image_locality.go, calculatePriority.
+fn of_spread_size(sum: i64) -> i64 {
+    let sum = sum.clamp(MIN_IMAGE_SIZE, MAX_IMAGE_SIZE);
+    MAX_PRIORITY * (sum - MIN_IMAGE_SIZE) / (MAX_IMAGE_SIZE - MIN_IMAGE_SIZE)
 }
 
 /// The points for so many bytes. As in image_locality.go, calculateScoreFromSize.
@@ -78,7 +119,7 @@ mod tests {
     #[test]
     fn the_images_of_all_containers_that_the_node_holds_add_up() {
         check(
-            &ImageLocality,
+            &ImageLocality(OldRelease::Described),
             r#"
             node a {"images": [{"names": ["web:1"], "sizeBytes": 262144000},
                                {"names": ["log@sha256:aa", "log:latest"], "sizeBytes": 41943040}]}
@@ -91,6 +132,26 @@ mod tests {
                 a raw 304087040, 3 points
                 b raw 0, 0 points
                 c raw 1048576000, 10 points
+            "#]],
+        );
+    }
+
+    #[test]
+    fn in_1_16_an_image_counts_less_the_fewer_nodes_have_it() {
+        check(
+            &ImageLocality(OldRelease::V1_16),
+            r#"
+            node a {"images": [{"names": ["web:1"], "sizeBytes": 1048576000}]}
+            node b {"images": [{"names": ["web:1"], "sizeBytes": 524288000}]}
+            node c
+            node d
+            pod p {"containers": [{"name": "web", "image": "web:1"}]}
+            "#,
+            &expect![[r#"
+                a raw 524288000, 4 points
+                b raw 262144000, 2 points
+                c raw 0, 0 points
+                d raw 0, 0 points
             "#]],
         );
     }

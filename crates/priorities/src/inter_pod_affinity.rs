@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use plimsoll_api::{AffinityTerm, Labels, Pod, Str, WeightedTerm};
 
-use crate::float::tenths;
+use crate::float::{cut_off, tenths};
 use crate::{Points, Priority, Raw, Subject};
 
 /// Prefers nodes by the preferred affinity between pods.
@@ -21,8 +21,8 @@ pub struct InterPodAffinity {
     pub hard_weight: i32,
 }
 
-/// The weights of topology domains, by key and value.
-type Domains<'a> = BTreeMap<(&'a Str, &'a Str), i64>;
+/// The weights of topology domains, by key and then by value.
+type Domains<'a> = BTreeMap<&'a Str, BTreeMap<&'a Str, i64>>;
 
 impl Priority for InterPodAffinity {
     fn map(&self, subject: &Subject<'_>) -> Vec<Raw> {
@@ -33,8 +33,8 @@ impl Priority for InterPodAffinity {
             }
         }
         let sum = |labels: &Labels| {
-            let weights = domains.iter().filter(|((key, value), _)| labels.get(key) == Some(value));
-            Raw(weights.map(|(_, weight)| weight).sum())
+            let weights = domains.iter().filter_map(|(key, values)| values.get(labels.get(key)?));
+            Raw(weights.sum())
         };
         subject.labels().map(sum).collect()
     }
@@ -63,7 +63,8 @@ impl InterPodAffinity {
             if let Some(value) = node.get(&term.topology_key)
                 && speaks_of(term, of)
             {
-                *domains.entry((&term.topology_key, value)).or_default() += i64::from(weight);
+                let values = domains.entry(&term.topology_key).or_default();
+                *values.entry(value).or_default() += i64::from(weight);
             }
         };
         let preferred: [(&'a [WeightedTerm], &Pod, i32); 4] = [
@@ -88,7 +89,10 @@ impl InterPodAffinity {
 pub fn between_extremes(raw: &[Raw]) -> Vec<Points> {
     let min = raw.iter().map(|raw| raw.0).min().unwrap_or(0).min(0);
     let max = raw.iter().map(|raw| raw.0).max().unwrap_or(0).max(0);
-    let points = |raw: &Raw| if max == min { Points(0) } else { tenths(raw.0 - min, max - min) };
+    let points = |raw: &Raw| match max - min {
+        0 => Points(0),
+        range => cut_off(tenths(raw.0 - min, range)),
+    };
     raw.iter().map(points).collect()
 }
 

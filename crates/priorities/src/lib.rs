@@ -8,8 +8,8 @@
 //! policy named them, or by [`of_plugins`], which maps the score plugins of a profile back. [`predicates`] has the names that
 //! filters had then.
 //!
-//! Formulas are those of 1.5 where it had them, and else of 1.16; the docs of each priority say where
-//! releases differ. One module, one priority; nothing here decides anything.
+//! Where releases differ an [`OldRelease`] says whose formula it is; the docs of each priority tell them
+//! apart. One module, one priority.
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 
 pub mod balanced_resource_allocation;
@@ -28,6 +28,7 @@ mod policy;
 pub mod predicates;
 pub mod profile;
 mod ranking;
+mod release;
 pub mod requested_to_capacity_ratio;
 pub mod resource_limits;
 pub mod room;
@@ -43,7 +44,8 @@ use std::fmt::Debug;
 pub use defaults::defaults;
 pub use policy::{Entry, of_policy};
 pub use profile::{ArgsError, Mapped, of_plugins};
-pub use ranking::{Ranking, Standing};
+pub use ranking::{Priorities, Ranking, Standing};
+pub use release::OldRelease;
 pub use subject::Subject;
 
 /// The most points that a priority gives a node.
@@ -59,7 +61,7 @@ pub struct Raw(pub i64);
 pub struct Points(pub i64);
 
 /// A way to rank nodes.
-pub trait Priority: Debug {
+pub trait Priority: Debug + Send + Sync {
     /// The raw value of every feasible node, in their order.
     fn map(&self, subject: &Subject<'_>) -> Vec<Raw>;
 

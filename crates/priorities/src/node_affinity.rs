@@ -5,8 +5,7 @@ use crate::{Points, Priority, Raw, Subject, share};
 /// Prefers nodes that the pod's preferred node affinity matches. The map step adds up the weights of the
 /// terms that match, the reduce step gives each node its share of the highest sum.
 ///
-/// As in 1.16. Before 1.9 the share was reckoned in floating point, which can round to another whole
-/// number.
+/// The same in all releases.
 #[derive(Clone, Copy, Debug)]
 pub struct NodeAffinity;
 

@@ -6,13 +6,13 @@ use plimsoll_api::Str;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::Weighted;
 use crate::equal::Equal;
 use crate::even_pods_spread::EvenPodsSpread;
 use crate::node_label::{NodeLabel, Presence};
 use crate::profile::{Args, ArgsError};
 use crate::selector_spread::SelectorSpread;
 use crate::service_anti_affinity::ServiceAntiAffinity;
+use crate::{OldRelease, Weighted};
 
 /// A priority as a policy names it.
 #[derive(Clone, Copy, Debug)]
@@ -38,58 +38,68 @@ const PLUGINS: [(&str, &str); 9] = [
     ("TaintTolerationPriority", "TaintToleration"),
 ];
 
-/// The priorities of a policy, in its order. `args` are those of plugins by name, for what stands outside of
-/// the entries: `hardPodAffinityWeight` of InterPodAffinity.
+/// The priorities of a policy, in its order, as `release` has them. `args` are those of plugins by name, for
+/// what stands outside of the entries: `hardPodAffinityWeight` of InterPodAffinity.
 ///
 /// The error is that no priority has the name of an entry, or that its argument does not make one.
 pub fn of_policy<'a>(
     entries: impl IntoIterator<Item = Entry<'a>>,
     args: &BTreeMap<String, Value>,
+    release: OldRelease,
 ) -> Result<Vec<Weighted>, ArgsError> {
-    entries.into_iter().map(|entry| entry.priority(args)).collect()
+    entries.into_iter().map(|entry| entry.priority(args, release)).collect()
 }
 
 impl Entry<'_> {
-    fn priority(&self, args: &BTreeMap<String, Value>) -> Result<Weighted, ArgsError> {
+    fn priority(
+        &self,
+        args: &BTreeMap<String, Value>,
+        release: OldRelease,
+    ) -> Result<Weighted, ArgsError> {
         let Entry { name, weight, argument } = *self;
         if let Some(argument) = argument {
-            return self.by_argument(argument);
+            return self.by_argument(argument, release);
         }
         Ok(match name {
             "EqualPriority" => Weighted::new(name, weight, Equal),
             "EvenPodsSpreadPriority" => Weighted::new(name, weight, EvenPodsSpread),
-            "SelectorSpreadPriority" => Weighted::new(name, weight, SelectorSpread::by_all()),
-            "ServiceSpreadingPriority" => {
-                Weighted::new(name, weight, SelectorSpread::by_services())
+            "SelectorSpreadPriority" => {
+                Weighted::new(name, weight, SelectorSpread::by_all(release))
+            }
+            // Old texts call serviceAntiAffinity so; here there is no label to spread over.
+            "ServiceSpreadingPriority" | "CalculateAntiAffinityPriority" => {
+                Weighted::new(name, weight, SelectorSpread::by_services(release))
             }
             // As in requested_to_capacity_ratio.go of 1.12.
-            "RequestedToCapacityRatioPriority" => self.by_ratio(&json!({
-                "shape": [{"utilization": 0, "score": 10}, {"utilization": 100, "score": 0}]
-            }))?,
+            "RequestedToCapacityRatioPriority" => {
+                let shape =
+                    json!([{"utilization": 0, "score": 10}, {"utilization": 100, "score": 0}]);
+                self.by_ratio(&json!({"shape": shape}), release)?
+            }
             _ => {
                 let plugin = PLUGINS.iter().find(|(priority, _)| *priority == name);
                 let (_, plugin) = plugin.ok_or_else(|| self.error("there is none of this name"))?;
-                self.of_plugin(&Args { plugin, args: args.get(*plugin) })?
+                self.of_plugin(&Args { plugin, given: args.get(*plugin), release })?
             }
         })
     }
 
-    fn by_argument(&self, argument: &Value) -> Result<Weighted, ArgsError> {
+    fn by_argument(&self, argument: &Value, release: OldRelease) -> Result<Weighted, ArgsError> {
         let argument =
             Argument::deserialize(argument).map_err(|error| self.error(&error.to_string()))?;
         let Entry { name, weight, .. } = *self;
         if let Some(Label { label, .. }) = argument.service_anti_affinity {
-            return Ok(Weighted::new(name, weight, ServiceAntiAffinity { label }));
+            return Ok(Weighted::new(name, weight, ServiceAntiAffinity::of(label, release)));
         }
         if let Some(Label { label, presence }) = argument.label_preference {
             let presence = if presence { Presence::Present } else { Presence::Absent };
             return Ok(Weighted::new(name, weight, NodeLabel { label, presence }));
         }
-        self.by_ratio(&argument.requested_to_capacity_ratio_arguments)
+        self.by_ratio(&argument.requested_to_capacity_ratio_arguments, release)
     }
 
-    fn by_ratio(&self, args: &Value) -> Result<Weighted, ArgsError> {
-        self.of_plugin(&Args { plugin: "RequestedToCapacityRatio", args: Some(args) })
+    fn by_ratio(&self, args: &Value, release: OldRelease) -> Result<Weighted, ArgsError> {
+        self.of_plugin(&Args { plugin: "RequestedToCapacityRatio", given: Some(args), release })
     }
 
     /// The only priority that a plugin was, under the name of the entry.
@@ -136,7 +146,7 @@ mod tests {
             weight: entry["weight"].as_i64().unwrap_or_default(),
             argument: entry.get("argument"),
         });
-        expected.assert_eq(&match of_policy(entries, &args) {
+        expected.assert_eq(&match of_policy(entries, &args, OldRelease::Described) {
             Ok(priorities) => {
                 let line =
                     |one: &Weighted| format!("{}={} {:?}\n", one.name, one.weight, one.priority);
@@ -154,6 +164,7 @@ mod tests {
             "EvenPodsSpreadPriority",
             "SelectorSpreadPriority",
             "ServiceSpreadingPriority",
+            "CalculateAntiAffinityPriority",
             "RequestedToCapacityRatioPriority",
         ];
         let entries = names.chain(others).map(|name| json!({"name": name, "weight": 2}));
@@ -161,19 +172,20 @@ mod tests {
             &entries.collect(),
             &json!({"InterPodAffinity": {"hardPodAffinityWeight": 7}}),
             &expect![[r#"
-                BalancedResourceAllocation=2 BalancedResourceAllocation
-                ImageLocalityPriority=2 ImageLocality
+                BalancedResourceAllocation=2 BalancedResourceAllocation(Described)
+                ImageLocalityPriority=2 ImageLocality(Described)
                 InterPodAffinityPriority=2 InterPodAffinity { hard_weight: 7 }
                 LeastRequestedPriority=2 LeastRequested
                 MostRequestedPriority=2 MostRequested
                 NodeAffinityPriority=2 NodeAffinity
                 NodePreferAvoidPodsPriority=2 NodePreferAvoidPods
                 ResourceLimitsPriority=2 ResourceLimits
-                TaintTolerationPriority=2 TaintToleration
+                TaintTolerationPriority=2 TaintToleration(Whole)
                 EqualPriority=2 Equal
                 EvenPodsSpreadPriority=2 EvenPodsSpread
-                SelectorSpreadPriority=2 SelectorSpread([Service, ReplicationController, ReplicaSet, StatefulSet])
-                ServiceSpreadingPriority=2 SelectorSpread([Service])
+                SelectorSpreadPriority=2 SelectorSpread { by: All, release: Described }
+                ServiceSpreadingPriority=2 SelectorSpread { by: Services, release: Described }
+                CalculateAntiAffinityPriority=2 SelectorSpread { by: Services, release: Described }
                 RequestedToCapacityRatioPriority=2 RequestedToCapacityRatio { shape: [ShapePoint { utilization: 0, score: 10 }, ShapePoint { utilization: 100, score: 0 }], resources: [("cpu", 1), ("memory", 1)] }
             "#]],
         );
@@ -192,7 +204,7 @@ mod tests {
             ]),
             &json!({}),
             &expect![[r#"
-                RackSpread=3 ServiceAntiAffinity { label: "rack" }
+                RackSpread=3 ServiceAntiAffinity { label: "rack", among: Feasible }
                 LikesSsd=4 NodeLabel { label: "ssd", presence: Present }
                 DislikesOld=4 NodeLabel { label: "old", presence: Absent }
                 PackGpus=2 RequestedToCapacityRatio { shape: [ShapePoint { utilization: 0, score: 0 }, ShapePoint { utilization: 100, score: 10 }], resources: [("nvidia.com/gpu", 5), ("cpu", 1)] }

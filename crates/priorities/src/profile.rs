@@ -7,7 +7,6 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::Weighted;
 use crate::balanced_resource_allocation::BalancedResourceAllocation;
 use crate::defaults::HARD_WEIGHT;
 use crate::even_pods_spread::EvenPodsSpread;
@@ -22,7 +21,9 @@ use crate::requested_to_capacity_ratio::{RequestedToCapacityRatio, ShapePoint};
 use crate::resource_limits::ResourceLimits;
 use crate::selector_spread::SelectorSpread;
 use crate::service_anti_affinity::ServiceAntiAffinity;
+use crate::share::Reckoning;
 use crate::taint_toleration::TaintToleration;
+use crate::{OldRelease, Weighted};
 
 /// What the score plugins of a profile were.
 #[derive(Debug, Default)]
@@ -48,14 +49,15 @@ pub struct ArgsError {
 ///
 /// NodeResourcesFit is a priority by its `scoringStrategy`. PodTopologySpread is EvenPodsSpreadPriority, and
 /// with its default constraints of the system also SelectorSpreadPriority. Of NodeLabel and ServiceAffinity
-/// there is one for each label, and they share the weight.
+/// there is one for each label, and they share the weight. They rank as in `release`.
 pub fn of_plugins<'a>(
     plugins: impl IntoIterator<Item = (&'a str, i64)>,
     args: &BTreeMap<String, Value>,
+    release: OldRelease,
 ) -> Result<Mapped, ArgsError> {
     let mut mapped = Mapped::default();
     for (plugin, weight) in plugins {
-        let args = Args { plugin, args: args.get(plugin) };
+        let args = Args { plugin, given: args.get(plugin), release };
         match args.priorities(weight)? {
             Some(priorities) => mapped.priorities.extend(priorities),
             None => mapped.without.push(plugin.to_owned()),
@@ -67,7 +69,8 @@ pub fn of_plugins<'a>(
 /// The args of one plugin.
 pub(crate) struct Args<'a> {
     pub(crate) plugin: &'a str,
-    pub(crate) args: Option<&'a Value>,
+    pub(crate) given: Option<&'a Value>,
+    pub(crate) release: OldRelease,
 }
 
 impl Args<'_> {
@@ -75,7 +78,10 @@ impl Args<'_> {
     pub(crate) fn priorities(&self, weight: i64) -> Result<Option<Vec<Weighted>>, ArgsError> {
         let least = || Weighted::new("LeastRequestedPriority", weight, LeastRequested);
         let most = || Weighted::new("MostRequestedPriority", weight, MostRequested);
-        let spread = || Weighted::new("SelectorSpreadPriority", weight, SelectorSpread::by_all());
+        let spread = || {
+            let priority = SelectorSpread::by_all(self.release);
+            Weighted::new("SelectorSpreadPriority", weight, priority)
+        };
         Ok(Some(match self.plugin {
             "NodeResourcesFit" => {
                 let strategy = self.read::<FitArgs>()?.scoring_strategy;
@@ -97,7 +103,7 @@ impl Args<'_> {
             "NodeResourcesBalancedAllocation" => vec![Weighted::new(
                 "BalancedResourceAllocation",
                 weight,
-                BalancedResourceAllocation,
+                BalancedResourceAllocation(self.release),
             )],
             "SelectorSpread" => vec![spread()],
             "PodTopologySpread" => {
@@ -121,11 +127,16 @@ impl Args<'_> {
             }
             "NodeAffinity" => vec![Weighted::new("NodeAffinityPriority", weight, NodeAffinity)],
             "TaintToleration" => {
-                vec![Weighted::new("TaintTolerationPriority", weight, TaintToleration)]
+                let priority = TaintToleration(Reckoning::of(self.release));
+                vec![Weighted::new("TaintTolerationPriority", weight, priority)]
             }
-            "ImageLocality" => vec![Weighted::new("ImageLocalityPriority", weight, ImageLocality)],
+            "ImageLocality" => {
+                vec![Weighted::new("ImageLocalityPriority", weight, ImageLocality(self.release))]
+            }
             "NodeLabel" => self.read::<NodeLabelArgs>()?.priorities(weight),
-            "ServiceAffinity" => self.read::<ServiceAffinityArgs>()?.priorities(weight),
+            "ServiceAffinity" => {
+                self.read::<ServiceAffinityArgs>()?.priorities(weight, self.release)
+            }
             _ => return Ok(None),
         }))
     }
@@ -155,7 +166,7 @@ impl Args<'_> {
     }
 
     fn read<T: DeserializeOwned + Default>(&self) -> Result<T, ArgsError> {
-        match self.args {
+        match self.given {
             None | Some(Value::Null) => Ok(T::default()),
             Some(args) => T::deserialize(args).map_err(|error| self.error(&error.to_string())),
         }
@@ -251,12 +262,12 @@ struct ServiceAffinityArgs {
 }
 
 impl ServiceAffinityArgs {
-    fn priorities(self, weight: i64) -> Vec<Weighted> {
+    fn priorities(self, weight: i64, release: OldRelease) -> Vec<Weighted> {
         let labels = self.anti_affinity_labels_preference;
         let weight = shared(weight, labels.len());
         let named = |label: Str| {
             let name = format!("ServiceAntiAffinityPriority({label})");
-            Weighted::new(name, weight, ServiceAntiAffinity { label })
+            Weighted::new(name, weight, ServiceAntiAffinity::of(label, release))
         };
         labels.into_iter().map(named).collect()
     }
@@ -277,7 +288,7 @@ mod tests {
 
     fn check(plugins: &[(&str, i64)], args: &Value, expected: &Expect) {
         let args = args.as_object().expect("args are by plugin").clone().into_iter().collect();
-        let told = match of_plugins(plugins.iter().copied(), &args) {
+        let told = match of_plugins(plugins.iter().copied(), &args, OldRelease::Described) {
             Ok(Mapped { priorities, without }) => {
                 let lines = priorities
                     .iter()
@@ -304,14 +315,14 @@ mod tests {
             ],
             &json!({"InterPodAffinity": {"hardPodAffinityWeight": 5}}),
             &expect![[r#"
-                TaintTolerationPriority=3 TaintToleration
+                TaintTolerationPriority=3 TaintToleration(Whole)
                 NodeAffinityPriority=2 NodeAffinity
                 LeastRequestedPriority=1 LeastRequested
-                SelectorSpreadPriority=2 SelectorSpread([Service, ReplicationController, ReplicaSet, StatefulSet])
+                SelectorSpreadPriority=2 SelectorSpread { by: All, release: Described }
                 EvenPodsSpreadPriority=2 EvenPodsSpread
                 InterPodAffinityPriority=2 InterPodAffinity { hard_weight: 5 }
-                BalancedResourceAllocation=1 BalancedResourceAllocation
-                ImageLocalityPriority=1 ImageLocality
+                BalancedResourceAllocation=1 BalancedResourceAllocation(Described)
+                ImageLocalityPriority=1 ImageLocality(Described)
                 without VolumeBinding
             "#]],
         );
@@ -373,10 +384,10 @@ mod tests {
                 NodeLabelPriority(ssd)=2 NodeLabel { label: "ssd", presence: Present }
                 NodeLabelPriority(gpu)=2 NodeLabel { label: "gpu", presence: Present }
                 NodeLabelPriority(!retiring)=2 NodeLabel { label: "retiring", presence: Absent }
-                ServiceAntiAffinityPriority(rack)=2 ServiceAntiAffinity { label: "rack" }
-                ServiceAntiAffinityPriority(row)=2 ServiceAntiAffinity { label: "row" }
+                ServiceAntiAffinityPriority(rack)=2 ServiceAntiAffinity { label: "rack", among: Feasible }
+                ServiceAntiAffinityPriority(row)=2 ServiceAntiAffinity { label: "row", among: Feasible }
                 RequestedToCapacityRatioPriority=2 RequestedToCapacityRatio { shape: [ShapePoint { utilization: 0, score: 0 }, ShapePoint { utilization: 100, score: 10 }], resources: [("cpu", 1), ("memory", 1)] }
-                SelectorSpreadPriority=1 SelectorSpread([Service, ReplicationController, ReplicaSet, StatefulSet])
+                SelectorSpreadPriority=1 SelectorSpread { by: All, release: Described }
                 NodePreferAvoidPodsPriority=10000 NodePreferAvoidPods
                 ResourceLimitsPriority=1 ResourceLimits
                 LeastRequestedPriority=1 LeastRequested

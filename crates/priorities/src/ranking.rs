@@ -1,9 +1,36 @@
 //! The nodes in their order.
 
-use plimsoll_framework::Row;
+use plimsoll_framework::{PodInfo, Prioritize, Prioritized, Row, View};
 
 use crate::equal::Equal;
-use crate::{Points, Priority, Raw, Subject, Weighted};
+use crate::{MAX_PRIORITY, Points, Priority, Raw, Subject, Weighted};
+
+/// The priorities of a profile. They can rank in place of its Score plugins.
+#[derive(Debug, Default)]
+pub struct Priorities(pub Vec<Weighted>);
+
+impl Priorities {
+    /// What they say of the feasible nodes.
+    pub fn rank(&self, subject: &Subject<'_>) -> Ranking {
+        Ranking::of(&self.0, subject)
+    }
+}
+
+impl Prioritize for Priorities {
+    fn most(&self) -> i64 {
+        MAX_PRIORITY
+    }
+
+    fn prioritize(&self, pod: &PodInfo, view: View<'_>, feasible: &[Row]) -> Vec<Prioritized> {
+        let ranking = self.rank(&Subject { pod, view, feasible });
+        let prioritized = |standing: Standing| Prioritized {
+            name: standing.name.into(),
+            weight: standing.weight,
+            points: standing.points.iter().map(|points| points.0).collect(),
+        };
+        ranking.standings.into_iter().map(prioritized).collect()
+    }
+}
 
 /// What one priority says of every feasible node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,11 +92,13 @@ fn standing(name: &str, weight: i64, priority: &dyn Priority, subject: &Subject<
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
-    use crate::defaults;
     use crate::least_requested::LeastRequested;
     use crate::most_requested::MostRequested;
     use crate::testing::with_subject;
+    use crate::{OldRelease, defaults};
 
     const TWO_NODES: &str = r#"
         node a {"allocatable": {"cpu": "4", "memory": "10Gi"}}
@@ -113,7 +142,9 @@ mod tests {
     #[test]
     fn no_default_priority_gives_less_than_0_or_more_than_10() {
         with_subject(TWO_NODES, |subject| {
-            for standing in Ranking::of(&defaults(), subject).standings {
+            let defaults = defaults(&BTreeMap::new(), OldRelease::Described);
+            let defaults = defaults.expect("they need no args");
+            for standing in Ranking::of(&defaults, subject).standings {
                 let in_range = |points: &Points| (0..=crate::MAX_PRIORITY).contains(&points.0);
                 assert!(standing.points.iter().all(in_range), "{standing:?}");
             }

@@ -5,13 +5,16 @@ use std::collections::BTreeMap;
 
 use plimsoll_api::{Labels, SelectingKind, Str};
 
-use crate::float::{cut_off, tenths_in_32_bits};
-use crate::{MAX_PRIORITY, Points, Priority, Raw, Subject, selectors};
+use crate::float::{cut_off, tenths, tenths_in_32_bits};
+use crate::selectors::{self, Leaving, Matched};
+use crate::{MAX_PRIORITY, OldRelease, Points, Priority, Raw, Subject};
 
-/// How much the zone counts, in thirds; the node counts for the rest.
-const ZONE_WEIGHT: f32 = 2.0 / 3.0;
-/// How much the node counts where there are zones.
-const NODE_WEIGHT: f32 = 1.0 / 3.0;
+/// How much the zone counts; the node counts for the rest.
+const ZONE_WEIGHT: f64 = 2.0 / 3.0;
+const ZONE_WEIGHT_IN_32_BITS: f32 = 2.0 / 3.0;
+/// How much the node counts where there are zones. Go subtracts exactly before it rounds.
+const NODE_WEIGHT: f64 = 1.0 / 3.0;
+const NODE_WEIGHT_IN_32_BITS: f32 = 1.0 / 3.0;
 
 /// The labels of the zone and of the region, as the old releases called them and as they are called now.
 const ZONE: [&str; 2] = ["failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"];
@@ -21,51 +24,92 @@ const REGION: [&str; 2] =
 /// Prefers nodes, and zones, with few pods that the same objects select: `10 * (max - count) / max`.
 ///
 /// The map step counts the pods of the namespace on the node, but for those that are being deleted, that
-/// any of the Services, ReplicationControllers, ReplicaSets and StatefulSets selects that select the
+/// all of the Services, ReplicationControllers, ReplicaSets and StatefulSets select that select the
 /// pod. The reduce step compares with the highest count. Where nodes tell their zones, those count two
 /// thirds and the nodes one third. With 3, 5 and 10 pods, nodes get 7, 5 and 0 points.
 ///
-/// As in 1.5, in floating point of 32 bits. StatefulSets count since 1.7; 1.13 and later count pods that
-/// all of the objects select, and reckon in 64 bits. Where no zone has such a pod, 1.5 divided by 0;
-/// here, as in 1.8 and later, every zone is best.
+/// As in 1.16, in floating point of 64 bits. 1.5 counts pods that any of the objects selects, reckons in 32
+/// bits, and knows no StatefulSets. Where no zone has such a pod, 1.5 divided by 0; here, as in 1.8 and
+/// later, every zone is best.
 #[derive(Clone, Copy, Debug)]
-pub struct SelectorSpread(&'static [SelectingKind]);
+pub struct SelectorSpread {
+    by: By,
+    release: OldRelease,
+}
+
+/// Whose selectors count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum By {
+    /// Those of Services and of all controllers.
+    All,
+    /// Those of Services.
+    Services,
+}
 
 impl SelectorSpread {
     /// SelectorSpreadPriority.
-    pub fn by_all() -> Self {
-        SelectorSpread(&[
+    pub fn by_all(release: OldRelease) -> Self {
+        SelectorSpread { by: By::All, release }
+    }
+
+    /// ServiceSpreadingPriority: only Services count.
+    pub fn by_services(release: OldRelease) -> Self {
+        SelectorSpread { by: By::Services, release }
+    }
+
+    /// The kinds of objects whose selectors count.
+    fn kinds(self) -> &'static [SelectingKind] {
+        const ALL: &[SelectingKind] = &[
             SelectingKind::Service,
             SelectingKind::ReplicationController,
             SelectingKind::ReplicaSet,
             SelectingKind::StatefulSet,
-        ])
-    }
-
-    /// ServiceSpreadingPriority: only Services count.
-    pub fn by_services() -> Self {
-        SelectorSpread(&[SelectingKind::Service])
+        ];
+        match (self.by, self.release) {
+            (By::Services, _) => &ALL[..1],
+            (By::All, OldRelease::V1_5) => &ALL[..3],
+            (By::All, OldRelease::Described | OldRelease::V1_16) => ALL,
+        }
     }
 }
 
 impl Priority for SelectorSpread {
     fn map(&self, subject: &Subject<'_>) -> Vec<Raw> {
-        let selectors = selectors::of_pod(subject, self.0);
-        subject.pods().map(|pods| Raw(selectors::count(subject.pod, pods, &selectors))).collect()
+        let selectors = selectors::of_pod(subject, self.kinds());
+        let matched = match self.release {
+            OldRelease::V1_5 => Matched::ByAny,
+            OldRelease::Described | OldRelease::V1_16 => Matched::ByAll,
+        };
+        let count = |pods| selectors::count(subject.pod, pods, &selectors, matched, Leaving::Aside);
+        subject.pods().map(|pods| Raw(count(pods))).collect()
     }
 
     fn reduce(&self, subject: &Subject<'_>, raw: &[Raw]) -> Vec<Points> {
         let zones: Vec<Option<Zone>> = subject.labels().map(zone).collect();
-        spread(raw, &zones)
+        match self.release {
+            OldRelease::V1_5 => spread(raw, &zones, in_32_bits),
+            OldRelease::Described | OldRelease::V1_16 => spread(raw, &zones, in_64_bits),
+        }
     }
 }
 
 /// Region and zone of a node.
-pub type Zone = (Str, Str);
+type Zone = (Str, Str);
 
-/// The points for these counts of pods, on nodes in these zones. As in selector_spreading.go,
-/// CalculateSpreadPriority.
-pub fn spread(counts: &[Raw], zones: &[Option<Zone>]) -> Vec<Points> {
+/// How many pods there are, and the most that there are anywhere.
+#[derive(Clone, Copy, Debug)]
+struct Crowd {
+    count: i64,
+    max: i64,
+}
+
+/// The points for these counts of pods, on nodes in these zones, as `weigh` makes them of a node and its
+/// zone. As in selector_spreading.go, CalculateSpreadPriorityReduce.
+fn spread(
+    counts: &[Raw],
+    zones: &[Option<Zone>],
+    weigh: fn(Crowd, Option<Crowd>) -> Points,
+) -> Vec<Points> {
     let mut of_zones: BTreeMap<&Zone, i64> = BTreeMap::new();
     for (count, zone) in counts.iter().zip(zones) {
         if let Some(zone) = zone {
@@ -75,19 +119,37 @@ pub fn spread(counts: &[Raw], zones: &[Option<Zone>]) -> Vec<Points> {
     let max = counts.iter().map(|count| count.0).max().unwrap_or(0);
     let max_of_zones = of_zones.values().copied().max().unwrap_or(0);
     let points = counts.iter().zip(zones).map(|(count, zone)| {
-        let of_node = fewer(count.0, max);
-        cut_off(match zone.as_ref().and_then(|zone| of_zones.get(zone)) {
-            Some(&in_zone) => of_node * NODE_WEIGHT + ZONE_WEIGHT * fewer(in_zone, max_of_zones),
-            None => of_node,
-        })
+        let in_zone = zone.as_ref().and_then(|zone| of_zones.get(zone));
+        let of_zone = in_zone.map(|&count| Crowd { count, max: max_of_zones });
+        weigh(Crowd { count: count.0, max }, of_zone)
     });
     points.collect()
 }
 
-/// Ten for none, 0 for the highest.
-#[expect(clippy::cast_precision_loss, reason = "ten is exact")]
-fn fewer(count: i64, max: i64) -> f32 {
-    if max <= 0 { MAX_PRIORITY as f32 } else { tenths_in_32_bits(max - count, max) }
+/// As 1.14 and later reckon.
+fn in_64_bits(node: Crowd, zone: Option<Crowd>) -> Points {
+    #[expect(clippy::cast_precision_loss, reason = "ten is exact")]
+    let fewer = |of: Crowd| match of.max {
+        0 => MAX_PRIORITY as f64,
+        max => tenths(max - of.count, max),
+    };
+    let node = fewer(node);
+    cut_off(zone.map_or(node, |zone| node * NODE_WEIGHT + ZONE_WEIGHT * fewer(zone)))
+}
+
+/// As 1.5 reckons.
+fn in_32_bits(node: Crowd, zone: Option<Crowd>) -> Points {
+    #[expect(clippy::cast_precision_loss, reason = "ten is exact")]
+    let fewer = |of: Crowd| match of.max {
+        0 => MAX_PRIORITY as f32,
+        max => tenths_in_32_bits(max - of.count, max),
+    };
+    let node = fewer(node);
+    cut_off(
+        zone.map_or(node, |zone| {
+            node * NODE_WEIGHT_IN_32_BITS + ZONE_WEIGHT_IN_32_BITS * fewer(zone)
+        }),
+    )
 }
 
 /// The zone of a node; `None` if its labels tell neither zone nor region. As in node.go, GetZoneKey.
@@ -112,7 +174,12 @@ mod tests {
             zone => Some((Str::default(), Str::from(zone))),
         });
         let zones: Vec<_> = zones.collect();
-        spread(&counts, &zones).into_iter().map(|points| points.0).collect()
+        let as_of = |weigh| -> Vec<i64> {
+            spread(&counts, &zones, weigh).into_iter().map(|points| points.0).collect()
+        };
+        // What is worked out here comes to the same in 64 and in 32 bits.
+        assert_eq!(as_of(in_64_bits), as_of(in_32_bits));
+        as_of(in_64_bits)
     }
 
     #[test]
@@ -139,10 +206,8 @@ mod tests {
     }
 
     #[test]
-    fn pods_count_that_any_object_of_the_pod_selects() {
-        check(
-            &SelectorSpread::by_all(),
-            r#"
+    fn pods_count_that_all_objects_of_the_pod_select_and_in_1_5_those_that_any_of_them_selects() {
+        let scenario = r#"
             node a
             node b
             node c
@@ -153,14 +218,101 @@ mod tests {
             pod a2 app=web track=beta on a
             pod b1 app=other on b
             pod c1 app=web on c
-            pod c2 app=web on c {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}
-            pod team-a/c3 app=web on c
+            pod c2 app=web track=beta on c {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}
+            pod team-a/c3 app=web track=beta on c
             pod p app=web track=beta
-            "#,
+            "#;
+        let by_all = expect![[r#"
+            a raw 1, 0 points
+            b raw 0, 10 points
+            c raw 0, 10 points
+        "#]];
+        check(&SelectorSpread::by_all(OldRelease::Described), scenario, &by_all);
+        check(&SelectorSpread::by_all(OldRelease::V1_16), scenario, &by_all);
+        check(
+            &SelectorSpread::by_all(OldRelease::V1_5),
+            scenario,
             &expect![[r#"
                 a raw 2, 0 points
                 b raw 0, 10 points
                 c raw 1, 5 points
+            "#]],
+        );
+    }
+
+    #[test]
+    fn a_controller_that_selects_everything_or_absence_counts_nobody() {
+        for release in [OldRelease::V1_5, OldRelease::Described, OldRelease::V1_16] {
+            check(
+                &SelectorSpread::by_all(release),
+                r#"
+                node a
+                node b
+                service all {"selector": {}}
+                rs every {"selector": {}}
+                pod a1 app=web on a
+                pod p app=web
+                "#,
+                &expect![[r#"
+                    a raw 0, 10 points
+                    b raw 0, 10 points
+                "#]],
+            );
+            check(
+                &SelectorSpread::by_all(release),
+                r#"
+                node a
+                node b
+                rs bare {"selector": {"matchExpressions": [{"key": "app", "operator": "DoesNotExist"}]}}
+                pod a1 on a
+                pod p
+                "#,
+                &expect![[r#"
+                    a raw 0, 10 points
+                    b raw 0, 10 points
+                "#]],
+            );
+            // With a label the pod is one of the ReplicaSet's, and so is a pod without any.
+            check(
+                &SelectorSpread::by_all(release),
+                r#"
+                node a
+                node b
+                rs bare {"selector": {"matchExpressions": [{"key": "app", "operator": "DoesNotExist"}]}}
+                pod a1 on a
+                pod p tier=front
+                "#,
+                &expect![[r#"
+                    a raw 1, 0 points
+                    b raw 0, 10 points
+                "#]],
+            );
+        }
+    }
+
+    #[test]
+    fn stateful_sets_came_after_1_5() {
+        let scenario = "
+            node a
+            node b
+            sts db app=db
+            pod db-0 app=db on a
+            pod p app=db
+            ";
+        check(
+            &SelectorSpread::by_all(OldRelease::Described),
+            scenario,
+            &expect![[r#"
+                a raw 1, 0 points
+                b raw 0, 10 points
+            "#]],
+        );
+        check(
+            &SelectorSpread::by_all(OldRelease::V1_5),
+            scenario,
+            &expect![[r#"
+                a raw 0, 10 points
+                b raw 0, 10 points
             "#]],
         );
     }
@@ -175,7 +327,7 @@ mod tests {
             pod p app=web
             ";
         check(
-            &SelectorSpread::by_services(),
+            &SelectorSpread::by_services(OldRelease::Described),
             scenario,
             &expect![[r#"
                 a raw 0, 10 points
@@ -183,7 +335,7 @@ mod tests {
             "#]],
         );
         check(
-            &SelectorSpread::by_all(),
+            &SelectorSpread::by_all(OldRelease::Described),
             scenario,
             &expect![[r#"
                 a raw 1, 0 points
@@ -195,7 +347,7 @@ mod tests {
     #[test]
     fn zones_go_by_their_old_and_their_new_labels() {
         check(
-            &SelectorSpread::by_all(),
+            &SelectorSpread::by_all(OldRelease::Described),
             "
             node a topology.kubernetes.io/zone=z1
             node b failure-domain.beta.kubernetes.io/zone=z1

@@ -5,22 +5,62 @@ use plimsoll_framework::PodSet;
 
 use crate::Subject;
 
-/// The selectors of the objects of these kinds that select the pod, by kind and name.
+/// Which pods count, by the selectors that match them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Matched {
+    /// Those that each selector matches. As in selector_spreading.go of 1.13 and later, countMatchingPods.
+    ByAll,
+    /// Those that some selector matches. As in selector_spreading.go of 1.5, CalculateSpreadPriority.
+    ByAny,
+}
+
+/// What becomes of pods that are being deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Leaving {
+    /// They do not count: often the pod is there to replace one of them.
+    Aside,
+    /// They count as the others.
+    Counted,
+}
+
+/// The selectors of the objects of these kinds that select the pod, by kind and name. As in
+/// listers.go, GetPodReplicaSets, which serves every kind alike: a selector that is empty selects nobody,
+/// and a pod without labels is selected by nobody.
 pub(crate) fn of_pod<'a>(subject: &Subject<'a>, kinds: &[SelectingKind]) -> Vec<&'a Selector> {
     let pod = subject.pod;
+    if pod.labels.is_empty() {
+        return Vec::new();
+    }
     let selecting = &subject.view.stores.selecting;
     let all = kinds.iter().flat_map(|&kind| selecting.of_kind(&pod.key.namespace, kind));
-    let selecting_it = all.filter(|(_, selector)| selector.matches(&pod.labels));
+    let selecting_it =
+        all.filter(|(_, selector)| !selector.is_everything() && selector.matches(&pod.labels));
     selecting_it.map(|(_, selector)| selector).collect()
 }
 
-/// How many of `pods` are in the namespace of `pod` and selected by any of `selectors`. Pods that are
-/// being deleted do not count: often the pod is there to replace one of them.
-pub(crate) fn count(pod: &Pod, pods: &PodSet, selectors: &[&Selector]) -> i64 {
+/// How many of `pods` are in the namespace of `pod` and matched by `selectors`; none where there are no
+/// selectors.
+pub(crate) fn count(
+    pod: &Pod,
+    pods: &PodSet,
+    selectors: &[&Selector],
+    matched: Matched,
+    leaving: Leaving,
+) -> i64 {
+    if selectors.is_empty() {
+        return 0;
+    }
+    let is_matched = |other: &Pod| {
+        let mut each = selectors.iter().map(|selector| selector.matches(&other.labels));
+        match matched {
+            Matched::ByAll => each.all(|matches| matches),
+            Matched::ByAny => each.any(|matches| matches),
+        }
+    };
     let counts = |other: &Pod| {
         other.key.namespace == pod.key.namespace
-            && !other.is_terminating()
-            && selectors.iter().any(|selector| selector.matches(&other.labels))
+            && (leaving == Leaving::Counted || !other.is_terminating())
+            && is_matched(other)
     };
     let count = pods.iter().filter(|other| counts(other)).count();
     i64::try_from(count).expect("a node holds few pods")

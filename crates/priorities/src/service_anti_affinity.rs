@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use plimsoll_api::{SelectingKind, Str};
+use plimsoll_framework::PodSet;
 
-use crate::float::tenths;
-use crate::{MAX_PRIORITY, Points, Priority, Raw, Subject, selectors};
+use crate::float::{cut_off, tenths, tenths_in_32_bits};
+use crate::selectors::{self, Leaving, Matched};
+use crate::{MAX_PRIORITY, OldRelease, Points, Priority, Raw, Subject};
 
 /// Prefers nodes whose value of a label is that of few pods of the Service: `10 * (all - count) / all`.
 ///
@@ -13,42 +15,97 @@ use crate::{MAX_PRIORITY, Points, Priority, Raw, Subject, selectors};
 /// pod's Services selects. The reduce step adds up the nodes with the same value and compares with the
 /// pods on all feasible nodes. A node without the label gets 0.
 ///
-/// As in 1.16; 1.8 and before compare with the pods of the Service anywhere.
+/// As in 1.16. 1.8 and before compare with the pods of the Service on any node, those that are being deleted
+/// included, in floating point of 32 bits.
 #[derive(Clone, Debug)]
 pub struct ServiceAntiAffinity {
     /// The label (`serviceAntiAffinity.label`).
     pub label: Str,
+    /// Whose pods count: those on feasible nodes, or before 1.9 those anywhere.
+    pub among: Among,
+}
+
+/// The nodes whose pods are compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Among {
+    /// Those that the pod fits.
+    Feasible,
+    /// All.
+    All,
+}
+
+impl ServiceAntiAffinity {
+    /// The priority as a release has it.
+    pub fn of(label: Str, release: OldRelease) -> Self {
+        let among = match release {
+            OldRelease::V1_5 => Among::All,
+            OldRelease::Described | OldRelease::V1_16 => Among::Feasible,
+        };
+        ServiceAntiAffinity { label, among }
+    }
+
+    /// How many pods of the pod's first Service each of `nodes` holds.
+    fn counts<'a>(
+        &self,
+        subject: &Subject<'a>,
+        nodes: impl Iterator<Item = &'a PodSet>,
+    ) -> Vec<Raw> {
+        let mut selectors = selectors::of_pod(subject, &[SelectingKind::Service]);
+        selectors.truncate(1);
+        let leaving = match self.among {
+            Among::Feasible => Leaving::Aside,
+            Among::All => Leaving::Counted,
+        };
+        let count =
+            |pods| Raw(selectors::count(subject.pod, pods, &selectors, Matched::ByAll, leaving));
+        nodes.map(count).collect()
+    }
 }
 
 impl Priority for ServiceAntiAffinity {
     fn map(&self, subject: &Subject<'_>) -> Vec<Raw> {
-        let mut selectors = selectors::of_pod(subject, &[SelectingKind::Service]);
-        selectors.truncate(1);
-        subject.pods().map(|pods| Raw(selectors::count(subject.pod, pods, &selectors))).collect()
+        self.counts(subject, subject.pods())
     }
 
     fn reduce(&self, subject: &Subject<'_>, raw: &[Raw]) -> Vec<Points> {
         let values: Vec<_> = subject.labels().map(|labels| labels.get(&self.label)).collect();
-        apart(raw, &values)
+        match self.among {
+            Among::Feasible => {
+                let all = sum(raw);
+                apart(raw, &values, all, |count| cut_off(tenths(all - count, all)))
+            }
+            Among::All => {
+                let all = sum(&self.counts(subject, subject.all_nodes().map(|(_, pods)| pods)));
+                apart(raw, &values, all, |count| cut_off(tenths_in_32_bits(all - count, all)))
+            }
+        }
     }
+}
+
+fn sum(counts: &[Raw]) -> i64 {
+    counts.iter().map(|count| count.0).sum()
 }
 
 /// The points for these counts of pods, on nodes with these values of the label. As in
 /// selector_spreading.go, CalculateAntiAffinityPriorityReduce.
-pub fn apart(counts: &[Raw], values: &[Option<&Str>]) -> Vec<Points> {
+fn apart(
+    counts: &[Raw],
+    values: &[Option<&Str>],
+    all: i64,
+    points: impl Fn(i64) -> Points,
+) -> Vec<Points> {
     let mut of_values: BTreeMap<&Str, i64> = BTreeMap::new();
     for (count, value) in counts.iter().zip(values) {
         if let Some(value) = value {
             *of_values.entry(value).or_default() += count.0;
         }
     }
-    let all: i64 = counts.iter().map(|count| count.0).sum();
-    let points = values.iter().map(|value| match value.and_then(|value| of_values.get(value)) {
+    let of_node = |value: Option<&Str>| match value.and_then(|value| of_values.get(value)) {
         None => Points(0),
         Some(_) if all <= 0 => Points(MAX_PRIORITY),
-        Some(count) => tenths(all - count, all),
-    });
-    points.collect()
+        Some(count) => points(*count),
+    };
+    values.iter().copied().map(of_node).collect()
 }
 
 #[cfg(test)]
@@ -59,7 +116,7 @@ mod tests {
     #[test]
     fn the_pods_of_the_first_service_are_spread_over_the_values_of_the_label() {
         check(
-            &ServiceAntiAffinity { label: "rack".into() },
+            &ServiceAntiAffinity::of("rack".into(), OldRelease::Described),
             "
             node a rack=r1
             node b rack=r1
@@ -86,9 +143,43 @@ mod tests {
     }
 
     #[test]
+    fn before_1_9_the_pods_of_the_service_count_wherever_they_are() {
+        let scenario = r#"
+            node a rack=r1
+            node b rack=r2
+            node e
+            service web app=web
+            pod a1 app=web on a
+            pod a2 app=web on a
+            pod b1 app=web on b
+            pod b2 app=web on b {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}
+            pod e1 app=web on e
+            pod p app=web
+            "#;
+        check(
+            &ServiceAntiAffinity::of("rack".into(), OldRelease::V1_5),
+            scenario,
+            &expect![[r#"
+                a raw 2, 6 points
+                b raw 2, 6 points
+                e raw 1, 0 points
+            "#]],
+        );
+        check(
+            &ServiceAntiAffinity::of("rack".into(), OldRelease::V1_16),
+            scenario,
+            &expect![[r#"
+                a raw 2, 5 points
+                b raw 1, 7 points
+                e raw 1, 0 points
+            "#]],
+        );
+    }
+
+    #[test]
     fn without_such_pods_every_node_with_the_label_is_best() {
         check(
-            &ServiceAntiAffinity { label: "rack".into() },
+            &ServiceAntiAffinity::of("rack".into(), OldRelease::Described),
             "
             node a rack=r1
             node b

@@ -2,7 +2,8 @@
 
 use plimsoll_api::{Comparisons, Effect, Taint, Toleration};
 
-use crate::{Points, Priority, Raw, Subject, share};
+use crate::share::{self, Reckoning};
+use crate::{Points, Priority, Raw, Subject};
 
 /// Prefers nodes with few taints `PreferNoSchedule` that the pod does not tolerate. The map step counts
 /// them; the reduce step takes the share of the highest count away from 10.
@@ -10,7 +11,7 @@ use crate::{Points, Priority, Raw, Subject, share};
 /// As in 1.16, where the share is a whole number: 1 of 3 such taints gives 10 - 3 = 7 points. Before 1.9
 /// `(1 - 1/3) * 10` was cut off to 6.
 #[derive(Clone, Copy, Debug)]
-pub struct TaintToleration;
+pub struct TaintToleration(pub Reckoning);
 
 impl Priority for TaintToleration {
     fn map(&self, subject: &Subject<'_>) -> Vec<Raw> {
@@ -19,7 +20,7 @@ impl Priority for TaintToleration {
     }
 
     fn reduce(&self, _: &Subject<'_>, raw: &[Raw]) -> Vec<Points> {
-        share::of_max_reversed(raw)
+        share::of_max_reversed(raw, self.0)
     }
 }
 
@@ -41,7 +42,7 @@ mod tests {
     #[test]
     fn taints_that_are_not_tolerated_cost_their_share_of_the_most() {
         check(
-            &TaintToleration,
+            &TaintToleration(Reckoning::Whole),
             r#"
             node a
             node b {"taints": [{"key": "x", "effect": "PreferNoSchedule"},

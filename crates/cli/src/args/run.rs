@@ -8,6 +8,7 @@ use clap::{ArgAction, ValueHint};
 use plimsoll_config::GoDuration;
 use plimsoll_framework::Release;
 
+use super::Ranking;
 use super::emulation::emulated_version;
 use crate::deprecated::Deprecated;
 
@@ -82,6 +83,9 @@ pub(crate) struct Main {
     /// Each N-th decision is made from scratch, too, and compared; 0 for none
     #[arg(long, value_name = "N", default_value_t = 1000)]
     pub(crate) audit: u32,
+
+    #[command(flatten)]
+    pub(crate) ranking: Ranking,
 }
 
 #[derive(Debug, clap::Args)]
@@ -285,7 +289,7 @@ pub(crate) struct Gates {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Logs")]
 pub(crate) struct Logs {
-    /// How much is logged: 0 is the least; 4 tells every request, 6 everything
+    /// How much is logged: 0 is the least; 4 tells every request, 6 more, 10 every score of every node
     #[arg(short, long = "v", value_name = "LEVEL", default_value_t = 0)]
     pub(crate) verbosity: u32,
 

@@ -4,16 +4,16 @@ use std::io::{self, BufWriter, Write};
 
 use anyhow::{Context, Result, bail};
 use plimsoll_api::{Pod, PodKey, PodPhase, Str};
-use plimsoll_config::{Configuration, Form, ResolvedProfile};
-use plimsoll_engine::{Place, Scheduler};
-use plimsoll_framework::Rejection;
+use plimsoll_config::{Configuration, ResolvedProfile};
+use plimsoll_engine::{Decision, Place, Scheduler};
+use plimsoll_framework::{FeatureGates, Rejection};
 use plimsoll_plugins::in_tree;
 use plimsoll_sim::{Cluster, Simulation};
 
 use super::Scene;
-use crate::args::{Explain, Format, Scale};
+use crate::args::{Explain, Format};
 use crate::caveats;
-use crate::old_scale::{OldScale, Priorities};
+use crate::old_scale::{self, Decider, OldRanking, OldScale};
 use crate::options::Setup;
 use crate::render::style::Screen;
 use crate::render::{explain, record};
@@ -26,9 +26,15 @@ const SEED: u64 = 0;
 
 /// Decides one pod and prints what was found of every node.
 pub(crate) fn run(args: &Explain) -> Result<()> {
-    let Scene { setup, cluster } = Scene::read(&args.cluster)?;
+    let Scene { mut setup, cluster } = Scene::read(&args.cluster)?;
     check_pending(&cluster, &args.pod, &setup)?;
     let options = setup.options();
+    let is_given = args.cluster.config.is_some();
+    let rankings = args.ranking.by_priorities();
+    let rankings = rankings.map(|release| setup.rankings(release, is_given)).transpose()?;
+    if let Some(rankings) = &rankings {
+        setup.profiles = old_scale::ranked(setup.profiles, rankings);
+    }
     let scheduler = Scheduler::new(setup.profiles, options, SEED)?;
     let simulation = Simulation::new(scheduler, cluster);
     let scheduler = simulation.scheduler();
@@ -37,24 +43,10 @@ pub(crate) fn run(args: &Explain) -> Result<()> {
     };
     let gate = gate(scheduler, &args.pod);
     // A pod that is kept out of the queue has no node to be ranked.
-    let old = match args.scale {
-        Scale::Ten if gate.is_none() => {
-            let profile = profile_of(scheduler, &setup.configuration, &args.pod)?;
-            let priorities = match setup.configuration.origin.form {
-                Form::Policy => Priorities::OfPolicy(&setup.configuration.origin.priorities),
-                Form::V1 if args.cluster.config.is_none() => Priorities::Default,
-                _ => Priorities::OfProfile,
-            };
-            Some(OldScale::of(
-                scheduler,
-                profile,
-                (&in_tree(), &setup.gates),
-                priorities,
-                &decision,
-            )?)
-        }
-        Scale::Ten | Scale::Hundred => None,
-    };
+    let rankings = rankings.filter(|_| gate.is_none());
+    let made_from = (&setup.configuration, &setup.gates);
+    let old = rankings.map(|rankings| on_old_scale(scheduler, made_from, &rankings, &decision));
+    let old = old.transpose()?;
     match args.output.format {
         Format::Json => {
             let mut out = BufWriter::new(io::stdout().lock());
@@ -79,17 +71,28 @@ pub(crate) fn run(args: &Explain) -> Result<()> {
     Ok(())
 }
 
-/// The profile that decides a pod.
-fn profile_of<'a>(
+/// What the priorities of the profile that made `decision` say, and what scores of today would.
+fn on_old_scale(
     scheduler: &Scheduler,
-    configuration: &'a Configuration,
-    key: &PodKey,
-) -> Result<&'a ResolvedProfile> {
-    let pod = scheduler.pending().find(|info| info.pod.key == *key).map(|info| &info.pod);
-    let is_its = |profile: &&ResolvedProfile| {
+    (configuration, gates): (&Configuration, &FeatureGates),
+    rankings: &[OldRanking],
+    decision: &Decision,
+) -> Result<OldScale> {
+    let pod = scheduler.pending().find(|info| info.pod.key == decision.pod).map(|info| &info.pod);
+    let is_its = |profile: &ResolvedProfile| {
         pod.is_some_and(|pod| pod.scheduler_name == profile.scheduler_name)
     };
-    configuration.profiles.iter().find(is_its).context("no profile is for the pod")
+    let index = configuration.profiles.iter().position(is_its);
+    let index = index.context("no profile is for the pod")?;
+    let registry = in_tree();
+    let today = configuration.profiles(&registry, gates)?;
+    let decider = Decider {
+        profile: &configuration.profiles[index],
+        made_from: (&registry, gates),
+        ranking: &rankings[index],
+        today: &today[index],
+    };
+    OldScale::of(scheduler, &decider, decision)
 }
 
 /// The plugin that keeps a pod out of the queue, and why.

@@ -58,7 +58,7 @@ impl Scene {
         );
         let sources = input::read(&args.files)?;
         let setup = Setup::choose(args, &sources, &in_tree())?;
-        let cluster = input::load(&sources, &args.deprecated)?;
+        let cluster = input::load(&sources, setup.config_map.as_ref())?;
         caveats::before(&cluster);
         Ok(Scene { setup, cluster })
     }

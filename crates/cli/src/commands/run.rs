@@ -13,6 +13,7 @@ use plimsoll_kube::limit::Rate;
 use plimsoll_kube::run::{self, Exit};
 use plimsoll_kube::server_release;
 use plimsoll_kube::watch::Pace;
+use plimsoll_plugins::in_tree;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -20,8 +21,9 @@ use super::deciding::{Asked, Deciding};
 use super::serving::{listening, serving};
 use crate::args::{self, Client, Election, Emulation, Run};
 use crate::deprecated::{PolicySource, no_effect};
+use crate::given::named_config_map;
 use crate::input::Source;
-use crate::logs;
+use crate::{logs, options};
 
 /// So many threads carry requests. The engine has one of its own. One is enough for thousands of pods a
 /// second, and nobody has to be woken up for what it hands on to itself.
@@ -56,7 +58,7 @@ async fn begin(args: Run) -> Result<()> {
             let text = plimsoll_kube::config_map(access, &key).await?;
             vec![Source { name: format!("ConfigMap {key}"), text }]
         }
-        Some(PolicySource::File(_)) | None => Vec::new(),
+        Some(PolicySource::File(_)) | None => named_policy(&cluster, main.master.clone()).await?,
     };
     let asked = Asked {
         cluster: &cluster,
@@ -85,7 +87,10 @@ async fn begin(args: Run) -> Result<()> {
         };
         deciding = asked.follow(deciding, release)?;
     }
-    let Deciding { gates: given_gates, setup } = deciding;
+    let Deciding { gates: given_gates, mut setup } = deciding;
+    if let Some(release) = main.ranking.by_priorities() {
+        setup.rank_by_priorities(release, cluster.config.is_some())?;
+    }
     tracing::info!(release = %given_gates.plugins.release(), "deciding as kube-scheduler of this release");
     let controller = setup.configuration.profiles[0].scheduler_name.clone();
     let leader_election = &setup.configuration.effective.leader_election;
@@ -125,6 +130,18 @@ async fn begin(args: Run) -> Result<()> {
         }
         Exit::LostLease => bail!("leaderelection lost"),
     }
+}
+
+/// The ConfigMap that the configuration names in `algorithmSource`, if it names one.
+async fn named_policy(asked: &args::Cluster, master: Option<String>) -> Result<Vec<Source>> {
+    let Some(file) = &asked.config else { return Ok(Vec::new()) };
+    let Some((key, connection)) =
+        named_config_map(file, &options::catalogue(&in_tree(), &asked.emulation.gates()))?
+    else {
+        return Ok(Vec::new());
+    };
+    let text = plimsoll_kube::config_map(Access::new(&connection, master), &key).await?;
+    Ok(vec![Source { name: format!("ConfigMap {key}"), text }])
 }
 
 /// SIGTERM and SIGINT stop it; a second one ends it at once.

@@ -21,7 +21,10 @@ pub(crate) fn run(args: &Simulate) -> Result<()> {
     if let Some(n) = args.swarm {
         return swarm::run(args, n);
     }
-    let Scene { setup, cluster } = Scene::read(&args.cluster)?;
+    let Scene { mut setup, cluster } = Scene::read(&args.cluster)?;
+    if let Some(release) = args.ranking.by_priorities() {
+        setup.rank_by_priorities(release, args.cluster.config.is_some())?;
+    }
     let passed_over = passed_over(&cluster, &setup);
     let options = Options {
         engine: args.decisions.engine.into(),
@@ -48,8 +51,8 @@ pub(crate) fn run(args: &Simulate) -> Result<()> {
 fn circumstances(args: &Simulate) -> String {
     let config = args.cluster.config.as_ref();
     let config = config.map(|file| format!("--config {} ", file.display())).unwrap_or_default();
-    let release = args.cluster.emulation.typed();
-    format!("{config}{release}--seed {} --audit {}", args.seed, args.decisions.audit)
+    let (release, scale) = (args.cluster.emulation.typed(), args.ranking.typed());
+    format!("{config}{release}{scale}--seed {} --audit {}", args.seed, args.decisions.audit)
 }
 
 /// The pending pods that no profile tries.

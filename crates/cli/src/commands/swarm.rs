@@ -10,6 +10,7 @@ use plimsoll_sim::swarm::{Course, try_seed};
 use serde_json::json;
 
 use crate::args::{Format, Simulate};
+use crate::old_scale;
 use crate::options::Setup;
 use crate::progress::Progress;
 use crate::wording::count;
@@ -21,9 +22,17 @@ const VIOLATIONS: usize = 5;
 pub(crate) fn run(args: &Simulate, n: u64) -> Result<()> {
     let registry = in_tree();
     let setup = Setup::choose(&args.cluster, &[], &registry)?;
+    let rankings = args.ranking.by_priorities();
+    let rankings = rankings
+        .map(|release| setup.rankings(release, args.cluster.config.is_some()))
+        .transpose()?;
     let profiles = || {
         let profiles = setup.configuration.profiles(&registry, &setup.gates);
-        profiles.expect("they were made before")
+        let profiles = profiles.expect("they were made before");
+        match &rankings {
+            Some(rankings) => old_scale::ranked(profiles, rankings),
+            None => profiles,
+        }
     };
     // An auditor knows the rules of the default profile, and what no profile may do.
     let extent = if setup.is_default(&registry) { Extent::Decisions } else { Extent::Placements };
@@ -79,8 +88,8 @@ fn tell(out: &mut impl Write, args: &Simulate, seed: u64, course: &Course) -> Re
     }
     let config = args.cluster.config.as_ref();
     let config = config.map(|file| format!(" --config {}", file.display())).unwrap_or_default();
-    let release = args.cluster.emulation.typed();
-    writeln!(out, "plimsoll simulate --swarm 1 {release}--seed {seed}{config}")?;
+    let (release, scale) = (args.cluster.emulation.typed(), args.ranking.typed());
+    writeln!(out, "plimsoll simulate --swarm 1 {release}{scale}--seed {seed}{config}")?;
     for violation in course.violations.iter().take(VIOLATIONS) {
         writeln!(out, "  {violation}")?;
     }

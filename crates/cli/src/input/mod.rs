@@ -17,17 +17,17 @@ use plimsoll_sim::Cluster;
 use self::fault::Fault;
 use self::ignored::Ignored;
 pub(crate) use self::source::{STDIN, Source, read_all as read};
-use crate::deprecated::{Deprecated, PolicySource};
 use crate::faults::{Faults, MAX_SHOWN};
 use crate::notices;
 
 /// The ConfigMap called `key` in the first of `sources` that has it, with the document and its place
-/// in there.
+/// in there. Its namespace is said by `named_by`.
 ///
 /// The error names those that may have been meant.
 pub(crate) fn config_map(
     sources: &[Source],
     key: &ObjectKey,
+    named_by: &str,
 ) -> anyhow::Result<(Document, FieldPath)> {
     let mut others = Vec::new();
     for source in sources {
@@ -45,17 +45,16 @@ pub(crate) fn config_map(
     }
     let offer = match others.as_slice() {
         [] => "add its manifest".to_owned(),
-        [other, ..] => format!("there is {other}, which --policy-configmap-namespace can name"),
+        [other, ..] => format!("there is {other}, which {named_by} can name"),
     };
     bail!("couldn't get policy config map {key}: it is not in the files; {offer}")
 }
 
-/// Reads the cluster that `sources` describe, and warns of what in it has no effect. The ConfigMap that
-/// `deprecated` names has one.
+/// Reads the cluster that `sources` describe, and warns of what in it has no effect. The ConfigMap `policy`
+/// has one.
 ///
 /// The error is everything that is wrong with the files.
-pub(crate) fn load(sources: &[Source], deprecated: &Deprecated) -> anyhow::Result<Cluster> {
-    let policy = deprecated.policy();
+pub(crate) fn load(sources: &[Source], policy: Option<&ObjectKey>) -> anyhow::Result<Cluster> {
     let mut cluster = Gathering { sources, policy, ..Gathering::default() };
     for (index, source) in sources.iter().enumerate() {
         match objects::read(source) {
@@ -78,8 +77,8 @@ type Identity = (&'static str, ObjectKey);
 #[derive(Default)]
 struct Gathering<'a> {
     sources: &'a [Source],
-    /// What decides.
-    policy: Option<PolicySource<'a>>,
+    /// The ConfigMap with the Policy that decides.
+    policy: Option<&'a ObjectKey>,
     cluster: Cluster,
     templates: Templates,
     /// The index of the source in which each object stands.
@@ -126,8 +125,7 @@ impl Gathering<'_> {
             Object::Volume(object) => self.cluster.volumes.push(*object),
             Object::Budget(budget) => self.cluster.budgets.push(budget),
             Object::Unknown { kind, key, .. }
-                if &*kind == "ConfigMap"
-                    && self.policy == Some(PolicySource::ConfigMap(key.clone())) => {}
+                if &*kind == "ConfigMap" && self.policy == Some(&key) => {}
             Object::Unknown { kind, api_version, .. } => {
                 self.ignored.add(&self.sources[source].name, kind, api_version);
             }

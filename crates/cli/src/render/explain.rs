@@ -43,7 +43,7 @@ pub(crate) fn decision(
     writeln!(out, "\n{}", event(decision))
 }
 
-/// The same on the scale of 10: the verdict and the event are those of today.
+/// The same of a decision that was made on the scale of 10.
 pub(crate) fn decision_on_old_scale(
     out: &mut impl Write,
     decision: &Decision,

@@ -14,8 +14,8 @@ use super::style::{DOUBTFUL, Screen, good};
 use crate::old_scale::{Failed, OldScale, Ranked, Score};
 use crate::wording::some_of;
 
-/// Which node it would have been, the points of the feasible nodes, and the predicates that the others
-/// fail.
+/// Which node it would be by scores of today, the points of the feasible nodes, and the predicates that the
+/// others fail.
 pub(crate) fn ranking(
     out: &mut impl Write,
     decision: &Decision,
@@ -23,34 +23,28 @@ pub(crate) fn ranking(
     shown: Shown,
     screen: Screen,
 ) -> io::Result<()> {
-    if let Some(verdict) = verdict(decision, old) {
-        writeln!(out, "{verdict}")?;
+    if let Some(compared) = compared(decision, old) {
+        writeln!(out, "{compared}")?;
     }
     feasible(out, old, shown, screen)?;
     failed(out, old, screen)
 }
 
-/// Whether the old scale agrees with the decision; nothing where no node was chosen.
-fn verdict(decision: &Decision, old: &OldScale) -> Option<String> {
+/// Whether scores of today agree with the decision; nothing where no node was chosen.
+fn compared(decision: &Decision, old: &OldScale) -> Option<String> {
     let Outcome::Scheduled { node, .. } = &decision.outcome else { return None };
-    let of_node = old.total_of(node)?;
-    if old.best.contains(node) {
-        let others: Vec<_> = old.best.iter().filter(|other| *other != node).collect();
-        return Some(match others.as_slice() {
-            [] => format!("On the scale of 10 it is {node}, too, with {of_node} in all."),
-            _ => format!(
-                "On the scale of 10 {node} is as good as {}, with {of_node} in all; they took turns.",
-                some_of(&others, NAMES)
-            ),
-        });
-    }
-    let total = old.best.first().and_then(|best| old.total_of(best))?;
-    let turns = if old.best.len() < 2 { "" } else { "; those took turns" };
-    Some(format!(
-        "{DOUBTFUL}On the scale of 10 it would have gone to {}, not to {node}{DOUBTFUL:#}: {total} \
-         in all, against {of_node}{turns}.",
-        some_of(&old.best, NAMES)
-    ))
+    let today = old.today.as_ref()?;
+    Some(if today == node {
+        format!("On the scale of 100 it is {node}, too.")
+    } else if old.best.contains(today) {
+        format!("On the scale of 100 it is {today}, which is as good here.")
+    } else {
+        let (total, of_today) = (old.total_of(node)?, old.total_of(today)?);
+        format!(
+            "{DOUBTFUL}On the scale of 100 it would go to {today}, not to {node}{DOUBTFUL:#}: here that has \
+             {of_today} in all, against {total}."
+        )
+    })
 }
 
 /// The feasible nodes with raw values and points, the best first. What is the same for all nodes needs no
@@ -136,7 +130,10 @@ pub(super) struct Scale10<'a> {
     /// The nodes with the highest total, by name.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     best: &'a [Str],
-    /// Whether the node that was chosen now is one of them.
+    /// The node that scores of today choose.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    today: Option<&'a Str>,
+    /// Whether that is one of the best.
     #[serde(skip_serializing_if = "Option::is_none")]
     same_node: Option<bool>,
     /// The score plugins that no priority is like.
@@ -171,7 +168,7 @@ struct Priority<'a> {
 }
 
 impl<'a> Scale10<'a> {
-    pub(super) fn of(decision: &Decision, old: &'a OldScale) -> Self {
+    pub(super) fn of(old: &'a OldScale) -> Self {
         let mut nodes: BTreeMap<&str, Node<'a>> = BTreeMap::new();
         for (name, failed) in &old.failed {
             let predicate =
@@ -192,7 +189,8 @@ impl<'a> Scale10<'a> {
         }
         Scale10 {
             best: &old.best,
-            same_node: old.agrees(decision),
+            today: old.today.as_ref(),
+            same_node: old.agrees(),
             without: &old.without,
             nodes: nodes.into_values().collect(),
         }

@@ -29,18 +29,18 @@ pub(crate) fn write_line(
     out.write_all(b"\n")
 }
 
-/// Writes a decision as one line of JSON, with how a release before 1.17 would have ranked the nodes.
+/// Writes a decision by priorities as one line of JSON, with what each of them says.
 pub(crate) fn write_line_on_both_scales(
     out: &mut impl Write,
     decision: &Decision,
     old: &OldScale,
 ) -> io::Result<()> {
-    let scale10 = Scale10::of(decision, old);
+    let scale10 = Scale10::of(old);
     serde_json::to_writer(&mut *out, &OnBothScales { record: Record::of(decision), scale10 })?;
     out.write_all(b"\n")
 }
 
-/// A decision, and the same nodes on the scale of 10.
+/// A decision, and what predicates and priorities say of the nodes.
 #[derive(Serialize)]
 struct OnBothScales<'a> {
     #[serde(flatten)]

@@ -15,3 +15,4 @@ mod on_a_cluster;
 mod policies;
 mod releases;
 mod run;
+mod scale_of_10;

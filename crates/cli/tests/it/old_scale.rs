@@ -124,8 +124,8 @@ profiles:
         &[("all.yaml", &all), ("config.yaml", config)],
         "explain -f all.yaml --config config.yaml --pod p --scale 10",
         &expect![[r#"
-            default/p fits 2 of 2 nodes and goes to a, the best.
-            On the scale of 10 a is as good as b, with 15 in all; they took turns.
+            default/p fits 2 of 2 nodes and goes to a, as good as b and first by name.
+            On the scale of 100 it is a, too.
 
                NODE  TOTAL  MostRequestedPriority ×5  EvenPodsSpreadPriority
             →  a        15                     3 → 3                   1 → 0
@@ -168,7 +168,7 @@ profiles:
         "explain -f all.yaml --config config.yaml --pod p --scale 10",
         &expect![[r#"
             default/p fits 3 of 3 nodes and goes to c, the best.
-            On the scale of 10 it is c, too, with 100057 in all.
+            On the scale of 100 it is c, too.
 
                NODE   TOTAL  NodeLabelPriority(ssd) ×2  NodeLabelPriority(!retiring) ×2  ServiceAntiAffinityPriority(rack) ×2  SelectorSpreadPriority
             →  c     100057                    10 → 10                          10 → 10                                 1 → 6                   1 → 5
@@ -207,7 +207,7 @@ priorities:
             line,
             &expect![[r#"
                 default/p fits 2 of 2 nodes and goes to a, the best.
-                On the scale of 10 it is a, too, with 41 in all.
+                On the scale of 100 it is a, too.
 
                    NODE  TOTAL  ServiceSpreadingPriority ×2  LikesSsd ×4   RackSpread ×3
                 →  a        41                        2 → 0      10 → 10           2 → 0
@@ -227,7 +227,7 @@ fn equally_good_nodes_are_told_and_no_difference_is_claimed() {
     let all = node("a", "", "") + &node("b", "", "") + &pod("p", "'1'", "");
     let Answer { out, .. } = run(&[("all.yaml", &all)], "explain -f all.yaml --pod p --scale 10");
     let told = out.lines().nth(1).expect("there is a second line");
-    assert_eq!(told, "On the scale of 10 a is as good as b, with 100035 in all; they took turns.");
+    assert_eq!(told, "On the scale of 100 it is a, too.");
     let record = records(&[("all.yaml", &all)], "explain -f all.yaml --pod p --scale 10 -o json");
     assert_eq!(record[0]["scale10"]["best"], Value::from(vec!["a", "b"]));
     assert_eq!(record[0]["scale10"]["sameNode"], true);

@@ -447,3 +447,64 @@ fn the_environment_says_how_many_disks_a_node_takes() {
         warning: environment variable KUBE_MAX_PD_VOLS is "many", not a positive number: the usual limits hold
         Scheduled: Successfully assigned default/next to n1"#]].assert_eq(&told("many"));
 }
+
+const NAMES_A_CONFIG_MAP: &str = "\
+apiVersion: kubescheduler.config.k8s.io/v1alpha1
+kind: KubeSchedulerConfiguration
+algorithmSource: {policy: {configMap: {name: policy}}}
+";
+
+#[test]
+fn a_configuration_of_v1alpha1_names_a_config_map_as_the_flag_does() {
+    let files = [FILES[0], FILES[2], ("old.yaml", NAMES_A_CONFIG_MAP)];
+    check(
+        &files,
+        "simulate -o json -f c.yaml map.yaml --config old.yaml",
+        &expect![[r#"
+            {"pod":"default/web","result":"scheduled","node":"n1","best":["n1"]}
+            {"pod":"default/huge","result":"scheduled","node":"n1","best":["n1"]}
+            exit status 0
+        "#]],
+    );
+    let explained = run(&files, "explain -o json -f c.yaml map.yaml --config old.yaml --pod huge");
+    assert_eq!((explained.status, explained.err.as_str()), (0, ""));
+    assert!(explained.out.contains("\"node\":\"n1\""), "{}", explained.out);
+    for command in ["check", "migrate"] {
+        let named = run(&files, &format!("config {command} old.yaml -f map.yaml -o json"));
+        assert_eq!(named.status, 0, "{}", named.err);
+        let named: Value = serde_json::from_str(&named.out).expect("it is JSON");
+        let itself = run(&files, &format!("config {command} map.yaml -o json"));
+        let itself: Value = serde_json::from_str(&itself.out).expect("it is JSON");
+        for key in ["profiles", "configuration"] {
+            assert_eq!(named[key], itself[key], "{command}");
+        }
+    }
+}
+
+#[test]
+fn a_config_map_that_a_configuration_names_in_vain_is_an_error_at_its_field() {
+    let wrong = |line: &str, old: &str, expected: &Expect| {
+        check_refused(&[FILES[0], FILES[2], ("old.yaml", old)], line, expected);
+    };
+    wrong(
+        "explain -f c.yaml --pod web --config old.yaml",
+        NAMES_A_CONFIG_MAP,
+        &expect![[r#"
+            error: old.yaml:3: algorithmSource.policy.configMap.name: couldn't get policy config map kube-system/policy: it is not in the files; add its manifest
+        "#]],
+    );
+    wrong(
+        "explain -f c.yaml map.yaml --pod web --config old.yaml",
+        &NAMES_A_CONFIG_MAP.replace("name: policy", "name: policy, namespace: default"),
+        &expect![[r#"
+            error: old.yaml:3: algorithmSource.policy.configMap.name: couldn't get policy config map default/policy: it is not in the files; there is ConfigMap kube-system/policy, which algorithmSource.policy.configMap.namespace can name
+        "#]],
+    );
+    wrong(
+        "config check old.yaml",
+        NAMES_A_CONFIG_MAP,
+        &expect![[r#"
+            error: old.yaml:3: algorithmSource.policy.configMap.name: couldn't get policy config map kube-system/policy: it is not in the files; add its manifest
+        "#]],
+    );
+}

@@ -143,7 +143,7 @@ impl Reader<'_, '_> {
         }
         if self.provider.is_some() {
             self.drop(&field, "is dropped: v1 spells the plugins of a provider out");
-        } else if source.is_file() {
+        } else if source.is_policy() {
             self.drop(&field, "is dropped: v1 spells the plugins of a Policy out");
         }
     }

@@ -5,8 +5,9 @@ use serde::Deserialize;
 
 use super::provider::Provider;
 use crate::faults::Faults;
+use crate::policy::NAMESPACE;
 
-/// Who reads the file of a Policy that a configuration names.
+/// Who reads the file or the ConfigMap with a Policy that a configuration names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PolicyReader {
     /// Nobody: that it is named is an error.
@@ -43,9 +44,13 @@ struct PolicyConfigMap {
 }
 
 impl AlgorithmSource {
-    /// Whether the source is a Policy in a file.
-    pub(super) fn is_file(&self) -> bool {
-        self.policy.as_ref().is_some_and(|policy| policy.file.is_some())
+    /// Whether the source is a Policy that stands somewhere else.
+    pub(super) fn is_policy(&self) -> bool {
+        let named = |policy: &PolicySource| {
+            policy.file.is_some()
+                || policy.config_map.as_ref().is_some_and(|map| !map.name.is_empty())
+        };
+        self.policy.as_ref().is_some_and(named)
     }
 
     /// The provider that the source at `field` names. A Policy that nobody reads is reported, with how to
@@ -57,7 +62,7 @@ impl AlgorithmSource {
         faults: &mut Faults<'_>,
     ) -> Option<Provider> {
         if let Some(policy) = &self.policy {
-            if !(self.is_file() && reader == PolicyReader::Caller) {
+            if !(self.is_policy() && reader == PolicyReader::Caller) {
                 policy.report(&field.key("policy"), faults);
             }
             return None;
@@ -83,7 +88,12 @@ impl PolicySource {
             );
             faults.report(field.key("file").key("path"), message);
         } else if let Some(PolicyConfigMap { namespace, name }) = &self.config_map {
-            let namespace = if namespace.is_empty() { "kube-system" } else { namespace };
+            let namespace = if namespace.is_empty() { NAMESPACE } else { namespace };
+            if name.is_empty() {
+                faults
+                    .required(field.key("configMap").key("name"), "write the name of a ConfigMap");
+                return;
+            }
             let message = format!(
                 "the policy stands in ConfigMap {namespace}/{name}: save its key policy.cfg to a \
                  file, and hand over that as the configuration"

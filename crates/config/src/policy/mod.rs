@@ -25,6 +25,8 @@ use crate::{extenders, migrate};
 
 const KIND: &str = "Policy";
 const VERSION: &str = "v1";
+/// Where the ConfigMap with a Policy is, unless it is said.
+pub(crate) const NAMESPACE: &str = "kube-system";
 /// Under this key a ConfigMap holds a Policy.
 const CONFIG_MAP_KEY: &str = "policy.cfg";
 

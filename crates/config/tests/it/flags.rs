@@ -1,7 +1,9 @@
 //! What old flags change about a configuration.
 
 use expect_test::{Expect, expect};
-use plimsoll_config::{Configuration, Provider, load, load_beside_policy, policy_file};
+use plimsoll_config::{
+    Configuration, PolicyPlace, Provider, load, load_beside_policy, policy_place,
+};
 use plimsoll_document::Document;
 
 use crate::catalogue::{HEAD, lines, shown};
@@ -48,7 +50,7 @@ fn check(text: &str, expected: &Expect) {
 }
 
 #[test]
-fn a_configuration_of_v1alpha1_names_the_file_of_its_policy() {
+fn a_configuration_of_v1alpha1_names_the_place_of_its_policy() {
     let text = |source: &str| {
         format!(
             "apiVersion: kubescheduler.config.k8s.io/v1alpha1\nkind: KubeSchedulerConfiguration\n\
@@ -57,13 +59,26 @@ fn a_configuration_of_v1alpha1_names_the_file_of_its_policy() {
     };
     let document = |text: &str| Document::parse_all("s.yaml", text).expect("it is YAML").remove(0);
     let provider = document(&text("{provider: DefaultProvider}"));
-    assert_eq!(policy_file(&provider), None);
+    assert_eq!(policy_place(&provider), None);
     assert_eq!(
-        policy_file(&document(&text("{policy: {file: {path: p.json}}}").replace("v1alpha1", "v1"))),
+        policy_place(&document(
+            &text("{policy: {file: {path: p.json}}}").replace("v1alpha1", "v1")
+        )),
         None
     );
     let named = text("{policy: {file: {path: p.json}}}");
-    assert_eq!(policy_file(&document(&named)), Some("p.json"));
+    assert_eq!(policy_place(&document(&named)), Some(PolicyPlace::File("p.json".to_owned())));
+    let map =
+        |map: &str| policy_place(&document(&text(&format!("{{policy: {{configMap: {map}}}}}"))));
+    let at = |namespace: &str| {
+        let (namespace, name) = (namespace.to_owned(), "p".to_owned());
+        Some(PolicyPlace::ConfigMap { namespace, name })
+    };
+    assert_eq!(map("{name: p}"), at("kube-system"));
+    assert_eq!(map("{name: p, namespace: team-a}"), at("team-a"));
+    assert_eq!(map("{namespace: team-a}"), None);
+    let in_map = text("{policy: {configMap: {name: p}}}");
+    assert!(load_beside_policy("s.yaml", &in_map, &catalogue()).is_ok());
     assert!(load("s.yaml", &named, &catalogue()).is_err());
     let beside = load_beside_policy("s.yaml", &named, &catalogue()).expect("it is valid");
     let policy = loaded("p.json", POLICY);

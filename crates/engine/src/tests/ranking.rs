@@ -1,5 +1,6 @@
 //! A ranking in place of the Score plugins.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use expect_test::{Expect, expect};
@@ -61,7 +62,8 @@ fn decide(scheduler: &mut Scheduler, pod: Pod) -> String {
         if let NodeVerdict::Scored { scores, total } = node.verdict {
             let scores = scores.iter().map(|(name, score)| format!("{name} {score}"));
             let scores: Vec<String> = scores.collect();
-            told += &format!("{}: {} = {total}\n", node.name, scores.join(" + "));
+            writeln!(told, "{}: {} = {total}", node.name, scores.join(" + "))
+                .expect("text can grow");
         }
     }
     told
