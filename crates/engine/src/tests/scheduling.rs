@@ -219,7 +219,6 @@ fn a_pod_that_cannot_be_scored_is_placed_only_where_nothing_has_to_be_scored() {
             0s p #1 error: running Score plugins: plugin "Like" failed with: cannot be read
             0s q #1 -> b
             0s bind q to b
-            1s p #2 error: running Score plugins: plugin "Like" failed with: cannot be read
             1s r #1 -> a
             1s bind r to a
         "#]],
