@@ -11,8 +11,12 @@ pub const RESTART_ALL_CONTAINERS: &str = "RestartAllContainersOnContainerExits";
 /// User namespaces for pods on the network of the host.
 pub const USER_NAMESPACES_HOST_NETWORK: &str = "UserNamespacesHostNetworkSupport";
 
+/// Options of the bind mounts of volumes (`bindMountOptions`). Releases before 1.37 do not know them.
+pub const VOLUME_BIND_MOUNT_OPTIONS: &str = "VolumeBindMountOptions";
+
 /// What a pod uses of what nodes may lack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a use of its own")]
 pub struct FeatureUse {
     /// It is on the network of its node (`hostNetwork`).
     pub host_network: bool,
@@ -20,18 +24,20 @@ pub struct FeatureUse {
     pub own_users: bool,
     /// A container or init container has a restart rule with the action `RestartAllContainers`.
     pub restarts_all: bool,
+    /// A container of any kind mounts a volume with `bindMountOptions`.
+    pub bind_mount_options: bool,
 }
 
 /// Names of the features that a node must declare for such a pod, sorted.
 ///
-/// As in nodedeclaredfeatures of component-helpers 0.36, InferForPodScheduling. Of its other three
-/// features, ExtendWebSocketsToKubelet, InPlacePodLevelResourcesVerticalScaling and
-/// InPlacePodVerticalScalingInitContainers, no pod needs one to be placed; and none of the five has
-/// a version from which on all nodes are taken to have it.
+/// As in nodedeclaredfeatures of component-helpers 0.37, InferForPodScheduling. Of its other features no
+/// pod needs one to be placed (that of DRAOptionalNodeOperations is asked for by DynamicResources); and none
+/// has a version from which on all nodes are taken to have it.
 pub fn required(uses: FeatureUse) -> Vec<Str> {
     let needs = [
         (uses.restarts_all, RESTART_ALL_CONTAINERS),
         (uses.host_network && uses.own_users, USER_NAMESPACES_HOST_NETWORK),
+        (uses.bind_mount_options, VOLUME_BIND_MOUNT_OPTIONS),
     ];
     needs.into_iter().filter(|(needed, _)| *needed).map(|(_, name)| Str::const_new(name)).collect()
 }
@@ -51,9 +57,15 @@ mod tests {
             (false, false, true, &both[..1]),
             (true, true, true, &both),
         ] {
-            let uses = FeatureUse { host_network, own_users, restarts_all };
+            let uses =
+                FeatureUse { host_network, own_users, restarts_all, ..FeatureUse::default() };
             assert_eq!(required(uses), expected, "{uses:?}");
         }
         assert!(both.is_sorted());
+        let mounts =
+            FeatureUse { bind_mount_options: true, restarts_all: true, ..FeatureUse::default() };
+        let needed = required(mounts);
+        assert_eq!(needed, [RESTART_ALL_CONTAINERS, VOLUME_BIND_MOUNT_OPTIONS]);
+        assert!(needed.is_sorted());
     }
 }

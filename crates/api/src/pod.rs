@@ -3,6 +3,7 @@
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
+use crate::requests::{Demand, PodResourcesInput, RequestGates};
 use crate::{Edition, Labels, ObjectKey, PodTemplate, Str, Timestamp};
 
 /// Namespace and name of a pod.
@@ -52,6 +53,9 @@ pub struct Pod {
     pub unreadable: Option<Box<str>>,
     /// Which edition of it was seen.
     pub edition: Edition,
+    /// What it requests is reckoned from, where that depends on the release, on gates or on its status; it
+    /// is reckoned as the newest release does. See [`Pod::reckon`].
+    pub resources: Option<Box<PodResourcesInput>>,
     /// What it has in common with the other pods of its controller.
     pub template: Arc<PodTemplate>,
 }
@@ -60,6 +64,25 @@ impl Pod {
     /// A pod of this template.
     pub fn new(key: PodKey, template: impl Into<Arc<PodTemplate>>) -> Self {
         Pod { key, template: template.into(), ..Pod::default() }
+    }
+
+    /// Takes its requests as `gates` reckon them, and forgets what they are reckoned from.
+    pub fn reckon(&mut self, gates: RequestGates) {
+        let Some(resources) = self.resources.take().filter(|_| gates != RequestGates::default())
+        else {
+            return;
+        };
+        let Demand { asks, on_node, limits } = Demand::of(&resources, gates);
+        let is_so = self.asks == asks
+            && self.requests == on_node.requests
+            && self.non_zero_requests == on_node.non_zero;
+        if !is_so || self.limits != limits {
+            let template = Arc::make_mut(&mut self.template);
+            template.asks = asks;
+            template.requests = on_node.requests;
+            template.non_zero_requests = on_node.non_zero;
+            template.limits = limits;
+        }
     }
 
     /// Whether it is being deleted.

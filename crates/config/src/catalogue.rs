@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::gates::GivenGates;
+
 /// An extension point that a configuration can name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Point {
@@ -173,7 +175,7 @@ impl Known {
     }
 }
 
-/// The feature gates that change which args are valid. [`Gates::default`] is release 1.36.
+/// The feature gates that change which args are valid. [`Gates::default`] is the newest release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub struct Gates {
@@ -189,12 +191,7 @@ pub struct Gates {
 
 impl Default for Gates {
     fn default() -> Self {
-        Self {
-            storage_capacity_scoring: false,
-            dra_scheduler_filter_timeout: true,
-            dra_device_binding_conditions: true,
-            dra_resource_claim_device_status: true,
-        }
+        GivenGates::default().args
     }
 }
 
@@ -208,7 +205,7 @@ pub struct Catalogue {
 }
 
 impl Catalogue {
-    /// The catalogue of these plugins, with the gates of release 1.36.
+    /// The catalogue of these plugins, with the gates of the newest release.
     ///
     /// # Panics
     ///

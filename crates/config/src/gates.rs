@@ -13,71 +13,106 @@ use crate::old_gates::{self, OldGate};
 enum Stage {
     /// It is part of the release and cannot be switched off.
     Locked,
+    /// It is part of the release, and can still be switched off.
+    Stable,
     /// It is on.
-    On,
+    Beta,
+    /// It is off, though it is beta.
+    BetaOff,
     /// It is off.
-    Off,
+    Alpha,
+    /// Nobody knows the gate any more.
+    Gone,
 }
 
-use Stage::{Locked, Off, On};
+use Release::{V1_36, V1_37};
+use Stage::{Alpha, Beta, BetaOff, Gone, Locked, Stable};
 
-const GATES: &[(&str, Stage)] = &[
-    ("ClearingNominatedNodeNameAfterBinding", On),
-    ("ComponentFlagz", On),
-    ("ComponentStatusz", On),
-    ("CoordinatedLeaderElection", Off),
-    ("DRAAdminAccess", Locked),
-    ("DRAConsumableCapacity", On),
-    ("DRADeviceBindingConditions", On),
-    ("DRADeviceTaintRules", Off),
-    ("DRADeviceTaints", On),
-    ("DRAExtendedResource", On),
-    ("DRAListTypeAttributes", Off),
-    ("DRANodeAllocatableResources", Off),
-    ("DRAPartitionableDevices", On),
-    ("DRAPrioritizedList", On),
-    ("DRAResourceClaimDeviceStatus", On),
-    ("DRAResourceClaimGranularStatusAuthorization", On),
-    ("DRAResourcePoolStatus", Off),
-    ("DRASchedulerFilterTimeout", On),
-    ("DRAWorkloadResourceClaims", Off),
-    ("DynamicResourceAllocation", Locked),
-    ("GangScheduling", Off),
-    ("GenericWorkload", Off),
-    ("InPlacePodLevelResourcesVerticalScaling", On),
-    ("InPlacePodVerticalScaling", Locked),
-    ("MatchLabelKeysInPodAffinity", Locked),
-    ("MatchLabelKeysInPodTopologySpread", On),
-    ("MatchLabelKeysInPodTopologySpreadSelectorMerge", On),
-    ("MutableCSINodeAllocatableCount", Locked),
-    ("MutablePVNodeAffinity", Off),
-    ("MutableSchedulingDirectivesForSuspendedJobs", On),
-    ("NativeHistograms", Off),
-    ("NodeDeclaredFeatures", On),
-    ("NodeInclusionPolicyInPodTopologySpread", Locked),
-    ("NominatedNodeNameForExpectation", On),
-    ("OpportunisticBatching", On),
-    ("PodLevelResources", On),
-    ("PodObservedGenerationTracking", Locked),
-    ("PodSchedulingReadiness", Locked),
-    ("PodTopologyLabelsAdmission", On),
-    ("SchedulerAsyncAPICalls", Off),
-    ("SchedulerAsyncPreemption", On),
-    ("SchedulerPopFromBackoffQ", On),
-    ("SchedulerQueueingHints", Locked),
-    ("SidecarContainers", Locked),
-    ("StorageCapacityScoring", Off),
-    ("TaintTolerationComparisonOperators", Off),
-    ("TopologyAwareWorkloadScheduling", Off),
-    ("VolumeAttributesClass", Locked),
-    ("VolumeLimitScaling", Off),
-    ("WorkloadAwarePreemption", Off),
-    ("WorkloadWithJob", Off),
+impl Stage {
+    fn is_on(self) -> bool {
+        matches!(self, Locked | Stable | Beta)
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Locked | Stable | Gone => "",
+            Beta | BetaOff => "BETA",
+            Alpha => "ALPHA",
+        }
+    }
+}
+
+/// The gates, each with its stages: from which release on it has which. What stands at the oldest release
+/// may be older.
+const GATES: &[(&str, &[(Release, Stage)])] = &[
+    ("ClearingNominatedNodeNameAfterBinding", &[(V1_36, Beta)]),
+    ("ComponentFlagz", &[(V1_36, Beta)]),
+    ("ComponentStatusz", &[(V1_36, Beta)]),
+    ("CompositePodGroup", &[(V1_37, Alpha)]),
+    ("CoordinatedLeaderElection", &[(V1_36, BetaOff)]),
+    ("DRAAdminAccess", &[(V1_36, Locked)]),
+    ("DRAConsumableCapacity", &[(V1_36, Beta)]),
+    ("DRADerivedAttributes", &[(V1_37, Alpha)]),
+    ("DRADeviceBindingConditions", &[(V1_36, Beta)]),
+    ("DRADeviceCompatibilityGroups", &[(V1_37, Alpha)]),
+    ("DRADeviceTaintRules", &[(V1_36, BetaOff), (V1_37, Stable)]),
+    ("DRADeviceTaints", &[(V1_36, Beta), (V1_37, Stable)]),
+    ("DRAExtendedResource", &[(V1_36, Beta), (V1_37, Locked)]),
+    ("DRAFractionalCapacityRange", &[(V1_37, Beta)]),
+    ("DRAListTypeAttributes", &[(V1_36, Alpha)]),
+    ("DRANodeAllocatableResources", &[(V1_36, Alpha)]),
+    ("DRAOptionalNodeOperations", &[(V1_37, Alpha)]),
+    ("DRAPartitionableDevices", &[(V1_36, Beta)]),
+    ("DRAPrioritizedList", &[(V1_36, Stable), (V1_37, Locked)]),
+    ("DRAResourceClaimDeviceStatus", &[(V1_36, Beta), (V1_37, Locked)]),
+    ("DRAResourceClaimGranularStatusAuthorization", &[(V1_36, Beta)]),
+    ("DRAResourcePoolStatus", &[(V1_36, Alpha)]),
+    ("DRASchedulerFilterTimeout", &[(V1_36, Beta)]),
+    ("DRAWorkloadResourceClaims", &[(V1_36, Alpha), (V1_37, BetaOff)]),
+    ("DynamicResourceAllocation", &[(V1_36, Locked)]),
+    ("GangScheduling", &[(V1_36, Alpha), (V1_37, Gone)]),
+    ("GenericWorkload", &[(V1_36, Alpha), (V1_37, BetaOff)]),
+    ("InPlacePodLevelResourcesVerticalScaling", &[(V1_36, Beta)]),
+    ("InPlacePodVerticalScaling", &[(V1_36, Locked)]),
+    ("InPlacePodVerticalScalingSchedulerPreemption", &[(V1_37, Alpha)]),
+    ("InterPodAffinityHostnameFastPath", &[(V1_37, Alpha)]),
+    ("MatchLabelKeysInPodAffinity", &[(V1_36, Locked)]),
+    ("MatchLabelKeysInPodTopologySpread", &[(V1_36, Beta)]),
+    ("MatchLabelKeysInPodTopologySpreadSelectorMerge", &[(V1_36, Beta)]),
+    ("MutableCSINodeAllocatableCount", &[(V1_36, Locked)]),
+    ("MutablePVNodeAffinity", &[(V1_36, Alpha)]),
+    ("MutableSchedulingDirectivesForSuspendedJobs", &[(V1_36, Beta)]),
+    ("NativeHistograms", &[(V1_36, Alpha)]),
+    ("NodeDeclaredFeatures", &[(V1_36, Beta), (V1_37, Locked)]),
+    ("NodeInclusionPolicyInPodTopologySpread", &[(V1_36, Locked)]),
+    ("NominatedNodeNameForExpectation", &[(V1_36, Beta)]),
+    ("OpportunisticBatching", &[(V1_36, Beta)]),
+    ("PodGroupPreemptionPolicy", &[(V1_37, Alpha)]),
+    ("PodLevelResources", &[(V1_36, Beta)]),
+    ("PodObservedGenerationTracking", &[(V1_36, Locked)]),
+    ("PodSchedulingReadiness", &[(V1_36, Locked)]),
+    ("PodTopologyLabelsAdmission", &[(V1_36, Beta)]),
+    ("SchedulerAsyncAPICalls", &[(V1_36, BetaOff)]),
+    ("SchedulerAsyncPreemption", &[(V1_36, Beta)]),
+    ("SchedulerPopFromBackoffQ", &[(V1_36, Beta)]),
+    ("SchedulerPreQueueingHints", &[(V1_37, Alpha)]),
+    ("SchedulerQueueingHints", &[(V1_36, Locked), (V1_37, Gone)]),
+    ("SidecarContainers", &[(V1_36, Locked), (V1_37, Gone)]),
+    ("StorageCapacityScoring", &[(V1_36, Alpha), (V1_37, Beta)]),
+    ("TaintTolerationComparisonOperators", &[(V1_36, Alpha)]),
+    ("TopologyAwareWorkloadScheduling", &[(V1_36, Alpha)]),
+    ("VolumeAttributesClass", &[(V1_36, Locked)]),
+    ("VolumeLimitScaling", &[(V1_36, Alpha), (V1_37, Beta)]),
+    ("WorkloadAwarePreemption", &[(V1_36, Alpha), (V1_37, Gone)]),
+    ("WorkloadWithJob", &[(V1_36, Alpha)]),
 ];
 
-/// Those that are off although they are beta.
-const BETA_OFF: &[&str] =
-    &["CoordinatedLeaderElection", "DRADeviceTaintRules", "SchedulerAsyncAPICalls"];
+/// The stage of the gate `name` in `release`; `None` if the release does not know it.
+fn stage_of(name: &str, release: Release) -> Option<Stage> {
+    let (_, stages) = GATES.iter().find(|(gate, _)| *gate == name)?;
+    let (_, stage) = stages.iter().rfind(|(since, _)| *since <= release)?;
+    Some(*stage).filter(|stage| *stage != Gone)
+}
 
 /// The gates that somebody asks about: any other can be given, and changes nothing.
 const ASKED: &[&str] = &[
@@ -104,11 +139,13 @@ pub enum GateError {
         /// What was given.
         value: String,
     },
-    /// kube-scheduler 1.36 does not know it.
-    #[error("unrecognized feature gate: {name}{}", nearest(name))]
+    /// The release does not know it.
+    #[error("unrecognized feature gate: {name}{}", remedy(name, *release))]
     Unknown {
         /// What was given.
         name: String,
+        /// The release that was asked.
+        release: Release,
     },
     /// It is part of the release.
     #[error("cannot set feature gate {0} to false, feature is locked to true: leave it out")]
@@ -116,7 +153,7 @@ pub enum GateError {
 }
 
 /// Feature gates that were given.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct GivenGates {
     /// For plugins.
     pub plugins: FeatureGates,
@@ -152,7 +189,12 @@ impl GivenGates {
     /// Reads `NAME=BOOL` each, as `release` does. `AllAlpha` and `AllBeta` stand for many and have no effect
     /// here.
     pub fn parse(release: Release, given: &[String]) -> Result<Self, GateError> {
-        let mut gates = GivenGates { plugins: FeatureGates::of(release), ..GivenGates::default() };
+        let is_on = |name| stage_of(name, release).is_some_and(Stage::is_on);
+        let mut plugins = FeatureGates::of(release);
+        for &name in ASKED {
+            plugins = plugins.with(name, is_on(name));
+        }
+        let (mut without_effect, mut old_gates) = (Vec::new(), Vec::new());
         for one in given.iter().map(|one| one.trim()).filter(|one| !one.is_empty()) {
             let (name, value) =
                 one.split_once('=').ok_or_else(|| GateError::NoValue(one.to_owned()))?;
@@ -162,60 +204,49 @@ impl GivenGates {
                 value: value.to_owned(),
             })?;
             if matches!(name, "AllAlpha" | "AllBeta") {
-                gates.without_effect.push(name.to_owned());
+                without_effect.push(name.to_owned());
                 continue;
             }
             if let Some(old) = OldGate::named(name, on) {
-                gates.old.push(old);
+                old_gates.push(old);
                 continue;
             }
-            let stage = GATES.iter().find(|(gate, _)| *gate == name);
-            let (_, stage) = stage.ok_or_else(|| GateError::Unknown { name: name.to_owned() })?;
-            if *stage == Locked && !on {
+            let stage = stage_of(name, release)
+                .ok_or_else(|| GateError::Unknown { name: name.to_owned(), release })?;
+            if stage == Locked && !on {
                 return Err(GateError::Locked(name.to_owned()));
             }
             if ASKED.contains(&name) {
-                gates.plugins = gates.plugins.with(name, on);
-            } else if on == (*stage == Off) {
-                gates.without_effect.push(name.to_owned());
+                plugins = plugins.with(name, on);
+            } else if on != stage.is_on() {
+                without_effect.push(name.to_owned());
             }
         }
-        let is_on = |name, default| gates.plugins.enabled(name, default);
-        let usual = Gates::default();
-        gates.args = Gates {
-            storage_capacity_scoring: is_on(
-                "StorageCapacityScoring",
-                usual.storage_capacity_scoring,
-            ),
-            dra_scheduler_filter_timeout: is_on(
-                "DRASchedulerFilterTimeout",
-                usual.dra_scheduler_filter_timeout,
-            ),
-            dra_device_binding_conditions: is_on(
-                "DRADeviceBindingConditions",
-                usual.dra_device_binding_conditions,
-            ),
-            dra_resource_claim_device_status: is_on(
-                "DRAResourceClaimDeviceStatus",
-                usual.dra_resource_claim_device_status,
-            ),
+        let args = Gates {
+            storage_capacity_scoring: plugins.enabled("StorageCapacityScoring", false),
+            dra_scheduler_filter_timeout: plugins.enabled("DRASchedulerFilterTimeout", true),
+            dra_device_binding_conditions: plugins.enabled("DRADeviceBindingConditions", true),
+            dra_resource_claim_device_status: plugins.enabled("DRAResourceClaimDeviceStatus", true),
         };
-        Ok(gates)
+        Ok(GivenGates { plugins, args, without_effect, old: old_gates })
+    }
+}
+
+impl Default for GivenGates {
+    /// As the newest release has them.
+    fn default() -> Self {
+        GivenGates::of(Release::NEWEST)
     }
 }
 
 impl GivenGates {
-    /// All gates as they stand.
+    /// All gates of the release as they stand.
     pub fn all(&self) -> impl Iterator<Item = Gate> {
-        GATES.iter().map(|&(name, stage)| Gate {
-            name,
-            stage: match stage {
-                Locked => "",
-                On => "BETA",
-                Off if BETA_OFF.contains(&name) => "BETA",
-                Off => "ALPHA",
-            },
-            enabled: self.plugins.enabled(name, stage != Off),
+        let of_release = |name| stage_of(name, self.plugins.release());
+        GATES.iter().filter_map(move |&(name, _)| {
+            let stage = of_release(name)?;
+            let enabled = self.plugins.enabled(name, stage.is_on());
+            Some(Gate { name, stage: stage.name(), enabled })
         })
     }
 }
@@ -229,10 +260,16 @@ fn truth(value: &str) -> Option<bool> {
     }
 }
 
-/// The gate that was meant, if it can be guessed: the same but for case.
-fn nearest(name: &str) -> String {
-    let mut names = GATES.iter().map(|(gate, _)| *gate).chain(old_gates::names());
-    let meant = names.find(|gate| gate.eq_ignore_ascii_case(name));
+/// What to do about a gate that `release` does not know: another one may be meant, the same but for case, or
+/// another release.
+fn remedy(name: &str, release: Release) -> String {
+    let known = |release: &Release| stage_of(name, *release).is_some();
+    if let Some(other) = Release::ALL.iter().rfind(|other| known(other)) {
+        let when = if *other < release { "no more" } else { "not yet" };
+        return format!(": release {release} knows it {when}: leave it out, or decide as {other}");
+    }
+    let mut gates = GATES.iter().map(|(gate, _)| *gate).chain(old_gates::names());
+    let meant = gates.find(|gate| gate.eq_ignore_ascii_case(name));
     meant.map_or_else(String::new, |gate| format!(": did you mean {gate}?"))
 }
 
@@ -240,25 +277,29 @@ fn nearest(name: &str) -> String {
 mod tests {
     use super::*;
 
-    fn parse(given: &[&str]) -> Result<GivenGates, String> {
+    fn parse_at(release: Release, given: &[&str]) -> Result<GivenGates, String> {
         let given: Vec<String> = given.iter().map(|&one| one.to_owned()).collect();
-        GivenGates::parse(Release::NEWEST, &given).map_err(|error| error.to_string())
+        GivenGates::parse(release, &given).map_err(|error| error.to_string())
+    }
+
+    fn parse(given: &[&str]) -> Result<GivenGates, String> {
+        parse_at(Release::NEWEST, given)
     }
 
     #[test]
     fn plugins_are_told_and_what_has_no_effect_is_named() {
-        let gates = parse(&["StorageCapacityScoring=true", "OpportunisticBatching=false"]);
+        let gates = parse(&["StorageCapacityScoring=false", "OpportunisticBatching=false"]);
         let gates = gates.expect("both exist");
-        assert!(gates.plugins.enabled("StorageCapacityScoring", false));
-        assert!(gates.args.storage_capacity_scoring && gates.args.dra_scheduler_filter_timeout);
+        assert!(!gates.plugins.enabled("StorageCapacityScoring", true));
+        assert!(!gates.args.storage_capacity_scoring && gates.args.dra_scheduler_filter_timeout);
         assert_eq!(gates.without_effect, ["OpportunisticBatching"]);
-        let as_they_are = parse(&["SchedulerQueueingHints=true", "GangScheduling=false"]);
+        let as_they_are = parse(&["NodeDeclaredFeatures=true", "GenericWorkload=false"]);
         assert!(as_they_are.expect("they are so").without_effect.is_empty());
     }
 
     #[test]
     fn gates_of_earlier_releases_say_what_holds_now() {
-        let gates = parse(&["EvenPodsSpread=false", "VolumeScheduling=1", "GangScheduling=false"]);
+        let gates = parse(&["EvenPodsSpread=false", "VolumeScheduling=1", "GenericWorkload=false"]);
         let gates = gates.expect("all were gates once");
         let old: Vec<_> = gates.old.iter().map(|gate| (gate.name, gate.on)).collect();
         assert_eq!(old, [("EvenPodsSpread", false), ("VolumeScheduling", true)]);
@@ -276,22 +317,77 @@ mod tests {
 
     #[test]
     fn what_cannot_be_set_is_told_with_the_remedy() {
-        let error = |given| parse(&[given]).expect_err("it is wrong");
+        let error = |given: &str| parse(&[given]).expect_err("it is wrong");
         assert_eq!(
             error("storagecapacityscoring=true"),
             "unrecognized feature gate: storagecapacityscoring: did you mean StorageCapacityScoring?"
         );
+        assert_eq!(error("Nonsense=true"), "unrecognized feature gate: Nonsense");
         assert_eq!(
-            error("SidecarContainers=false"),
-            "cannot set feature gate SidecarContainers to false, feature is locked to true: leave it out"
+            error("PodSchedulingReadiness=false"),
+            "cannot set feature gate PodSchedulingReadiness to false, feature is locked to true: leave it out"
         );
         assert_eq!(
-            error("GangScheduling"),
-            "missing bool value for GangScheduling: write GangScheduling=true or GangScheduling=false"
+            error("GenericWorkload"),
+            "missing bool value for GenericWorkload: write GenericWorkload=true or GenericWorkload=false"
         );
         assert_eq!(
-            error("GangScheduling=on"),
-            "invalid value of GangScheduling=on: write true or false"
+            error("GenericWorkload=on"),
+            "invalid value of GenericWorkload=on: write true or false"
         );
+    }
+
+    /// The stage of a gate, and whether it is on; `-` where the release does not know it.
+    fn stands(gate: &str, release: Release) -> String {
+        let gates = GivenGates::of(release);
+        let stands = gates.all().find(|one| one.name == gate);
+        stands.map_or_else(|| "-".to_owned(), |one| format!("{} {}", one.stage, one.enabled))
+    }
+
+    #[test]
+    fn every_release_has_its_own_gates() {
+        for (gate, old, new) in [
+            ("StorageCapacityScoring", "ALPHA false", "BETA true"),
+            ("VolumeLimitScaling", "ALPHA false", "BETA true"),
+            ("DRADeviceTaintRules", "BETA false", " true"),
+            ("NodeDeclaredFeatures", "BETA true", " true"),
+            ("GenericWorkload", "ALPHA false", "BETA false"),
+            ("GangScheduling", "ALPHA false", "-"),
+            ("SchedulerQueueingHints", " true", "-"),
+            ("DRAFractionalCapacityRange", "-", "BETA true"),
+            ("OpportunisticBatching", "BETA true", "BETA true"),
+        ] {
+            assert_eq!(stands(gate, Release::V1_36), old, "{gate}");
+            assert_eq!(stands(gate, Release::V1_37), new, "{gate}");
+        }
+        let args = |release| GivenGates::of(release).args.storage_capacity_scoring;
+        assert_eq!(Release::ALL.map(args), [false, true]);
+    }
+
+    #[test]
+    fn a_gate_is_refused_where_the_release_does_not_know_it_or_has_locked_it() {
+        let error = |release, given: &str| parse_at(release, &[given]).expect_err("it is wrong");
+        assert_eq!(
+            error(Release::V1_37, "GangScheduling=true"),
+            "unrecognized feature gate: GangScheduling: release 1.37 knows it no more: leave it out, or decide as 1.36"
+        );
+        assert_eq!(
+            error(Release::V1_36, "CompositePodGroup=true"),
+            "unrecognized feature gate: CompositePodGroup: release 1.36 knows it not yet: leave it out, or decide as 1.37"
+        );
+        for gate in ["DRAExtendedResource", "DRAPrioritizedList", "DRAResourceClaimDeviceStatus"] {
+            let given = format!("{gate}=false");
+            assert!(parse_at(Release::V1_36, &[&given]).is_ok(), "{gate}");
+            let told = format!("cannot set feature gate {gate} to false");
+            assert!(error(Release::V1_37, &given).starts_with(&told), "{gate}");
+        }
+    }
+
+    #[test]
+    fn stages_follow_each_other() {
+        for (gate, stages) in GATES {
+            assert!(stages.is_sorted_by(|(one, _), (other, _)| one < other), "{gate}");
+        }
+        assert!(GATES.is_sorted_by(|(one, _), (other, _)| one < other));
     }
 }

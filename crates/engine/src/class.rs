@@ -112,6 +112,7 @@ pub(crate) fn parts_are_alike(parts: PodReads, one: &Pod, other: &Pod) -> bool {
         // Such a pod is rejected before any plugin reads it.
         unreadable: _,
         edition: _,
+        resources: _,
         template,
     } = one;
     (!on(PodReads::KEY) || *key == other.key)

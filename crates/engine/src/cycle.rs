@@ -272,9 +272,9 @@ impl Failure {
     ) -> ControlFlow<()> {
         match answer {
             PostFilterAnswer::Nominated(nomination) => {
+                *said = vec![nomination.says.to_string()];
                 self.nomination = Some(nomination);
                 self.nominated_by = plugin;
-                said.clear();
                 return ControlFlow::Break(());
             }
             PostFilterAnswer::Unschedulable(reason) => said.push(reason.to_string()),

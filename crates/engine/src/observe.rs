@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use plimsoll_api::requests::RequestGates;
 use plimsoll_api::{Node, Pod, PodKey, Str};
 use plimsoll_framework::events::{self, Object};
 use plimsoll_framework::parts::{NodeReads, StoreReads};
@@ -80,7 +81,10 @@ impl Scheduler {
         }
     }
 
-    fn pod_is(&mut self, now: Time, pod: Arc<Pod>) {
+    fn pod_is(&mut self, now: Time, mut pod: Arc<Pod>) {
+        if pod.resources.is_some() {
+            Arc::make_mut(&mut pod).reckon(RequestGates::of(self.options.release));
+        }
         let mut number = self.names.find(&pod.key);
         let is_another = |id: PodId| self.is_known(id) && self.names[id].uid != pod.uid;
         let has_lost_its_node = |id: PodId| {

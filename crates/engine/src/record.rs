@@ -210,7 +210,7 @@ mod tests {
             Outcome::Unschedulable {
                 message: "0/1 nodes are available: 1 Too many pods.".into(),
                 pre_filter: None,
-                nomination: Some(Nomination { node: "n01".into(), victims }),
+                nomination: Some(Nomination { node: "n01".into(), victims, says: "".into() }),
             },
             vec![rejected("n01", Code::Pending, &[])],
             &expect![[r#"
@@ -222,7 +222,11 @@ mod tests {
             Outcome::Unschedulable {
                 message: "0/1 nodes are available: 1 Too many pods.".into(),
                 pre_filter: None,
-                nomination: Some(Nomination { node: "n01".into(), victims: Vec::new() }),
+                nomination: Some(Nomination {
+                    node: "n01".into(),
+                    victims: Vec::new(),
+                    says: "".into(),
+                }),
             },
             Vec::new(),
             &expect![[r#"

@@ -25,6 +25,6 @@ impl Clearable {
     pub fn nomination(&self) -> Nomination {
         let staying = self.victims.iter().filter(|victim| !victim.is_terminating());
         let victims = staying.map(|victim| victim.key.clone()).collect();
-        Nomination { node: self.node.clone(), victims }
+        Nomination { node: self.node.clone(), victims, says: "".into() }
     }
 }

@@ -356,6 +356,9 @@ pub(crate) trait ErasedScore: Send + Sync {
     fn error(&self, _: &PodInfo) -> Option<String> {
         None
     }
+    fn applies_in(&self, pod: &PodInfo, _: &View<'_>) -> bool {
+        self.applies(pod)
+    }
     fn is_by_row(&self) -> bool;
     fn bound(&self, _: &PodInfo) -> Option<Box<dyn Bound>> {
         None
@@ -460,7 +463,7 @@ impl<P: PreScore> ErasedScore for StatefulScore<P> {
         rows: &[Row],
     ) -> Option<Vec<Scored>> {
         let part = P::Pod::of(pod, shared);
-        if !self.0.applies(part) {
+        if !self.0.applies(part) || !self.0.applies_in(part, P::Cluster::of(view)) {
             return None;
         }
         let feasible = Feasible::new(view.nodes, rows);
@@ -475,11 +478,15 @@ impl<P: PreScore> ErasedScore for StatefulScore<P> {
     fn applies(&self, pod: &PodInfo) -> bool {
         self.0.applies(pod.part::<P::Pod>())
     }
+    fn applies_in(&self, pod: &PodInfo, view: &View<'_>) -> bool {
+        let part = pod.part::<P::Pod>();
+        self.0.applies(part) && self.0.applies_in(part, P::Cluster::of(view))
+    }
     fn is_by_row(&self) -> bool {
         !P::BY_FEASIBLE
     }
     fn by_row(&self, pod: &PodInfo, view: &View<'_>) -> ByRow {
-        if !self.applies(pod) {
+        if !self.applies_in(pod, view) {
             return ByRow::Skips;
         }
         if P::BY_FEASIBLE {

@@ -149,6 +149,11 @@ impl ScorePoint {
         self.score.error(pod)
     }
 
+    /// Whether the score has anything to say about the pod, going by the pod and what is beside the nodes.
+    pub fn applies_in(&self, pod: &PodInfo, view: &View<'_>) -> bool {
+        self.score.applies_in(pod, view)
+    }
+
     /// Whether the score of a node depends on no other node.
     pub fn is_by_row(&self) -> bool {
         self.score.is_by_row()

@@ -38,6 +38,8 @@ pub struct Nomination {
     /// The pods that must be told to go, the most important first. Pods that are going already are not
     /// among them.
     pub victims: Vec<PodKey>,
+    /// What the pod is told of it, behind why no node was found; empty for nothing.
+    pub says: Reason,
 }
 
 /// What a PostFilter plugin came to.

@@ -90,6 +90,11 @@ pub trait PreScore: Plugin {
     fn applies(&self, _pod: Ref<'_, Self::Pod>) -> bool {
         true
     }
+    /// `false`: the plugin gives this pod no scores (Skip), because of what is beside the nodes: of
+    /// `cluster` only that may be looked at. Asked where it [applies](Self::applies).
+    fn applies_in(&self, _pod: Ref<'_, Self::Pod>, _cluster: Ref<'_, Self::Cluster>) -> bool {
+        true
+    }
     /// Looks at the feasible nodes and the cluster. `None`: the plugin gives no scores (Skip).
     fn pre_score(
         &self,

@@ -2,6 +2,7 @@
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
+use std::fmt::Display;
 
 use plimsoll_api::PodDisruptionBudget;
 use plimsoll_framework::parts::StoreReads;
@@ -20,6 +21,9 @@ const TERMINATING: &str =
 const NO_VICTIMS: &str = "No preemption victims found for incoming pod";
 const NO_CANDIDATE: &str = "preemption: no candidate node for preemption";
 const NOT_HELPFUL: &str = "Preemption is not helpful for scheduling";
+
+/// Where the number of victims stands in [`harm`].
+const N_VICTIMS: usize = 3;
 
 /// Finds the node on which evicting pods of lower priority makes room for the pod at the least harm,
 /// and names the pods that must go.
@@ -40,6 +44,37 @@ const NOT_HELPFUL: &str = "Preemption is not helpful for scheduling";
 #[derive(Debug)]
 pub struct DefaultPreemption {
     args: DefaultPreemptionArgs,
+    success: Success,
+}
+
+/// Whether a pod is told of a node that is cleared for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Success {
+    /// It is not: up to 1.36.
+    Silent,
+    /// It is told which, and how many pods go.
+    Told,
+}
+
+impl Success {
+    fn of(release: Release) -> Self {
+        match release {
+            Release::V1_36 => Success::Silent,
+            Release::V1_37 => Success::Told,
+        }
+    }
+
+    /// As in default_preemption.go, PostFilter. Counted are also the victims that are going already.
+    fn says(self, node: &str, n_victims: impl Display) -> Reason {
+        match self {
+            Success::Silent => "".into(),
+            Success::Told => format!(
+                "preemption: found a potential placement for pod on node {node}, preempting \
+                 {n_victims} victims"
+            )
+            .into(),
+        }
+    }
 }
 
 /// How many nodes are tried before a choice is made: at least as many as both say, if there are.
@@ -71,8 +106,8 @@ impl Plugin for DefaultPreemption {
     const NAME: &'static str = "DefaultPreemption";
     type Args = DefaultPreemptionArgs;
 
-    fn new(args: DefaultPreemptionArgs, _: &FeatureGates) -> Self {
-        DefaultPreemption { args }
+    fn new(args: DefaultPreemptionArgs, gates: &FeatureGates) -> Self {
+        DefaultPreemption { args, success: Success::of(gates.release()) }
     }
 }
 
@@ -106,7 +141,10 @@ impl PostFilter for DefaultPreemption {
             (harm(one.broken_budgets, &victims), one.node.clone())
         };
         match left.map(|left| left.iter().min_by_key(|one| harm_of(one))) {
-            Ok(Some(best)) => PostFilterAnswer::Nominated(best.nomination()),
+            Ok(Some(best)) => PostFilterAnswer::Nominated(Nomination {
+                says: self.success.says(&best.node, best.victims.len()),
+                ..best.nomination()
+            }),
             Ok(None) => PostFilterAnswer::Unschedulable(NO_CANDIDATE.into()),
             Err(error) => PostFilterAnswer::Error(format!("preemption: {error}").into()),
         }
@@ -180,9 +218,10 @@ impl PostFilterByNode for DefaultPreemption {
                 }
             }
         }
-        if let Some((place, _)) = best {
+        if let Some((place, harm)) = best {
             let (node, victims) = (nodes.node(place).clone(), nodes.victims(place));
-            return Some(PostFilterAnswer::Nominated(Nomination { node, victims }));
+            let says = self.success.says(&node, harm.0[N_VICTIMS]);
+            return Some(PostFilterAnswer::Nominated(Nomination { node, victims, says }));
         }
         let rejections = nodes.rejections();
         if rejections.iter().any(|(why, _)| why.code == Code::Error) {

@@ -7,21 +7,49 @@ const MIB: i64 = 1024 * 1024;
 /// Below this many bytes an image is fetched so fast that it says nothing.
 const MIN_THRESHOLD: i64 = 23 * MIB;
 
-/// The bytes for each container from which on more makes no difference.
-const MAX_THRESHOLD_PER_CONTAINER: i64 = 1000 * MIB;
+/// The bytes for each image from which on more makes no difference.
+const MAX_THRESHOLD: i64 = 1000 * MIB;
 
 /// Prefers nodes that hold large images of the pod.
 ///
 /// A pod starts sooner where nothing has to be fetched. An image counts with its size in bytes
 /// times the share of nodes that hold it, so that not all pods of one image crowd on the one node
-/// that was first. The score is 0 up to 23 MiB and 100 from 1000 MiB for each container on. With an
-/// image of 500 MiB on every other node, a pod of one container gives those nodes 23 and the others
+/// that was first. The score is 0 up to 23 MiB and 100 from 1000 MiB for each image on; up to 1.36,
+/// image volumes do not count for the latter. With an image of 500 MiB on every other node, a pod of one container gives those nodes 23 and the others
 /// 0.
 ///
 /// In kube-scheduler the share is that of the moment at which the node last changed; here it is
 /// that of the moment.
 #[derive(Clone, Copy, Debug)]
-pub struct ImageLocality;
+pub struct ImageLocality {
+    counted: Counted,
+}
+
+/// By how many images [`MAX_THRESHOLD`] is multiplied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Counted {
+    /// Those of containers and init containers, although those of volumes count for the worth of a node:
+    /// up to 1.36.
+    OfContainers,
+    /// All.
+    All,
+}
+
+impl Counted {
+    fn of(release: Release) -> Self {
+        match release {
+            Release::V1_36 => Counted::OfContainers,
+            Release::V1_37 => Counted::All,
+        }
+    }
+
+    fn images(self, wanted: &PodImages) -> usize {
+        match self {
+            Counted::OfContainers => wanted.containers,
+            Counted::All => wanted.names.len(),
+        }
+    }
+}
 
 /// What the images of a pod count for on a node that holds them.
 #[derive(Clone, Debug)]
@@ -35,8 +63,8 @@ pub struct Worth {
 impl Plugin for ImageLocality {
     const NAME: &'static str = "ImageLocality";
     type Args = NoArgs;
-    fn new(_: NoArgs, _: &FeatureGates) -> Self {
-        ImageLocality
+    fn new(_: NoArgs, gates: &FeatureGates) -> Self {
+        ImageLocality { counted: Counted::of(gates.release()) }
     }
 }
 
@@ -57,10 +85,11 @@ impl PreScore for ImageLocality {
             let (size, holders) = held.get(name)?;
             Some((name.clone(), scaled(size, holders, nodes.len())))
         };
-        let containers = i64::try_from(wanted.containers).expect("a pod has few containers");
+        let n_images = self.counted.images(wanted);
+        let n_images = i64::try_from(n_images).expect("a pod has few images");
         Some(Worth {
             images: wanted.names.iter().filter_map(worth).collect(),
-            most: MAX_THRESHOLD_PER_CONTAINER * containers,
+            most: MAX_THRESHOLD * n_images,
         })
     }
 
@@ -85,7 +114,7 @@ fn scaled(size: i64, holders: usize, nodes: usize) -> i64 {
 }
 
 /// From 0 at the lower threshold to 100 at `most`. As in image_locality.go, calculatePriority, also
-/// where a pod has no container and `most` is the smaller of both.
+/// where a pod has no image and `most` is the smaller of both.
 fn within_thresholds(sum: i64, most: i64) -> i64 {
     let bounded = if sum < MIN_THRESHOLD { MIN_THRESHOLD } else { sum.min(most) };
     MAX_NODE_SCORE * (bounded - MIN_THRESHOLD) / (most - MIN_THRESHOLD)
@@ -99,6 +128,7 @@ pub fn entry() -> Entry {
 #[cfg(test)]
 mod tests {
     use plimsoll_api::Node;
+    use plimsoll_testkit::{check, expect};
 
     use super::*;
 
@@ -156,6 +186,34 @@ mod tests {
     fn the_size_of_an_image_is_what_the_first_node_said() {
         let nodes: [&[_]; 2] = [&[("a:1", 500)], &[("a:1", 900)]];
         assert_eq!(scores(&["a:1"], &nodes), [48, 48]);
+    }
+
+    #[test]
+    fn images_of_volumes_count_for_the_highest_score_since_1_37() {
+        let scenario = |release| {
+            format!(
+                r#"
+                release {release}
+                node n {{"images": [{{"names": ["a:1", "data:1"], "sizeBytes": 629145600}}]}}
+                pod p {{"image": "a:1", "spec": {{"volumes": [
+                    {{"name": "v", "image": {{"reference": "data:1"}}}}]}}}}
+                "#
+            )
+        };
+        check(
+            entry(),
+            &scenario("1.36"),
+            &expect![[r#"
+            p n score 100
+        "#]],
+        );
+        check(
+            entry(),
+            &scenario("1.37"),
+            &expect![[r#"
+            p n score 59
+        "#]],
+        );
     }
 
     #[test]

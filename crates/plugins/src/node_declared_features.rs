@@ -1,5 +1,6 @@
 //! NodeDeclaredFeatures: features that a pod needs of its node.
 
+use plimsoll_api::features::VOLUME_BIND_MOUNT_OPTIONS;
 use plimsoll_framework::events::Object;
 use plimsoll_framework::prelude::*;
 
@@ -22,13 +23,30 @@ pub const GATE: &str = "NodeDeclaredFeatures";
 #[derive(Clone, Copy, Debug)]
 pub struct NodeDeclaredFeatures {
     enabled: bool,
+    /// Features that the release does not know, so that no pod needs them.
+    unknown: &'static [&'static str],
+}
+
+/// As in nodedeclaredfeatures/features/registry.go of component-helpers.
+fn unknown(release: Release) -> &'static [&'static str] {
+    match release {
+        Release::V1_36 => &[VOLUME_BIND_MOUNT_OPTIONS],
+        Release::V1_37 => &[],
+    }
+}
+
+impl NodeDeclaredFeatures {
+    fn knows(&self, feature: &Str) -> bool {
+        !self.unknown.contains(&feature.as_str())
+    }
 }
 
 impl Plugin for NodeDeclaredFeatures {
     const NAME: &'static str = "NodeDeclaredFeatures";
     type Args = NoArgs;
     fn new(_: NoArgs, gates: &FeatureGates) -> Self {
-        NodeDeclaredFeatures { enabled: gates.enabled(GATE, true) }
+        let unknown = unknown(gates.release());
+        NodeDeclaredFeatures { enabled: gates.enabled(GATE, true), unknown }
     }
 }
 
@@ -36,11 +54,12 @@ impl Filter for NodeDeclaredFeatures {
     type Pod = RequiredFeatures;
     type Node = DeclaredFeatures;
     fn applies(&self, required: &[Str]) -> bool {
-        self.enabled && !required.is_empty()
+        self.enabled && required.iter().any(|feature| self.knows(feature))
     }
     fn filter(&self, required: &[Str], declared: &[Str]) -> Verdict {
         // What a node declares is sorted.
-        if required.iter().all(|feature| declared.binary_search(feature).is_ok()) {
+        let mut needed = required.iter().filter(|feature| self.knows(feature));
+        if needed.all(|feature| declared.binary_search(feature).is_ok()) {
             Verdict::Pass
         } else {
             Verdict::unresolvable(MISSING)
@@ -83,11 +102,12 @@ pub fn entry() -> Entry {
 #[cfg(test)]
 mod tests {
     use plimsoll_api::Node;
+    use plimsoll_testkit::{check, expect};
 
     use super::*;
     use crate::node_change::tests::{hint_after_node, hint_after_pod};
 
-    const ON: NodeDeclaredFeatures = NodeDeclaredFeatures { enabled: true };
+    const ON: NodeDeclaredFeatures = NodeDeclaredFeatures { enabled: true, unknown: &[] };
 
     fn features(names: &[&str]) -> Vec<Str> {
         names.iter().map(|&name| name.into()).collect()
@@ -120,6 +140,37 @@ mod tests {
         let plugin = NodeDeclaredFeatures::new(NoArgs {}, &off);
         assert!(!plugin.applies(&features(&["A"])));
         assert_eq!(plugin.events(), []);
+    }
+
+    #[test]
+    fn options_of_bind_mounts_are_needed_since_1_37() {
+        let scenario = |release| {
+            format!(
+                r#"
+                release {release}
+                node old
+                node new {{"features": ["VolumeBindMountOptions"]}}
+                pod p {{"spec": {{"containers": [{{"name": "c", "image": "i", "volumeMounts": [
+                    {{"name": "v", "mountPath": "/v", "bindMountOptions": ["noexec"]}}]}}]}}}}
+                "#
+            )
+        };
+        check(
+            entry(),
+            &scenario("1.36"),
+            &expect![[r#"
+            p old Success
+            p new Success
+        "#]],
+        );
+        check(
+            entry(),
+            &scenario("1.37"),
+            &expect![[r#"
+            p old UnschedulableAndUnresolvable: node(s) didn't match Pod's required features
+            p new Success
+        "#]],
+        );
     }
 
     #[test]

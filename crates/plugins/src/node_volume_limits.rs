@@ -9,8 +9,8 @@ use plimsoll_framework::prelude::*;
 use crate::csi_migration::{self, InTree};
 use crate::pod_claims::{self, NAMELESS_CLAIM};
 
-/// With this gate a driver that must run where its volumes are used keeps pods off other nodes. Off
-/// in 1.36.
+/// With this gate a driver that must run where its volumes are used keeps pods off other nodes. On
+/// since 1.37.
 const VOLUME_LIMIT_SCALING: &str = "VolumeLimitScaling";
 
 const TOO_MANY: &str = "node(s) exceed max volume count";
@@ -37,7 +37,8 @@ impl Plugin for NodeVolumeLimits {
     const NAME: &'static str = "NodeVolumeLimits";
     type Args = NoArgs;
     fn new(_: NoArgs, gates: &FeatureGates) -> Self {
-        NodeVolumeLimits { drivers_must_run: gates.enabled(VOLUME_LIMIT_SCALING, false) }
+        let by_default = Release::V1_37 <= gates.release();
+        NodeVolumeLimits { drivers_must_run: gates.enabled(VOLUME_LIMIT_SCALING, by_default) }
     }
 }
 
@@ -668,25 +669,31 @@ mod tests {
     }
 
     #[test]
-    fn with_a_gate_a_driver_can_be_needed_on_the_node() {
-        judged(
-            &[
-                "gate VolumeLimitScaling=true",
-                CLUSTER,
-                r#"
-                csidriver d {"preventPodSchedulingIfMissing": true}
-                csidriver e {"preventPodSchedulingIfMissing": false}
-                "#,
-                &pod("of-d", "", &["c1"]),
-                &pod("of-e", "", &["c4"]),
-            ],
-            &expect![[r#"
-                of-d a Success
-                of-d b Unschedulable: d CSI driver is not installed on the node
-                of-e a Success
-                of-e b Success
-            "#]],
-        );
+    fn since_1_37_a_driver_can_be_needed_on_the_node() {
+        let drivers = r#"
+            csidriver d {"preventPodSchedulingIfMissing": true}
+            csidriver e {"preventPodSchedulingIfMissing": false}
+        "#;
+        let pods = [pod("of-d", "", &["c1"]), pod("of-e", "", &["c4"])];
+        let judged_where = |head, expected| {
+            judged(&[head, CLUSTER, drivers, &pods[0], &pods[1]], expected);
+        };
+        let needed = expect![[r#"
+            of-d a Success
+            of-d b Unschedulable: d CSI driver is not installed on the node
+            of-e a Success
+            of-e b Success
+        "#]];
+        judged_where("release 1.37", &needed);
+        judged_where("release 1.36\ngate VolumeLimitScaling=true", &needed);
+        let not_needed = expect![[r#"
+            of-d a Success
+            of-d b Success
+            of-e a Success
+            of-e b Success
+        "#]];
+        judged_where("release 1.36", &not_needed);
+        judged_where("gate VolumeLimitScaling=false", &not_needed);
     }
 
     #[test]

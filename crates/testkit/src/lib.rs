@@ -24,7 +24,7 @@
 //! | statement | meaning |
 //! |---|---|
 //! | `args JSON` | the args of the plugin; without it, its defaults |
-//! | `release VERSION` | the release as which the plugin decides; without it, the newest |
+//! | `release VERSION` | the release as which the plugin decides; it stands above all pods; without it, the newest |
 //! | `gate NAME=true` | a feature gate |
 //! | `node NAME [LABEL=VALUE ...] [JSON]` | a node |
 //! | `pod [NAMESPACE/]NAME [LABEL=VALUE ...] on NODE [JSON]` | a pod on a node, which stands above it |

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use plimsoll_api::requests::RequestGates;
 use plimsoll_api::wire::{self, Object};
 use plimsoll_api::{Namespace, Node, PodDisruptionBudget, Selecting, Str, VolumeObject};
 use plimsoll_framework::{FeatureGates, PodInfo, ReleaseError};
@@ -116,7 +117,10 @@ impl Scenario {
         };
         match wire::object(&manifest).map_err(|error| error.to_string())? {
             Object::Node(node) => self.add_node(*node),
-            Object::Pod(pod) => self.add_pod(PodInfo::new(*pod), on),
+            Object::Pod(mut pod) => {
+                pod.reckon(RequestGates::of(self.gates.release()));
+                self.add_pod(PodInfo::new(*pod), on)
+            }
             Object::Namespace(namespace) => {
                 self.namespaces.retain(|known| known.name != namespace.name);
                 self.namespaces.push(namespace);

@@ -83,7 +83,11 @@ impl PostFilter for Bully {
         };
         let nodes = what_if.view().nodes;
         let victims = nodes.pods_on(first.row).iter().map(|pod| pod.key.clone()).collect();
-        PostFilterAnswer::Nominated(Nomination { node: nodes.name_of(first.row).clone(), victims })
+        PostFilterAnswer::Nominated(Nomination {
+            node: nodes.name_of(first.row).clone(),
+            victims,
+            says: "".into(),
+        })
     }
 }
 

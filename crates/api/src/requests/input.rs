@@ -11,8 +11,10 @@ pub struct PodResourcesInput {
     pub init_containers: Vec<ContainerResources>,
     /// What running the pod takes beside its containers (`spec.overhead`).
     pub overhead: ResourceList,
-    /// Resources of the pod as a whole (`spec.resources` and what the status says of them).
+    /// Resources of the pod as a whole (`spec.resources`).
     pub pod_level: Option<PodLevelResources>,
+    /// What the status says of the resources of the pod as a whole, whether the spec has any or not.
+    pub status: PodStatusResources,
     /// Whether a change of resources waits to be carried out.
     pub resize: Resize,
 }
@@ -23,8 +25,12 @@ impl PodResourcesInput {
     }
 
     /// Whether neither gates nor the status make a difference to what it requests.
-    pub(super) fn is_plain(&self) -> bool {
-        self.pod_level.is_none() && self.all_containers().all(|one| one.actual.is_none())
+    pub(crate) fn is_plain(&self) -> bool {
+        let is_plain = |one: &ContainerResources| one.actual.is_none() && one.allocated.is_none();
+        self.pod_level.is_none()
+            && self.resize != Resize::Infeasible
+            && self.status == PodStatusResources::default()
+            && self.all_containers().all(is_plain)
     }
 
     /// Whether no container counts with a default.
@@ -60,6 +66,11 @@ pub struct PodLevelResources {
     pub requests: ResourceList,
     /// `spec.resources.limits`. Carried like those of a container; not read here.
     pub limits: ResourceList,
+}
+
+/// What the status says of the resources of the pod as a whole.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PodStatusResources {
     /// `status.allocatedResources`.
     pub allocated: Option<ResourceList>,
     /// `status.resources.requests`; present and maybe empty if there is `status.resources`.

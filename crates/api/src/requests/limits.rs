@@ -1,7 +1,8 @@
 //! What a pod may take at most.
 
 use super::input::{ContainerResources, PodResourcesInput};
-use super::{PLAIN, RequestGates, container_requests, is_pod_level_resource};
+use super::resize::container_requests;
+use super::{PLAIN, RequestGates, is_pod_level_resource};
 use crate::quantity::Quantity;
 use crate::resources::{ResourceList, Resources};
 

@@ -3,7 +3,8 @@
 //! Upstream reckons it three times with small differences, and so does this module: once for a pod
 //! to be placed ([`incoming_request`]), once for a pod on a node ([`requests_on_node`]), and once
 //! for scores ([`Asks`]). All three rest on [`pod_requests`], which is `PodRequests` in
-//! `helpers.go` of component-helpers 0.36.
+//! `helpers.go` of component-helpers. What a change of resources under way comes to differs between
+//! releases: see [`resize`].
 //!
 //! Limits play no part in it. Where a limit is set and a request is not, the API server has copied
 //! the one to the other before a scheduler sees the pod (`defaults.go` of core/v1, SetDefaults_Pod).
@@ -15,17 +16,21 @@
 mod demand;
 mod input;
 mod limits;
+mod resize;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
 
 pub use self::demand::{Asks, Demand};
-pub use self::input::{ContainerResources, PodLevelResources, PodResourcesInput, Resize};
+pub use self::input::{
+    ContainerResources, PodLevelResources, PodResourcesInput, PodStatusResources, Resize,
+};
 pub use self::limits::{Limits, limits_of};
-use crate::Str;
+pub use self::resize::Footprint;
 use crate::quantity::{Format, Quantity};
 use crate::resources::{CPU, HUGE_PAGES_PREFIX, MEMORY, ResourceList, Resources};
+use crate::{Release, Str};
 
 /// What a container without a request for CPU counts with in scores, in thousandths of a core.
 /// As in pod_resources.go, DefaultMilliCPURequest.
@@ -34,19 +39,29 @@ pub const DEFAULT_MILLI_CPU: i64 = 100;
 /// As in pod_resources.go, DefaultMemoryRequest.
 pub const DEFAULT_MEMORY: i64 = 200 * 1024 * 1024;
 
-/// The feature gates that a pod's request depends on.
+/// The release and the feature gates that a pod's request depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestGates {
     /// `PodLevelResources`: whether resources of the pod as a whole count at all.
     pub pod_level_resources: bool,
     /// `InPlacePodLevelResourcesVerticalScaling`: whether what the status says of them counts.
     pub pod_level_resize: bool,
+    /// What counts while resources change.
+    pub footprint: Footprint,
+}
+
+impl RequestGates {
+    /// As `release` has them: both gates on.
+    pub fn of(release: Release) -> Self {
+        let footprint = Footprint::of(release);
+        Self { pod_level_resources: true, pod_level_resize: true, footprint }
+    }
 }
 
 impl Default for RequestGates {
-    /// As release 1.36 has them: both on.
+    /// As the newest release has them.
     fn default() -> Self {
-        Self { pod_level_resources: true, pod_level_resize: true }
+        Self::of(Release::NEWEST)
     }
 }
 
@@ -136,7 +151,11 @@ pub fn requests_on_node(pod: &PodResourcesInput, gates: RequestGates) -> PodRequ
 
 /// With no gates, as the spec says, and nothing for what is not named.
 const PLAIN: RequestOptions<'static> = RequestOptions {
-    gates: RequestGates { pod_level_resources: false, pod_level_resize: false },
+    gates: RequestGates {
+        pod_level_resources: false,
+        pod_level_resize: false,
+        footprint: Footprint::ByContainer,
+    },
     status: Status::Ignored,
     missing: None,
 };
@@ -148,33 +167,44 @@ const PLAIN: RequestOptions<'static> = RequestOptions {
 /// Requests of the pod as a whole replace the sum for CPU, memory and huge pages. As in helpers.go,
 /// PodRequests.
 pub fn pod_requests(pod: &PodResourcesInput, options: &RequestOptions<'_>) -> ResourceList {
-    let mut total = container_requests(pod, options);
+    let mut total = resize::container_requests(pod, options);
     if options.gates.pod_level_resources
         && let Some(pod_level) = &pod.pod_level
     {
-        replace_by_pod_level(&mut total, pod_level, pod.resize, options);
+        resize::replace_by_pod_level(&mut total, pod, pod_level, options);
     }
     add_list(&mut total, &pod.overhead);
     total
 }
 
-/// As in helpers.go, AggregateContainerRequests.
-fn container_requests(pod: &PodResourcesInput, options: &RequestOptions<'_>) -> ResourceList {
+/// What the containers of a pod come to together, where `of` says it of each. As in helpers.go,
+/// aggregateContainerResourcesByFn.
+fn sum_of_containers(
+    pod: &PodResourcesInput,
+    missing: Option<&ResourceList>,
+    of: impl Fn(&ContainerResources, Role) -> ResourceList,
+) -> ResourceList {
+    let of = |container: &ContainerResources, role| {
+        let mut list = of(container, role);
+        for (name, quantity) in missing.into_iter().flatten() {
+            list.entry(name.clone()).or_insert_with(|| quantity.clone());
+        }
+        list
+    };
     let mut total = ResourceList::new();
     for container in &pod.containers {
-        add_list(&mut total, &requests_of(container, options.status, pod.resize, options.missing));
+        add_list(&mut total, &of(container, Role::Runs));
     }
     let mut sidecars = ResourceList::new();
     let mut starting = ResourceList::new();
     for container in &pod.init_containers {
-        // A change of resources happens to what keeps running.
-        let status = if container.restart_always { options.status } else { Status::Ignored };
-        let mut request = requests_of(container, status, pod.resize, options.missing);
         if container.restart_always {
+            let request = of(container, Role::Runs);
             add_list(&mut total, &request);
             add_list(&mut sidecars, &request);
             raise_list(&mut starting, &sidecars);
         } else {
+            let mut request = of(container, Role::Starts);
             add_list(&mut request, &sidecars);
             raise_list(&mut starting, &request);
         }
@@ -183,63 +213,13 @@ fn container_requests(pod: &PodResourcesInput, options: &RequestOptions<'_>) -> 
     total
 }
 
-fn requests_of(
-    container: &ContainerResources,
-    status: Status,
-    resize: Resize,
-    missing: Option<&ResourceList>,
-) -> ResourceList {
-    let mut requests = match (status, &container.actual) {
-        (Status::Counted, Some(actual)) => {
-            effective(&container.requests, actual, container.allocated.as_ref(), resize)
-        }
-        _ => container.requests.clone(),
-    };
-    for (name, quantity) in missing.into_iter().flatten() {
-        requests.entry(name.clone()).or_insert_with(|| quantity.clone());
-    }
-    requests
-}
-
-/// What counts while resources change: of each the largest of what is asked, what is in force and
-/// what is granted; but what is asked does not count if it cannot be had. As in helpers.go,
-/// determineEffectiveRequests.
-fn effective(
-    asked: &ResourceList,
-    actual: &ResourceList,
-    allocated: Option<&ResourceList>,
-    resize: Resize,
-) -> ResourceList {
-    let mut effective = match resize {
-        Resize::Infeasible => ResourceList::new(),
-        Resize::None | Resize::Deferred => asked.clone(),
-    };
-    raise_list(&mut effective, actual);
-    if let Some(allocated) = allocated {
-        raise_list(&mut effective, allocated);
-    }
-    effective
-}
-
-fn replace_by_pod_level(
-    total: &mut ResourceList,
-    pod_level: &PodLevelResources,
-    resize: Resize,
-    options: &RequestOptions<'_>,
-) {
-    let PodLevelResources { requests, allocated, actual, .. } = pod_level;
-    let counted = options.gates.pod_level_resize && options.status == Status::Counted;
-    let effective = match actual {
-        Some(actual) if counted => Some(effective(requests, actual, allocated.as_ref(), resize)),
-        _ => None,
-    };
-    for (name, asked) in requests.iter().filter(|(name, _)| is_pod_level_resource(name)) {
-        let quantity = match &effective {
-            Some(effective) => effective.get(name).cloned().unwrap_or_default(),
-            None => asked.clone(),
-        };
-        total.insert(name.clone(), quantity);
-    }
+/// When a container runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    /// As long as the pod does.
+    Runs,
+    /// Before the others: an init container that is no sidecar.
+    Starts,
 }
 
 /// As in helpers.go, IsPodLevelRequestsSet.

@@ -2,8 +2,8 @@ use super::*;
 
 /// Reads a pod of lines such as `sidecar cpu=4 memory=1Gi allocated cpu=3 actual cpu=2`.
 ///
-/// A line is an `app`, an `init` container, a `sidecar`, the `pod` as a whole, its `overhead`,
-/// or how a resize stands: `infeasible` or `deferred`.
+/// A line is an `app`, an `init` container, a `sidecar`, the `pod` as a whole, what the `status` says of it,
+/// its `overhead`, or how a resize stands: `infeasible` or `deferred`.
 fn pod(text: &str) -> PodResourcesInput {
     let mut pod = PodResourcesInput::default();
     for line in text.split(';').map(str::trim).filter(|line| !line.is_empty()) {
@@ -24,8 +24,10 @@ fn pod(text: &str) -> PodResourcesInput {
             "init" | "sidecar" => pod.init_containers.push(container),
             "pod" => {
                 let limits = ResourceList::new();
-                pod.pod_level = Some(PodLevelResources { requests, limits, allocated, actual });
+                pod.pod_level = Some(PodLevelResources { requests, limits });
+                pod.status = PodStatusResources { allocated, actual };
             }
+            "status" => pod.status = PodStatusResources { allocated, actual },
             "overhead" => pod.overhead = requests,
             "infeasible" => pod.resize = Resize::from_pending_reason(Some("Infeasible")),
             "deferred" => pod.resize = Resize::from_pending_reason(Some("Deferred")),
@@ -57,11 +59,20 @@ fn check(cases: &[(&str, &str)], options: &RequestOptions<'_>) {
 }
 
 const SPEC: RequestOptions<'_> = RequestOptions {
-    gates: RequestGates { pod_level_resources: true, pod_level_resize: true },
+    gates: RequestGates {
+        pod_level_resources: true,
+        pod_level_resize: true,
+        footprint: Footprint::ByContainer,
+    },
     status: Status::Ignored,
     missing: None,
 };
 const WITH_STATUS: RequestOptions<'_> = RequestOptions { status: Status::Counted, ..SPEC };
+/// The same since 1.37.
+const BY_SUM: RequestOptions<'_> = RequestOptions {
+    gates: RequestGates { footprint: Footprint::BySum, ..SPEC.gates },
+    ..WITH_STATUS
+};
 
 #[test]
 fn containers_add_up_and_a_larger_init_container_counts_instead() {
@@ -139,7 +150,7 @@ fn requests_of_the_pod_replace_the_sum_for_what_a_pod_can_request() {
 
 #[test]
 fn requests_of_the_pod_count_for_nothing_while_their_gate_is_off() {
-    let gates = RequestGates { pod_level_resources: false, pod_level_resize: false };
+    let gates = RequestGates { pod_level_resources: false, pod_level_resize: false, ..SPEC.gates };
     let cases = [("pod memory=2Mi", ""), ("pod cpu=9; init cpu=4; app cpu=2", "cpu=4")];
     check(&cases, &RequestOptions { gates, ..SPEC });
 }
@@ -200,12 +211,74 @@ fn while_a_pod_as_a_whole_changes_the_same_holds_for_what_it_requests() {
 
 #[test]
 fn the_status_of_a_pod_as_a_whole_counts_for_nothing_while_its_gate_is_off() {
-    let gates = RequestGates { pod_level_resources: true, pod_level_resize: false };
+    let gates = RequestGates { pod_level_resize: false, ..SPEC.gates };
     let cases = [
         ("pod cpu=1 allocated cpu=3 actual cpu=2", "cpu=1"),
         ("app cpu=1 allocated cpu=3 actual cpu=2", "cpu=3"),
     ];
     check(&cases, &RequestOptions { gates, ..WITH_STATUS });
+    let gates = RequestGates { footprint: Footprint::BySum, ..gates };
+    let cases = [
+        ("pod cpu=1 allocated cpu=3 actual cpu=2; app cpu=2", "cpu=1"),
+        ("status allocated cpu=9 actual cpu=9; app cpu=1 allocated cpu=3 actual cpu=2", "cpu=3"),
+    ];
+    check(&cases, &RequestOptions { gates, ..WITH_STATUS });
+}
+
+/// What a pod comes to in 1.36 and since 1.37.
+fn check_both(cases: &[(&str, &str, &str)]) {
+    for (text, old, new) in cases {
+        assert_eq!(pod_requests(&pod(text), &WITH_STATUS), list(old), "1.36: {text}");
+        assert_eq!(pod_requests(&pod(text), &BY_SUM), list(new), "1.37: {text}");
+    }
+    assert_eq!(RequestGates::of(Release::V1_36), WITH_STATUS.gates);
+    assert_eq!(RequestGates::of(Release::V1_37), BY_SUM.gates);
+}
+
+#[test]
+fn the_largest_is_taken_of_each_container_and_since_1_37_of_the_sums() {
+    check_both(&[
+        ("app cpu=4 actual cpu=2", "cpu=4", "cpu=4"),
+        ("app cpu=1 allocated cpu=3 actual cpu=2", "cpu=3", "cpu=3"),
+        // One container grows, the other shrinks.
+        (
+            "app cpu=4 allocated cpu=1 actual cpu=1; app cpu=1 allocated cpu=4 actual cpu=4",
+            "cpu=8",
+            "cpu=5",
+        ),
+        ("sidecar cpu=4 actual cpu=2; app cpu=1 actual cpu=2", "cpu=6", "cpu=5"),
+        // What was granted counts by itself, and in the place of what is in force.
+        ("app cpu=1 allocated cpu=3", "cpu=1", "cpu=3"),
+        // Init containers that are no sidecars change, too.
+        ("init cpu=1 actual cpu=9; app cpu=2", "cpu=2", "cpu=9"),
+        ("app cpu=1 actual memory=2; app cpu=2", "cpu=3 memory=2", "cpu=3 memory=2"),
+    ]);
+}
+
+#[test]
+fn what_cannot_be_had_counts_for_containers_of_which_nothing_is_known_up_to_1_36() {
+    check_both(&[
+        ("infeasible; app cpu=4 actual cpu=2", "cpu=2", "cpu=2"),
+        ("infeasible; app cpu=6", "cpu=6", ""),
+        ("infeasible; app cpu=6 actual cpu=2; app cpu=3", "cpu=5", "cpu=2"),
+        ("deferred; app cpu=6 actual cpu=2; app cpu=3", "cpu=9", "cpu=9"),
+    ]);
+}
+
+#[test]
+fn what_the_status_says_of_the_pod_as_a_whole_counts_since_1_37() {
+    check_both(&[
+        // Whether the spec has resources of the pod as a whole, or not.
+        ("status allocated cpu=7 actual cpu=6; app cpu=4 actual cpu=5", "cpu=5", "cpu=7"),
+        // Both must be there.
+        ("status allocated cpu=7; app cpu=4 actual cpu=5", "cpu=5", "cpu=5"),
+        ("pod cpu=4 actual cpu=2; app cpu=1", "cpu=4", "cpu=4"),
+        ("pod cpu=1 allocated cpu=3 actual cpu=2; app cpu=9", "cpu=3", "cpu=3"),
+        // What the spec of the pod does not name.
+        ("pod cpu=1 actual cpu=2 memory=9; app memory=3", "cpu=2 memory=3", "cpu=2 memory=9"),
+        ("infeasible; pod cpu=4 memory=1Gi actual cpu=2", "cpu=2 memory=0", "cpu=2"),
+        ("pod a.com/gpu=1 actual cpu=2; app cpu=1", "cpu=1", "cpu=1"),
+    ]);
 }
 
 #[test]
@@ -303,13 +376,14 @@ fn a_pod_reckoned_once_for_all_demands_what_it_does_reckoned_in_each_way() {
     ] {
         let mut pod = pod(text);
         pod.containers.iter_mut().for_each(|one| one.limits = list("cpu=9 a.com/gpu=3"));
-        let gates = RequestGates::default();
-        let expected = Demand {
-            asks: Asks::of(&pod, gates),
-            on_node: requests_on_node(&pod, gates),
-            limits: limits_of(&pod, gates),
-        };
-        assert_eq!(Demand::of(&pod, gates), expected, "{text}");
+        for gates in Release::ALL.map(RequestGates::of) {
+            let expected = Demand {
+                asks: Asks::of(&pod, gates),
+                on_node: requests_on_node(&pod, gates),
+                limits: limits_of(&pod, gates),
+            };
+            assert_eq!(Demand::of(&pod, gates), expected, "{text}");
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Containers on the wire: their ports, their images, and what they do when they exit.
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use super::error::{Result, WireError, Within};
 use super::pod_resources::Requirements;
@@ -20,6 +21,13 @@ pub(super) struct Container {
     pub(super) resources: Option<Requirements>,
     restart_policy: Option<Str>,
     restart_policy_rules: List<RestartRule>,
+    volume_mounts: List<VolumeMount>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct VolumeMount {
+    bind_mount_options: List<IgnoredAny>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -50,6 +58,11 @@ impl Container {
     pub(super) fn restarts_all(&self) -> bool {
         let mut actions = self.restart_policy_rules.0.iter().map(|rule| rule.action.as_deref());
         actions.any(|action| action == Some("RestartAllContainers"))
+    }
+
+    /// Whether a volume is mounted with options of the bind mount.
+    pub(super) fn has_bind_mount_options(&self) -> bool {
+        self.volume_mounts.0.iter().any(|mount| !mount.bind_mount_options.0.is_empty())
     }
 }
 

@@ -113,6 +113,7 @@ impl Wire for WirePod {
                     .find_map(Condition::unscheduled)
                     .map(Box::new),
             },
+            resources: (!resources.is_plain()).then(|| Box::new(resources)),
             template: Arc::new(template),
         })))
     }
@@ -132,6 +133,8 @@ impl Spec {
             host_network,
             own_users: self.host_users == Some(false),
             restarts_all: containers.all().any(Container::restarts_all),
+            // Containers that are added later (ephemeral ones) come when the pod has its node.
+            bind_mount_options: containers.all().any(Container::has_bind_mount_options),
         });
         Ok(PodTemplate {
             scheduler_name: given(self.scheduler_name).unwrap_or(Str::const_new(DEFAULT_SCHEDULER)),

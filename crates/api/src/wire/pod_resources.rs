@@ -7,8 +7,8 @@ use super::container::Container;
 use super::error::{Result, Within, each};
 use super::pod::{Spec, Status};
 use crate::requests::{
-    self, ContainerResources, PodLevelResources, PodResourcesInput, RequestGates, RequestOptions,
-    Resize, is_pod_level_resource, pod_requests,
+    self, ContainerResources, PodLevelResources, PodResourcesInput, PodStatusResources,
+    RequestGates, RequestOptions, Resize, is_pod_level_resource, pod_requests,
 };
 use crate::resources::{HUGE_PAGES_PREFIX, ResourceList};
 use crate::{Quantity, Str, Unscheduled};
@@ -95,9 +95,10 @@ pub(super) fn resources(spec: &Spec, status: &Status) -> Result<PodResourcesInpu
         init_containers: taken("initContainers", &spec.init_containers.0)?,
         overhead: spec.overhead.take("overhead").within("spec")?,
         pod_level: None,
+        status: pod_status(status)?,
         resize: resize(status),
     };
-    input.pod_level = pod_level(spec, status)?.map(|given| with_defaults(given, &input));
+    input.pod_level = pod_level(spec)?.map(|given| with_defaults(given, &input));
     Ok(input)
 }
 
@@ -136,18 +137,20 @@ fn container_resources(container: &Container, granted: &[Granted]) -> Result<Con
     })
 }
 
-fn pod_level(spec: &Spec, status: &Status) -> Result<Option<PodLevelResources>> {
+fn pod_level(spec: &Spec) -> Result<Option<PodLevelResources>> {
     let Some(given) = &spec.resources else { return Ok(None) };
     let Lists { requests, limits } = given.take().within("spec")?;
+    Ok(Some(PodLevelResources { requests, limits }))
+}
+
+fn pod_status(status: &Status) -> Result<PodStatusResources> {
     let allocated = status.allocated_resources.as_ref();
     let allocated = allocated.map(|list| list.take("allocatedResources")).transpose();
     let actual = status.resources.as_ref().map(Requirements::take).transpose();
-    Ok(Some(PodLevelResources {
-        requests,
-        limits,
+    Ok(PodStatusResources {
         allocated: allocated.within("status")?,
         actual: actual.within("status")?.map(|lists| lists.requests),
-    }))
+    })
 }
 
 /// As in defaults.go, defaultHugePagePodLimits and defaultPodRequests: a pod that gives some

@@ -66,7 +66,7 @@ spec: {priority: 10, containers: [{name: c, resources: {requests: {cpu: '1'}}}]}
         REJECTED  BY                REASON            NODES
                1  NodeResourcesFit  Insufficient cpu  n1
 
-        FailedScheduling: 0/1 nodes are available: 1 Insufficient cpu.
+        FailedScheduling: 0/1 nodes are available: 1 Insufficient cpu. preemption: found a potential placement for pod on node n1, preempting 1 victims
         exit status 0
     "#]],
     );

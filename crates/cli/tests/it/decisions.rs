@@ -213,7 +213,7 @@ spec: {containers: [{name: c}], volumes: [{name: d, persistentVolumeClaim: {clai
         &[("bad.yaml", objects)],
         "simulate -f bad.yaml -o json",
         &expect![[r#"
-        {"pod":"default/high","result":"unschedulable","message":"0/1 nodes are available: 1 Insufficient cpu.","nomination":{"node":"n1","victims":["default/low"]}}
+        {"pod":"default/high","result":"unschedulable","message":"0/1 nodes are available: 1 Insufficient cpu. preemption: found a potential placement for pod on node n1, preempting 1 victims","nomination":{"node":"n1","victims":["default/low"]}}
         {"pod":"default/a","result":"unschedulable","message":"postfilter error: not found","preFilter":{"plugin":"VolumeZone","code":"UnschedulableAndUnresolvable","reasons":["persistentvolume \"nopv\" not found"]}}
         {"pod":"default/b","result":"unschedulable","message":"0/1 nodes are available: 1 node(s) didn't match PersistentVolume's node affinity. no new claims to deallocate, preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."}
         {"pod":"default/c","result":"unschedulable","message":"postfilter error: not found","preFilter":{"plugin":"VolumeRestrictions","code":"UnschedulableAndUnresolvable","reasons":["persistentvolumeclaim \"nosuch\" not found"]}}

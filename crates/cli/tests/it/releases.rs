@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use plimsoll_testserver::{Options, TestServer};
 
 use crate::manifests::CLUSTER;
-use crate::run::run;
+use crate::run::{placements, records, run};
 
 /// Far more than a start takes, on a machine that does many other things.
 const PATIENCE: Duration = Duration::from_mins(4);
@@ -85,4 +85,111 @@ fn in_a_cluster_it_decides_as_the_release_of_the_api_server_unless_it_is_told() 
     }
     let told = followed(36, &["--emulated-version=1.37"]);
     assert!(told.contains("release=\"1.37\""), "{told}");
+}
+
+/// The records of `simulate` for these objects, decided as a release.
+fn decided(objects: &str, release: &str) -> Vec<serde_json::Value> {
+    let line = format!("simulate -f a.yaml -o json --emulated-version {release}");
+    records(&[("a.yaml", objects)], &line)
+}
+
+const FULL: &str = r#"
+{kind: Node, apiVersion: v1, metadata: {name: n}, status: {allocatable: {cpu: "2", memory: 4Gi, pods: "9"}}}
+---
+{kind: Pod, apiVersion: v1, metadata: {name: low}, spec: {nodeName: n, containers: [{name: c, resources: {requests: {cpu: "2"}}}]}}
+---
+{kind: Pod, apiVersion: v1, metadata: {name: high}, spec: {priority: 9, containers: [{name: c, resources: {requests: {cpu: "2"}}}]}}
+"#;
+
+#[test]
+fn a_preemption_that_succeeds_is_told_since_1_37() {
+    let told = |release| decided(FULL, release)[0]["message"].clone();
+    assert_eq!(told("1.36"), "0/1 nodes are available: 1 Insufficient cpu.");
+    assert_eq!(
+        told("1.37"),
+        "0/1 nodes are available: 1 Insufficient cpu. preemption: found a potential placement for pod on \
+         node n, preempting 1 victims"
+    );
+}
+
+const STORAGE: &str = r#"
+{kind: Node, apiVersion: v1, metadata: {name: a, labels: {at: a}}, status: {allocatable: {cpu: "4", memory: 8Gi, pods: "9"}}}
+---
+{kind: Node, apiVersion: v1, metadata: {name: b, labels: {at: b}}, status: {allocatable: {cpu: "4", memory: 8Gi, pods: "9"}}}
+---
+{kind: StorageClass, apiVersion: storage.k8s.io/v1, metadata: {name: c}, provisioner: csi.a, volumeBindingMode: WaitForFirstConsumer}
+---
+{kind: CSIDriver, apiVersion: storage.k8s.io/v1, metadata: {name: csi.a}, spec: {storageCapacity: true}}
+---
+{kind: CSIStorageCapacity, apiVersion: storage.k8s.io/v1, metadata: {name: a, namespace: default}, storageClassName: c, capacity: 100Gi, nodeTopology: {matchLabels: {at: a}}}
+---
+{kind: CSIStorageCapacity, apiVersion: storage.k8s.io/v1, metadata: {name: b, namespace: default}, storageClassName: c, capacity: 1000Gi, nodeTopology: {matchLabels: {at: b}}}
+---
+{kind: PersistentVolumeClaim, apiVersion: v1, metadata: {name: data, namespace: default, uid: u}, spec: {storageClassName: c, accessModes: [ReadWriteOnce], resources: {requests: {storage: 90Gi}}}, status: {phase: Pending}}
+---
+{kind: Pod, apiVersion: v1, metadata: {name: p}, spec: {containers: [{name: c}], volumes: [{name: v, persistentVolumeClaim: {claimName: data}}]}}
+"#;
+
+#[test]
+fn nodes_are_scored_by_the_storage_that_is_left_since_1_37() {
+    let best = |release| decided(STORAGE, release)[0]["best"].clone();
+    assert_eq!(best("1.36"), serde_json::json!(["a", "b"]));
+    assert_eq!(best("1.37"), serde_json::json!(["b"]));
+    let gate = "profiles: [{pluginConfig: [{name: VolumeBinding, args: {shape: [{utilization: 0, score: 0}, {utilization: 100, score: 10}]}}]}]";
+    let config = format!("{CONFIG}{gate}\n");
+    let files = [("a.yaml", STORAGE), ("config.yaml", config.as_str())];
+    let line = "simulate -f a.yaml -o json --config config.yaml --emulated-version";
+    let fullest = records(&files, &format!("{line} 1.37"));
+    assert_eq!(fullest[0]["best"], serde_json::json!(["a"]));
+    let refused = run(&files, &format!("{line} 1.36"));
+    assert!(
+        refused.err.contains("turn on the feature gate StorageCapacityScoring"),
+        "{}",
+        refused.err
+    );
+}
+
+#[test]
+fn a_driver_that_must_run_where_its_volumes_are_is_missed_since_1_37() {
+    let required = "spec: {storageCapacity: true, preventPodSchedulingIfMissing: true}";
+    let objects = STORAGE.replace("spec: {storageCapacity: true}", required);
+    let told = |release| decided(&objects, release)[0]["message"].clone();
+    assert_eq!(told("1.36"), serde_json::Value::Null);
+    assert_eq!(
+        told("1.37"),
+        "0/2 nodes are available: 2 csi.a CSI driver is not installed on the node. preemption: 0/2 nodes \
+         are available: 2 No preemption victims found for incoming pod."
+    );
+}
+
+/// Of the containers of a pod that runs one is to grow, and the other to shrink.
+const RESIZED: &str = r#"
+{kind: Node, apiVersion: v1, metadata: {name: n}, status: {allocatable: {cpu: "8", memory: 4Gi, pods: "9"}}}
+---
+kind: Pod
+apiVersion: v1
+metadata: {name: resized}
+spec:
+  nodeName: n
+  containers:
+  - {name: a, resources: {requests: {cpu: "4"}}}
+  - {name: b, resources: {requests: {cpu: "1"}}}
+status:
+  containerStatuses:
+  - {name: a, allocatedResources: {cpu: "1"}, resources: {requests: {cpu: "1"}}}
+  - {name: b, allocatedResources: {cpu: "4"}, resources: {requests: {cpu: "4"}}}
+---
+{kind: Pod, apiVersion: v1, metadata: {name: p}, spec: {containers: [{name: c, resources: {requests: {cpu: "3"}}}]}}
+"#;
+
+#[test]
+fn a_pod_whose_resources_change_takes_the_largest_sum_since_1_37() {
+    let files = [("a.yaml", RESIZED)];
+    let placed = |flags: &str| {
+        placements(&files, &format!("simulate -f a.yaml -o json --emulated-version {flags}"))
+    };
+    for engine in ["fast", "reference"] {
+        assert_eq!(placed(&format!("1.36 --engine {engine}")), "default/p unschedulable\n");
+        assert_eq!(placed(&format!("1.37 --engine {engine}")), "default/p n\n");
+    }
 }

@@ -1,7 +1,8 @@
 //! Args of plugins: what they default to, and every rule they can break.
 
 use expect_test::{Expect, expect};
-use plimsoll_config::Gates;
+use plimsoll_config::{Gates, GivenGates};
+use plimsoll_framework::Release;
 
 use crate::catalogue::{catalogue, configuration, errors_with, lines};
 
@@ -41,7 +42,7 @@ fn enabled_plugins_have_their_default_args() {
         NodeResourcesBalancedAllocation {"resources":[{"name":"cpu","weight":1},{"name":"memory","weight":1}]}
         NodeResourcesFit {"scoringStrategy":{"resources":[{"name":"cpu","weight":1},{"name":"memory","weight":1}],"type":"LeastAllocated"}}
         PodTopologySpread {"defaultingType":"System"}
-        VolumeBinding {"bindTimeoutSeconds":600}
+        VolumeBinding {"bindTimeoutSeconds":600,"shape":[{"score":10,"utilization":0},{"score":0,"utilization":100}]}
     "#]].assert_eq(&lines(&shown));
 }
 
@@ -427,23 +428,25 @@ fn volumes_are_awaited_for_no_negative_time() {
 fn a_shape_of_volumes_needs_its_gate() {
     let name = "VolumeBinding";
     let args = "{shape: [{utilization: 0, score: 5}, {utilization: 0, score: 5}]}";
-    check(
+    let without = GivenGates::of(Release::V1_36).args;
+    check_with(
+        without,
         name,
         args,
         &expect![[r#"
             args.shape: Invalid value: [{"score":5,"utilization":0},{"score":5,"utilization":0}]: unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring
         "#]],
     );
-    check(
+    check_with(
+        without,
         name,
         "{shape: []}",
         &expect![[r#"
             args.shape: Invalid value: []: unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring
         "#]],
     );
-    let gates = Gates { storage_capacity_scoring: true, ..Gates::default() };
     check_with(
-        gates,
+        GivenGates::of(Release::V1_37).args,
         name,
         args,
         &expect![[r#"

@@ -705,7 +705,14 @@ extenders:
         "#]],
     );
     check_point("v1alpha2", "postFilter", text, &expect![[r#""#]]);
-    check_args("v1alpha2", "VolumeBinding", text, &expect![[r#"{"bindTimeoutSeconds":30}"#]]);
+    check_args(
+        "v1alpha2",
+        "VolumeBinding",
+        text,
+        &expect![[
+            r#"{"bindTimeoutSeconds":30,"shape":[{"score":10,"utilization":0},{"score":0,"utilization":100}]}"#
+        ]],
+    );
     let configuration = old("v1alpha2", text);
     assert_eq!(configuration.profiles[1].args["VolumeBinding"]["bindTimeoutSeconds"], 7);
     let extender = &configuration.extenders[0];

@@ -398,7 +398,7 @@ impl Memo {
             self.forget();
             return Answer::Unclear;
         }
-        let Some(class) = of_profile.class(profile, pod) else { return Answer::Unclear };
+        let Some(class) = of_profile.class(profile, pod, &view) else { return Answer::Unclear };
         if of_profile.has_late(profile, pod) {
             let best = self.decide_late(profile, class, pod, view, nominated, want);
             return best.map_or(Answer::Unclear, |best| Answer::found(best, want, rng));

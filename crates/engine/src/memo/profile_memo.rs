@@ -141,12 +141,17 @@ impl ProfileMemo {
     }
 
     /// The class of a pod; `None` if it has to be judged from scratch.
-    pub(crate) fn class(&mut self, profile: &Profile, pod: &PodInfo) -> Option<Kind> {
+    pub(crate) fn class(
+        &mut self,
+        profile: &Profile,
+        pod: &PodInfo,
+        view: &View<'_>,
+    ) -> Option<Kind> {
         let has_something_to_say = |&(index, point): &(PluginIndex, Point)| {
             let points = &profile.get(index).points;
             match point {
                 Point::Filter => points.filter.as_ref().is_some_and(|one| one.applies(pod)),
-                _ => points.score.as_ref().is_some_and(|one| one.applies(pod)),
+                _ => points.score.as_ref().is_some_and(|one| one.applies_in(pod, view)),
             }
         };
         if self.from_scratch.iter().any(has_something_to_say) {

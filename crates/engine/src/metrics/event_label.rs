@@ -1,7 +1,7 @@
 //! What moves pods through the queue, in kube-scheduler's words.
 
 use plimsoll_framework::events::Object;
-use plimsoll_framework::{Action, Change, ClusterEvent, Resource};
+use plimsoll_framework::{Action, Change, ClusterEvent, Release, Resource};
 
 /// Something that moves pods or happens in the cluster: a small number, so that it is counted in a fixed
 /// place.
@@ -19,10 +19,10 @@ const SPECIAL: [&str; 6] = [
 ];
 
 /// The kinds of objects. As in the EventResource constants of kube-scheduler/framework/types.go; it knows
-/// no events of namespaces and workloads.
+/// no events of namespaces and workloads. What pending pods are called depends on the release.
 const OBJECTS: [&str; 12] = [
     "AssignedPod",
-    "UnschedulablePod",
+    UNSCHEDULED_POD,
     "Node",
     "Namespace",
     "Workload",
@@ -52,6 +52,15 @@ const ACTIONS: [&str; 12] = [
 ];
 
 const PENDING_POD: usize = 1;
+const UNSCHEDULED_POD: &str = "UnscheduledPod";
+
+/// The kind of an object as `release` calls it.
+fn object(at: usize, release: Release) -> &'static str {
+    match release {
+        Release::V1_36 if at == PENDING_POD => "UnschedulablePod",
+        Release::V1_36 | Release::V1_37 => OBJECTS[at],
+    }
+}
 
 impl EventLabel {
     /// How many there are.
@@ -117,11 +126,11 @@ impl EventLabel {
         (0..Self::COUNT).map(EventLabel)
     }
 
-    /// The value of the label, such as `NodeAdd`.
-    pub(crate) fn name(self) -> String {
+    /// The value of the label in a release, such as `NodeAdd`.
+    pub(crate) fn name(self, release: Release) -> String {
         match self.index().checked_sub(SPECIAL.len()) {
             None => SPECIAL[self.index()].to_owned(),
-            Some(at) => [OBJECTS[at / ACTIONS.len()], ACTIONS[at % ACTIONS.len()]].concat(),
+            Some(at) => [object(at / ACTIONS.len(), release), ACTIONS[at % ACTIONS.len()]].concat(),
         }
     }
 }
@@ -142,10 +151,15 @@ mod tests {
             (Resource::PersistentVolumeClaim, Action::UPDATE_OTHER, "PersistentVolumeClaimUpdate"),
             (Resource::CsiNode, Action::DELETE, "storage.k8s.io/CSINodeDelete"),
         ] {
-            assert_eq!(EventLabel::of_event(ClusterEvent::new(resource, action)).name(), name);
+            let label = EventLabel::of_event(ClusterEvent::new(resource, action));
+            assert_eq!(Release::ALL.map(|release| label.name(release)), [name; 2]);
         }
-        assert_eq!(EventLabel::PENDING_POD_ADD.name(), "UnschedulablePodAdd");
-        assert_eq!(EventLabel::UNSCHEDULABLE_TIMEOUT.name(), "UnschedulableTimeout");
+        let names = |label: EventLabel| Release::ALL.map(|release| label.name(release));
+        assert_eq!(
+            names(EventLabel::PENDING_POD_ADD),
+            ["UnschedulablePodAdd", "UnscheduledPodAdd"]
+        );
+        assert_eq!(names(EventLabel::UNSCHEDULABLE_TIMEOUT), ["UnschedulableTimeout"; 2]);
     }
 
     #[test]
@@ -153,11 +167,12 @@ mod tests {
         let mut names = BTreeSet::new();
         for resource in Resource::ALL {
             for action in Action::all().iter() {
-                names.insert(EventLabel::of_event(ClusterEvent::new(resource, action)).name());
+                let label = EventLabel::of_event(ClusterEvent::new(resource, action));
+                names.insert(label.name(Release::NEWEST));
             }
         }
         assert_eq!(names.len(), Resource::ALL.len() * ACTIONS.len());
-        let all: BTreeSet<_> = EventLabel::all().map(EventLabel::name).collect();
+        let all: BTreeSet<_> = EventLabel::all().map(|label| label.name(Release::NEWEST)).collect();
         assert_eq!(all.len(), EventLabel::COUNT);
         assert!(names.is_subset(&all));
     }
@@ -166,8 +181,8 @@ mod tests {
     fn of_several_changes_at_once_the_first_is_named() {
         let action = Action::UPDATE_NODE_TAINT | Action::UPDATE_NODE_ALLOCATABLE;
         let event = ClusterEvent::new(Resource::Node, action);
-        assert_eq!(EventLabel::of_event(event).name(), "NodeUpdateNodeAllocatable");
+        assert_eq!(EventLabel::of_event(event).name(Release::NEWEST), "NodeUpdateNodeAllocatable");
         let nothing = ClusterEvent::new(Resource::Node, Action::empty());
-        assert_eq!(EventLabel::of_event(nothing).name(), "NodeUpdate");
+        assert_eq!(EventLabel::of_event(nothing).name(Release::NEWEST), "NodeUpdate");
     }
 }

@@ -1,8 +1,11 @@
-//! What there is to count: kube-scheduler's metrics, to the letter, as in scheduler/metrics/metrics.go.
+//! What there is to count: kube-scheduler's metrics, to the letter, as in scheduler/metrics/metrics.go. Those
+//! of the newest release; [`inventory`] has those of each.
 //!
 //! Those are missing that count what is not done here: batches and node hints (decisions are remembered
 //! in another way), calls by the API dispatcher, pod groups, and what the plugins for volumes and devices
 //! count by themselves.
+
+use plimsoll_framework::Release;
 
 use super::family::{Descriptor, Kind, Stability};
 use super::histogram::Buckets;
@@ -16,7 +19,7 @@ pub(super) const ATTEMPTS_BUCKETS: Buckets = Buckets { start: 1.0, factor: 2.0, 
 pub(super) const VICTIMS_BUCKETS: Buckets = Buckets { start: 1.0, factor: 2.0, count: 7 };
 
 /// All metrics of the engine, by name.
-pub static INVENTORY: [Descriptor; 25] = [
+static NEWEST: [Descriptor; 27] = [
     AUDITED,
     DIFFERING,
     DECISIONS,
@@ -36,13 +39,62 @@ pub static INVENTORY: [Descriptor; 25] = [
     EVICTIONS_TOOK,
     EVICTIONS,
     VICTIMS,
+    INCOMING_ENTITIES,
     INCOMING_PODS,
+    QUEUED_ENTITIES,
     HINTS,
     SCHEDULE_ATTEMPTS,
     ALGORITHM,
     ATTEMPT_TOOK,
     UNSCHEDULABLE_PODS,
 ];
+
+/// What came with a release.
+const SINCE: [(Release, &str); 2] =
+    [(Release::V1_37, INCOMING_ENTITIES.name), (Release::V1_37, QUEUED_ENTITIES.name)];
+
+/// What was otherwise before a release.
+static BEFORE: [(Release, Descriptor); 6] = [
+    (
+        Release::V1_37,
+        Descriptor {
+            help: "Number of pending pods, by the queue type. 'active' means number of pods in activeQ; 'backoff' means number of pods in backoffQ; 'unschedulable' means number of pods in unschedulablePods that the scheduler attempted to schedule and failed; 'gated' is the number of unschedulable pods that the scheduler never attempted to schedule because they are gated.",
+            ..PENDING_PODS
+        },
+    ),
+    (Release::V1_37, Descriptor { help: "Number of selected preemption victims", ..VICTIMS }),
+    (
+        Release::V1_37,
+        Descriptor {
+            help: "Number of pods that were successfully scheduled after being flushed from unschedulablePods due to timeout. This metric helps detect potential queueing hint misconfigurations or event handling issues.",
+            ..AFTER_FLUSH
+        },
+    ),
+    (
+        Release::V1_37,
+        Descriptor {
+            help: "Duration in seconds for running goroutines for the preemption.",
+            ..EVICTIONS_TOOK
+        },
+    ),
+    (Release::V1_37, Descriptor { stability: Stability::Alpha, ..PLUGIN_EXECUTION }),
+    (Release::V1_37, Descriptor { stability: Stability::Alpha, ..ALGORITHM }),
+];
+
+/// All metrics of the engine as a release has them, by name.
+pub fn inventory(release: Release) -> impl Iterator<Item = &'static Descriptor> {
+    NEWEST.iter().filter_map(move |one| as_of(release, one))
+}
+
+/// A metric as a release has it; `None` where it has not.
+pub(super) fn as_of(release: Release, newest: &'static Descriptor) -> Option<&'static Descriptor> {
+    let is_later = |(since, name): &(Release, &str)| *name == newest.name && release < *since;
+    if SINCE.iter().any(is_later) {
+        return None;
+    }
+    let was = |(until, one): &&(Release, Descriptor)| one.name == newest.name && release < *until;
+    Some(BEFORE.iter().find(was).map_or(newest, |(_, one)| one))
+}
 
 const fn new(
     name: &'static str,
@@ -115,7 +167,7 @@ pub(super) const PENDING_PODS: Descriptor = new(
     Stability::Stable,
     Kind::Gauge,
     &["queue"],
-    "Number of pending pods, by the queue type. 'active' means number of pods in activeQ; 'backoff' means number of pods in backoffQ; 'unschedulable' means number of pods in unschedulablePods that the scheduler attempted to schedule and failed; 'gated' is the number of unschedulable pods that the scheduler never attempted to schedule because they are gated.",
+    "Number of pending pods, by the queue type. 'active' means number of pods in activeQ; 'backoff' means number of pods in backoffQ; 'unschedulable' means number of pods in unschedulableEntities that the scheduler attempted to schedule and failed; 'gated' is the number of unschedulable pods that the scheduler never attempted to schedule because they are gated; 'incomplete' means number of pods in incompletePodGroupPods; 'pending' means number of pods in pendingPodGroupPods.",
 );
 pub(super) const PERMIT_WAIT: Descriptor = new(
     "scheduler_permit_wait_duration_seconds",
@@ -133,7 +185,7 @@ pub(super) const PLUGIN_EVALUATION: Descriptor = new(
 );
 pub(super) const PLUGIN_EXECUTION: Descriptor = new(
     "scheduler_plugin_execution_duration_seconds",
-    Stability::Alpha,
+    Stability::Beta,
     Kind::Histogram(PLUGIN_BUCKETS),
     &["plugin", "extension_point", "status"],
     "Duration for running a plugin at a specific extension point.",
@@ -143,7 +195,7 @@ pub(super) const AFTER_FLUSH: Descriptor = new(
     Stability::Alpha,
     Kind::Counter,
     &[],
-    "Number of pods that were successfully scheduled after being flushed from unschedulablePods due to timeout. This metric helps detect potential queueing hint misconfigurations or event handling issues.",
+    "Number of pods that were successfully scheduled after being flushed from unschedulableEntities due to timeout. This metric helps detect potential queueing hint misconfigurations or event handling issues.",
 );
 pub(super) const ATTEMPTS: Descriptor = new(
     "scheduler_pod_scheduling_attempts",
@@ -171,7 +223,7 @@ pub(super) const EVICTIONS_TOOK: Descriptor = new(
     Stability::Alpha,
     Kind::Histogram(SLI_BUCKETS),
     &["result"],
-    "Duration in seconds for running goroutines for the preemption.",
+    "(Deprecated since 1.37.0) Duration in seconds for running goroutines for the preemption.",
 );
 pub(super) const EVICTIONS: Descriptor = new(
     "scheduler_preemption_goroutines_execution_total",
@@ -185,7 +237,21 @@ pub(super) const VICTIMS: Descriptor = new(
     Stability::Stable,
     Kind::Histogram(VICTIMS_BUCKETS),
     &[],
-    "Number of selected preemption victims",
+    "Number of selected preemption victims for preemption initiated by a single pod",
+);
+pub(super) const INCOMING_ENTITIES: Descriptor = new(
+    "scheduler_queue_incoming_entities_total",
+    Stability::Alpha,
+    Kind::Counter,
+    &["queue", "event", "type"],
+    "Number of scheduling entities added to scheduling queues by event, queue type, and entity type. Entity types are either 'pod' (for individual pods that are not members of any podgroup) or 'podgroup'.",
+);
+pub(super) const QUEUED_ENTITIES: Descriptor = new(
+    "scheduler_queued_entities",
+    Stability::Alpha,
+    Kind::Gauge,
+    &["queue", "type"],
+    "Number of queued scheduling entities ('pod' or 'podgroup'; 'pod' stands for individual pods that are not members of any podgroup) by the queue type. 'active' means number of entities in activeQ; 'backoff' means number of entities in backoffQ; 'unschedulable' means number of entities in unschedulableEntities that the scheduler attempted to schedule and failed; 'gated' is the number of unschedulable entities that the scheduler never attempted to schedule because they are gated.",
 );
 pub(super) const INCOMING_PODS: Descriptor = new(
     "scheduler_queue_incoming_pods_total",
@@ -210,7 +276,7 @@ pub(super) const SCHEDULE_ATTEMPTS: Descriptor = new(
 );
 pub(super) const ALGORITHM: Descriptor = new(
     "scheduler_scheduling_algorithm_duration_seconds",
-    Stability::Alpha,
+    Stability::Beta,
     Kind::Histogram(ATTEMPT_BUCKETS),
     &[],
     "Scheduling algorithm latency in seconds",

@@ -25,7 +25,7 @@ pub(crate) use counts::{Bound, Counts, Outcome};
 pub(crate) use event_label::EventLabel;
 pub use family::{Descriptor, Family, Kind, Series, Stability, Value};
 pub use histogram::{Buckets, Histogram};
-pub use inventory::INVENTORY;
+pub use inventory::inventory;
 pub(crate) use meter::{Lap, Meter, MeteredPoint, Status};
 pub(crate) use queue_counts::{Hints, QueueCounts, QueueName};
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use plimsoll_api::Str;
-use plimsoll_framework::Point;
+use plimsoll_framework::{Point, Release};
 
 use super::counts::{Counts, MOST_ATTEMPTS, Outcome, Source};
 use super::event_label::EventLabel;
@@ -15,10 +15,13 @@ use super::queue_counts::QueueCounts;
 use crate::queue::Place;
 use crate::scheduler::Scheduler;
 
+/// What is queued: there are no groups of pods.
+const POD: &str = "pod";
+
 impl Scheduler {
     /// All metrics that say something, by name. It looks at every pending pod.
     pub fn metrics(&self) -> Vec<Family> {
-        let mut book = Book::default();
+        let mut book = Book { release: self.options.release, families: BTreeMap::new() };
         self.attempts(&mut book);
         self.stages(&mut book);
         self.queued(&mut book);
@@ -110,17 +113,20 @@ impl Scheduler {
             }
         }
         for (event, took) in &counts.events {
-            book.histogram(&known::EVENT_HANDLING, &[&event.name()], took);
+            book.histogram(&known::EVENT_HANDLING, &[&event.name(book.release)], took);
         }
     }
 
     fn queued(&self, book: &mut Book) {
         let queue = &self.queue;
         for (queue, event, count) in queue.counts.incoming() {
-            book.number(&known::INCOMING_PODS, &[queue.as_str(), &event.name()], count);
+            let (queue, event) = (queue.as_str(), event.name(book.release));
+            book.number(&known::INCOMING_PODS, &[queue, &event], count);
+            book.number(&known::INCOMING_ENTITIES, &[queue, &event, POD], count);
         }
         for (plugin, event, worth, took) in queue.counts.hints.iter() {
-            book.histogram(&known::HINTS, &[plugin, &event.name(), worth.as_str()], took);
+            let labels = [plugin, &event.name(book.release), worth.as_str()];
+            book.histogram(&known::HINTS, &labels, took);
         }
         let (mut pending, mut unschedulable) = ([0; 4], BTreeMap::<(&str, &str), u64>::new());
         for (_, info) in queue.iter_in_any_order() {
@@ -139,25 +145,28 @@ impl Scheduler {
         }
         for (name, count) in ["active", "backoff", "unschedulable", "gated"].iter().zip(pending) {
             book.number(&known::PENDING_PODS, &[name], count);
+            book.number(&known::QUEUED_ENTITIES, &[name, POD], count);
         }
         for ((plugin, profile), count) in unschedulable {
             book.number(&known::UNSCHEDULABLE_PODS, &[plugin, profile], count);
         }
         let (n_pods, events) = queue.in_flight();
-        book.number(&known::INFLIGHT_EVENTS, &[&EventLabel::POD_POPPED.name()], as_u64(n_pods));
+        let popped = EventLabel::POD_POPPED.name(book.release);
+        book.number(&known::INFLIGHT_EVENTS, &[&popped], as_u64(n_pods));
         let mut kept = BTreeMap::<EventLabel, u64>::new();
         for event in events {
             *kept.entry(event).or_default() += 1;
         }
         for (event, count) in kept {
-            book.number(&known::INFLIGHT_EVENTS, &[&event.name()], count);
+            book.number(&known::INFLIGHT_EVENTS, &[&event.name(book.release)], count);
         }
     }
 }
 
 /// Metrics as they are put together.
-#[derive(Default)]
 struct Book {
+    /// Which metrics there are, and how they are called.
+    release: Release,
     families: BTreeMap<&'static str, Family>,
 }
 
@@ -185,6 +194,7 @@ impl Book {
     }
 
     fn add(&mut self, descriptor: &'static Descriptor, labels: &[&str], value: Value) {
+        let Some(descriptor) = known::as_of(self.release, descriptor) else { return };
         let family = self.families.entry(descriptor.name);
         let family = family.or_insert_with(|| Family { descriptor, series: Vec::new() });
         let labels = labels.iter().map(|&label| Str::from(label)).collect();

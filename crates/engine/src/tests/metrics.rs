@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use expect_test::{Expect, expect};
-use plimsoll_framework::Time;
+use plimsoll_framework::{Release, Time};
 
 use super::flush_left;
 use super::lab::{self, Lab};
-use crate::metrics::{Family, INVENTORY, Value};
+use crate::metrics::{Family, Value, inventory};
 use crate::{Engine, Event, Options, Scheduler};
 
 /// A stopwatch on which some time goes by between two looks.
@@ -153,11 +153,11 @@ fn pods_are_counted_as_they_come_into_queues_with_what_brought_them() {
             scheduler_queue_incoming_pods_total
               queue=active event=BackoffComplete 38
               queue=active event=NodeUpdateNodeAllocatable 1
-              queue=active event=UnschedulablePodAdd 2
-              queue=active event=UnschedulablePodUpdatePodSchedulingGatesEliminated 1
+              queue=active event=UnscheduledPodAdd 2
+              queue=active event=UnscheduledPodUpdatePodSchedulingGatesEliminated 1
               queue=backoff event=ScheduleAttemptFailure 39
               queue=unschedulable event=ScheduleAttemptFailure 1
-              queue=unschedulable event=UnschedulablePodAdd 1
+              queue=unschedulable event=UnscheduledPodAdd 1
         "#]],
     );
 }
@@ -175,7 +175,7 @@ fn a_pod_that_was_only_tried_since_it_had_waited_too_long_was_scheduled_after_a_
             scheduler_pod_scheduled_after_flush_total
               1
             scheduler_queue_incoming_pods_total
-              queue=active event=UnschedulablePodAdd 1
+              queue=active event=UnscheduledPodAdd 1
               queue=active event=UnschedulableTimeout 1
               queue=unschedulable event=ScheduleAttemptFailure 1
         "#]],
@@ -341,7 +341,7 @@ fn hints_and_events_are_measured() {
               event=AssignedPodAdd 1 values
               event=NodeAdd 2 values
               event=NodeUpdateNodeAllocatable 1 values
-              event=UnschedulablePodAdd 1 values
+              event=UnscheduledPodAdd 1 values
             scheduler_queueing_hint_execution_duration_seconds
               plugin=Cpu event=NodeAdd hint=QueueSkip 1 values
               plugin=Cpu event=NodeUpdateNodeAllocatable hint=Queue 1 values
@@ -402,7 +402,7 @@ fn counting_can_begin_anew() {
 #[test]
 fn all_that_is_told_stands_in_the_inventory_in_its_order_with_all_labels() {
     let families = after("0 node a cpu=2\n0 pod p cpu=1\n0 pod large cpu=9", measured());
-    let mut known = INVENTORY.iter();
+    let mut known = inventory(Release::NEWEST);
     for family in &families {
         let found = known.any(|descriptor| descriptor == family.descriptor);
         assert!(found, "{}", family.descriptor.name);

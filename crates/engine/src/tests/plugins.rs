@@ -114,7 +114,7 @@ impl PostFilter for Oust {
             if let Ok(clearing) = self.clear(pod, &mut node, what_if.view().stores) {
                 let node = what_if.view().nodes.name_of(row).clone();
                 let victims = clearing.victims.to_vec();
-                return PostFilterAnswer::Nominated(Nomination { node, victims });
+                return PostFilterAnswer::Nominated(Nomination { node, victims, says: "".into() });
             }
         }
         PostFilterAnswer::Hopeless("nobody to oust".into())
@@ -179,7 +179,7 @@ impl PostFilterByNode for Oust {
             return Some(PostFilterAnswer::Hopeless("nobody to oust".into()));
         };
         let (node, victims) = (nodes.node(place).clone(), nodes.victims(place));
-        Some(PostFilterAnswer::Nominated(Nomination { node, victims }))
+        Some(PostFilterAnswer::Nominated(Nomination { node, victims, says: "".into() }))
     }
 }
 

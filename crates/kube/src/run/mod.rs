@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use plimsoll_config::Extender;
 use plimsoll_engine::{Options, Profile, ProfileError, Scheduler};
+use plimsoll_framework::Release;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -134,7 +135,7 @@ pub async fn run(setup: Setup, stop: CancellationToken) -> Result<Exit, RunError
     let end_election = CancellationToken::new();
     let mut post = Post::take(&connection, setup.election, record.clone(), end_election.clone())?;
     let (answers, answered) = mpsc::unbounded_channel();
-    let writing = writing(record, &post, setup.rate);
+    let writing = writing(record, &post, setup.rate, setup.engine.release);
     let (say, replies) = mpsc::unbounded_channel();
     let originals = Arc::new(Kept::default());
     let may_write = writing.may_write.clone();
@@ -225,8 +226,9 @@ pub async fn run(setup: Setup, stop: CancellationToken) -> Result<Exit, RunError
 }
 
 /// How the writer works: as long as this instance leads, and so much at a time.
-fn writing(record: Arc<Broadcaster>, post: &Post, rate: Rate) -> write::Options {
+fn writing(record: Arc<Broadcaster>, post: &Post, rate: Rate, release: Release) -> write::Options {
     let mut writing = write::Options::new(record);
+    writing.bindings_again = write::bindings_again(release);
     if let Some(leadership) = &post.leadership {
         writing.may_write = leadership.may_write();
     }

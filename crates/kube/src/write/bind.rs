@@ -1,4 +1,5 @@
-//! Binding: a pod gets its node. Sent once, and looked after where the answer was lost.
+//! Binding: a pod gets its node. Sent once, and looked after where the answer was lost; since 1.37 sent again
+//! where the pod has no node after a failure that passes.
 
 use std::time::Duration;
 
@@ -24,6 +25,29 @@ const LOOKING_MAX: Duration = Duration::from_secs(17);
 /// A pod must look unbound so often before we believe that it is. A write whose connection broke may be
 /// done a moment later.
 const LOOKS_TO_BELIEVE: u32 = 2;
+
+/// Pauses before a binding is sent again, as in retry.DefaultBackoff of client-go.
+const AGAIN_PAUSE: Duration = Duration::from_millis(10);
+const AGAIN_PAUSE_MAX: Duration = Duration::from_millis(500);
+
+/// What was seen of a pod whose binding failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Seen {
+    /// It is on its node.
+    Bound,
+    /// It is on no node.
+    Unbound,
+    /// It is elsewhere, or gone, or nobody could tell.
+    Otherwise,
+}
+
+/// Whether another try may help. As in scheduler/util/utils.go, Retriable; a request that found nobody is
+/// sent again elsewhere.
+fn is_passing(failed: &Failed) -> bool {
+    let codes =
+        [StatusCode::INTERNAL_SERVER_ERROR, StatusCode::SERVICE_UNAVAILABLE, StatusCode::CONFLICT];
+    matches!(failed, Failed::Refused(refusal) if codes.contains(&refusal.code))
+}
 
 /// v1 Binding. As in default_binder.go.
 #[derive(Serialize)]
@@ -88,25 +112,39 @@ impl Courier {
             target: Target { kind: "Node", name: node },
         };
         let ask = Ask::post(format!("{}/binding", pod_path(&pod.key)), json(&binding));
-        let answered = self.deliver(&ask, Again::IfNotTaken, earlier(deadline, LOOKING_MAX)).await;
-        let Err(failed) = answered else { return Ok(()) };
-        let text = failed.to_string();
-        let looks = match &failed {
-            failed if is_about_deleted(failed) => return Err(Unwritten::PodDeleted(text)),
-            // Somebody has bound it: perhaps we, by a request that was thought to be lost.
-            Failed::Refused(refusal) if refusal.code == StatusCode::CONFLICT => 1,
-            failed if may_be_done(failed) => LOOKS_TO_BELIEVE,
-            _ => return Err(text.into()),
-        };
-        if self.is_bound(pod, node, looks).await {
-            tracing::info!(pod = %pod.key, %node, error = %failed, "it is bound all the same");
-            return Ok(());
+        let deadline = earlier(deadline, LOOKING_MAX);
+        let again = self.options().bindings_again;
+        let mut again = Backoff::new(AGAIN_PAUSE, AGAIN_PAUSE_MAX, again);
+        loop {
+            let answered = self.deliver(&ask, Again::IfNotTaken, deadline).await;
+            let Err(failed) = answered else { return Ok(()) };
+            let text = failed.to_string();
+            let looks = match &failed {
+                failed if is_about_deleted(failed) => return Err(Unwritten::PodDeleted(text)),
+                // Somebody has bound it: perhaps we, by a request that was thought to be lost.
+                Failed::Refused(refusal) if refusal.code == StatusCode::CONFLICT => 1,
+                failed if may_be_done(failed) => LOOKS_TO_BELIEVE,
+                _ => return Err(text.into()),
+            };
+            match self.look(pod, node, looks).await {
+                Seen::Bound => {
+                    tracing::info!(pod = %pod.key, %node, error = %failed, "it is bound all the same");
+                    return Ok(());
+                }
+                Seen::Unbound if is_passing(&failed) => match again.next(None) {
+                    Some(pause) if Instant::now() + pause < deadline => {
+                        tracing::debug!(pod = %pod.key, error = %failed, "the binding is sent again");
+                        tokio::time::sleep(pause).await;
+                    }
+                    _ => return Err(text.into()),
+                },
+                Seen::Unbound | Seen::Otherwise => return Err(text.into()),
+            }
         }
-        Err(text.into())
     }
 
-    /// Whether this very pod is bound to `node`, as far as can be learnt.
-    async fn is_bound(&self, pod: &Pod, node: &Str, looks_to_believe: u32) -> bool {
+    /// Looks whether this very pod is bound to `node`.
+    async fn look(&self, pod: &Pod, node: &Str, looks_to_believe: u32) -> Seen {
         let mut backoff = Backoff::new(PAUSE, PAUSE_MAX, LOOKS - 1);
         let mut looked_unbound = 0;
         loop {
@@ -114,22 +152,23 @@ impl Courier {
                 Ok(body) => {
                     let seen: WirePod = serde_json::from_slice(&body).unwrap_or_default();
                     match seen.spec.node_name.as_deref() {
-                        _ if seen.metadata.uid != pod.uid.as_str() => return false,
+                        _ if seen.metadata.uid != pod.uid.as_str() => return Seen::Otherwise,
                         None | Some("") => looked_unbound += 1,
-                        Some(bound_to) => return bound_to == node.as_str(),
+                        Some(bound_to) if bound_to == node.as_str() => return Seen::Bound,
+                        Some(_) => return Seen::Otherwise,
                     }
                     if looks_to_believe <= looked_unbound {
-                        return false;
+                        return Seen::Unbound;
                     }
                 }
-                Err(failed) if failed.is_not_found() => return false,
+                Err(failed) if failed.is_not_found() => return Seen::Otherwise,
                 Err(error) => {
                     tracing::debug!(pod = %pod.key, %error, "could not look at the pod");
                 }
             }
             match backoff.next(None) {
                 Some(pause) => tokio::time::sleep(pause).await,
-                None => return false,
+                None => return Seen::Otherwise,
             }
         }
     }

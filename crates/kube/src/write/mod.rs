@@ -24,6 +24,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use plimsoll_engine::{Effect, EffectId, WriteError};
+use plimsoll_framework::Release;
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use crate::client::Caller;
@@ -57,8 +58,19 @@ pub struct Options {
     pub patience: Duration,
     /// Whether anything may be written now; [`always`] without leader election.
     pub may_write: MayWrite,
+    /// How often a binding is sent again that has failed by an error that passes, where the pod is seen to
+    /// have no node; see [`bindings_again`].
+    pub bindings_again: u32,
     /// Who records events.
     pub events: Arc<dyn Record>,
+}
+
+/// How often a release sends a binding again. As in default_binder.go: since 1.37 four times in all.
+pub fn bindings_again(release: Release) -> u32 {
+    match release {
+        Release::V1_36 => 0,
+        Release::V1_37 => 3,
+    }
 }
 
 /// Waits until the next request may be sent.
@@ -73,6 +85,7 @@ impl Options {
             request_timeout: Duration::from_secs(15),
             patience: Duration::from_secs(55),
             may_write: always(),
+            bindings_again: bindings_again(Release::NEWEST),
             events,
         }
     }

@@ -143,12 +143,13 @@ fn of_the_nodes_that_extenders_leave_the_one_with_the_least_harm_is_taken() {
         clearable("d", 0, &[&low, &PodInfo::new(going)]),
         clearable("c", 0, &[&low, &low]),
     ];
-    let plugin = DefaultPreemption { args: DefaultPreemptionArgs::default() };
+    let gates = FeatureGates::of(Release::V1_36);
+    let plugin = DefaultPreemption::new(DefaultPreemptionArgs::default(), &gates);
     let answer = |left: &[Clearable]| plugin.choose_clearable(&victim("p", 5), Ok(left));
     // Extenders tell victims in any order: the most important one of `b` is the second.
     let nominated = |node: &str, victims: &[&str]| {
         let victims = victims.iter().map(|name| PodKey::new("default", *name)).collect();
-        PostFilterAnswer::Nominated(Nomination { node: node.into(), victims })
+        PostFilterAnswer::Nominated(Nomination { node: node.into(), victims, says: "".into() })
     };
     assert_eq!(answer(&left), nominated("c", &["low", "low"]));
     assert_eq!(answer(&left[..3]), nominated("d", &["low"]));
@@ -180,4 +181,17 @@ fn enough_nodes_are_a_share_of_them_and_at_least_a_number() {
     let plugin = DefaultPreemption { args: DefaultPreemptionArgs::default() };
     let enough: Vec<_> = [50, 100, 1000, 5000].map(|n| plugin.enough(n)).into();
     assert_eq!(enough, [50, 100, 100, 500]);
+}
+
+#[test]
+fn a_pod_is_told_of_the_node_that_is_cleared_for_it_since_1_37() {
+    let says = |release, n_victims| Success::of(release).says("m02", n_victims).to_string();
+    assert_eq!(says(Release::V1_36, 1), "");
+    assert_eq!(
+        says(Release::V1_37, 1),
+        "preemption: found a potential placement for pod on node m02, preempting 1 victims"
+    );
+    let victims =
+        [0, 1].map(|priority| PodInfo::new(PodTemplate { priority, ..PodTemplate::default() }));
+    assert_eq!(harm(0, &victims).0[N_VICTIMS], 2);
 }

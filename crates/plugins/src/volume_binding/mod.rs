@@ -18,7 +18,7 @@ use serde::Deserialize;
 use crate::shape::Shape;
 use claims::{ClaimingPod, PodClaims};
 
-/// The gate under which nodes are scored by the storage that is left.
+/// The gate under which nodes are scored by the storage that is left. On since 1.37.
 pub const STORAGE_CAPACITY_SCORING: &str = "StorageCapacityScoring";
 
 const BIND_TIMEOUT: Duration = Duration::from_mins(10);
@@ -41,7 +41,7 @@ const BIND_TIMEOUT: Duration = Duration::from_mins(10);
 /// volumeBindingMode: WaitForFirstConsumer
 /// ```
 ///
-/// With the gate `StorageCapacityScoring` it prefers nodes by how much of their storage the pod would
+/// With the gate `StorageCapacityScoring`, which is on since 1.37, it prefers nodes by how much of their storage the pod would
 /// take.
 ///
 /// In kube-scheduler, of several volumes of one size any is taken; here the first by name.
@@ -68,7 +68,8 @@ impl Plugin for VolumeBinding {
     type Args = VolumeBindingArgs;
     fn new(args: VolumeBindingArgs, gates: &FeatureGates) -> Self {
         let seconds = args.bind_timeout_seconds.map(u64::from);
-        let scores = gates.enabled(STORAGE_CAPACITY_SCORING, false);
+        let by_default = Release::V1_37 <= gates.release();
+        let scores = gates.enabled(STORAGE_CAPACITY_SCORING, by_default);
         VolumeBinding {
             bind_timeout: seconds.map_or(BIND_TIMEOUT, Duration::from_secs),
             shape: scores.then(|| args.shape.unwrap_or_else(score::default_shape)),

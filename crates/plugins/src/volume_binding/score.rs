@@ -7,7 +7,7 @@ use plimsoll_api::Quantity;
 use plimsoll_framework::prelude::*;
 
 use super::VolumeBinding;
-use super::claims::{ClaimingPod, PodClaims};
+use super::claims::{self, ClaimingPod, PodClaims};
 use super::find::Found;
 use crate::shape::{MAX_UTILIZATION, Shape, UtilizationShapePoint};
 
@@ -39,8 +39,15 @@ impl PreScore for VolumeBinding {
     /// `None` where the pod has no claims: every node gets the score 0.
     type State = Option<PodClaims>;
 
-    fn applies(&self, _: Ref<'_, Self::Pod>) -> bool {
-        self.shape.is_some()
+    /// A pod without claims would get the score 0 everywhere.
+    fn applies(&self, (.., volumes): Ref<'_, Self::Pod>) -> bool {
+        self.shape.is_some() && volumes.iter().any(|volume| volume.claim().is_some())
+    }
+
+    /// So would one whose claims are all bound: only what is yet to be bound counts.
+    fn applies_in(&self, pod: Ref<'_, Self::Pod>, cluster: &Arc<VolumeStore>) -> bool {
+        let (key, uid, volumes) = pod;
+        claims::wait(ClaimingPod { key, uid, volumes }, cluster)
     }
 
     fn pre_score(

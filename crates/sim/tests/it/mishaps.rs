@@ -173,8 +173,8 @@ fn a_pod_waits_for_a_victim_that_does_not_terminate() {
             1s high #1 clears a
             1s evict low for high
             1s nominate high to a
-            1s event high FailedScheduling: 0/1 nodes are available: 1 Insufficient cpu.
-            1s condition high Unschedulable: 0/1 nodes are available: 1 Insufficient cpu.
+            1s event high FailedScheduling: 0/1 nodes are available: 1 Insufficient cpu. preemption: found a potential placement for pod on node a, preempting 1 victims
+            1s condition high Unschedulable: 0/1 nodes are available: 1 Insufficient cpu. preemption: found a potential placement for pod on node a, preempting 1 victims
             300s high #2 -> a
             300s bind high to a
             300s event high Scheduled: Successfully assigned default/high to a
@@ -199,8 +199,8 @@ fn a_victim_has_its_time_to_terminate() {
             1s high #1 clears a
             1s evict low for high
             1s nominate high to a
-            1s event high FailedScheduling: 0/1 nodes are available: 1 Insufficient cpu.
-            1s condition high Unschedulable: 0/1 nodes are available: 1 Insufficient cpu.
+            1s event high FailedScheduling: 0/1 nodes are available: 1 Insufficient cpu. preemption: found a potential placement for pod on node a, preempting 1 victims
+            1s condition high Unschedulable: 0/1 nodes are available: 1 Insufficient cpu. preemption: found a potential placement for pod on node a, preempting 1 victims
             31s high #2 -> a
             31s bind high to a
             31s event high Scheduled: Successfully assigned default/high to a

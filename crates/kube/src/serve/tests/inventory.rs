@@ -1,12 +1,13 @@
-//! The metrics are those of kube-scheduler 1.36: names, types, labels, buckets and stability.
+//! The metrics are those of kube-scheduler 1.36 and 1.37: names, types, labels, buckets and stability.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
 
 use expect_test::expect;
 use plimsoll_engine::metrics::{
-    Buckets, Descriptor, Family, Histogram, INVENTORY, Kind, Series, Value,
+    Buckets, Descriptor, Family, Histogram, Kind, Series, Value, inventory,
 };
+use plimsoll_framework::Release;
 
 use super::fixture::{FakeInside, Setup, api_server};
 
@@ -36,11 +37,37 @@ scheduler_scheduling_attempt_duration_seconds        H result,profile           
 scheduler_unschedulable_pods                         G plugin,profile                  -             BETA
 ";
 
+/// What kube-scheduler 1.37 has otherwise, or has beside that.
+const CHANGED: &str = "
+scheduler_plugin_execution_duration_seconds          H plugin,extension_point,status   0.00001,1.5,20 BETA
+scheduler_queue_incoming_entities_total              C queue,event,type                -             ALPHA
+scheduler_queued_entities                            G queue,type                      -             ALPHA
+scheduler_scheduling_algorithm_duration_seconds      H -                               0.001,2,15    BETA
+";
+
 #[test]
 fn the_inventory_is_that_of_kube_scheduler() {
+    let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let lines = |text: &str| -> Vec<String> {
+        text.lines().filter(|line| !line.is_empty()).map(words).collect()
+    };
+    let old = lines(KNOWN);
+    assert_eq!(told(Release::V1_36), old);
+    let changed = lines(CHANGED);
+    let name = |line: &String| line.split(' ').next().unwrap_or_default().to_owned();
+    let names: Vec<String> = changed.iter().map(name).collect();
+    let mut new: Vec<String> =
+        old.into_iter().filter(|line| !names.contains(&name(line))).chain(changed).collect();
+    new.sort_by_key(name);
+    let mut told = told(Release::V1_37);
+    told.sort_by_key(name);
+    assert_eq!(told, new);
+}
+
+/// The metrics of a release, a line each.
+fn told(release: Release) -> Vec<String> {
     let list = |all: &[&str]| if all.is_empty() { "-".to_owned() } else { all.join(",") };
-    let told: Vec<String> = INVENTORY
-        .iter()
+    inventory(release)
         .filter(|one| one.name.starts_with("scheduler_"))
         .map(|one| {
             let (kind, buckets) = match one.kind {
@@ -53,10 +80,7 @@ fn the_inventory_is_that_of_kube_scheduler() {
             let (labels, stability) = (list(one.labels), one.stability.as_str());
             format!("{} {kind} {labels} {buckets} {stability}", one.name)
         })
-        .collect();
-    let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
-    let known: Vec<String> = KNOWN.lines().filter(|line| !line.is_empty()).map(words).collect();
-    assert_eq!(told, known);
+        .collect()
 }
 
 /// Every metric, with something to say.
@@ -77,7 +101,7 @@ fn all() -> Vec<Family> {
         let Descriptor { labels, kind, .. } = *descriptor;
         Family { descriptor, series: series(labels, value(kind)) }
     };
-    INVENTORY.iter().map(family).collect()
+    inventory(Release::NEWEST).map(family).collect()
 }
 
 async fn page(families: Vec<Family>) -> String {
@@ -90,7 +114,7 @@ async fn page(families: Vec<Family>) -> String {
 #[tokio::test]
 async fn the_page_tells_all_of_it_with_sorted_labels_and_bounds_as_go_prints_them() {
     let body = page(all()).await;
-    for known in &INVENTORY {
+    for known in inventory(Release::NEWEST) {
         let kind = match known.kind {
             Kind::Counter => "counter",
             Kind::Gauge => "gauge",

@@ -3,8 +3,10 @@
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 
+use plimsoll_framework::Release;
 use serde_json::{Value, json};
 
+use super::super::bindings_again;
 use super::lab::{Lab, bind};
 use crate::fake::{Fake, Reply};
 
@@ -95,6 +97,34 @@ async fn a_binding_that_was_not_taken_is_sent_again() {
     let before = tokio::time::Instant::now();
     check(&busy, &[Reply::not_found()], Ok(()), 2, 0).await;
     assert!(2 <= before.elapsed().as_secs(), "it was asked to wait");
+}
+
+/// The answer to a binding in a release, and how often it was sent.
+async fn sent(release: Release, replies: &[Reply]) -> (Result<(), String>, usize) {
+    let looks = [is("uid-p", Value::Null)];
+    let fake = Fake::scripted(&[(BINDING, replies), (POD, &looks)]);
+    let mut lab = Lab::with(fake, |options| options.bindings_again = bindings_again(release));
+    let answer = lab.answer_to(bind(7, "p", "n1")).await;
+    lab.rest().await;
+    let lines = lab.fake.lines();
+    (answer, lines.iter().filter(|line| *line == BINDING).count())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_binding_that_failed_by_an_error_that_passes_is_sent_again_since_1_37() {
+    for (code, reason) in [(500, "InternalError"), (503, "ServiceUnavailable"), (409, "Conflict")] {
+        let failure = || Reply::error(code, reason, "oh");
+        let once = [failure(), Reply::ok()];
+        assert_eq!(sent(Release::V1_36, &once).await, (Err("oh".to_owned()), 1), "{code}");
+        assert_eq!(sent(Release::V1_37, &once).await, (Ok(()), 2), "{code}");
+        let always = [failure()];
+        assert_eq!(sent(Release::V1_37, &always).await, (Err("oh".to_owned()), 4), "{code}");
+    }
+    let lost = [Reply::Silence, Reply::ok()];
+    let (answer, n_sent) = sent(Release::V1_37, &lost).await;
+    assert!(answer.is_err() && n_sent == 1, "nobody knows whether it is done");
+    let refused = [Reply::error(422, "Invalid", "no"), Reply::ok()];
+    assert_eq!(sent(Release::V1_37, &refused).await, (Err("no".to_owned()), 1));
 }
 
 #[tokio::test(start_paused = true)]
