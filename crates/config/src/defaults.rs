@@ -10,12 +10,12 @@ use crate::version::GROUP_VERSION;
 /// The profile of pods that name no scheduler.
 pub(crate) const DEFAULT_SCHEDULER: &str = "default-scheduler";
 
-/// Sets every field that is absent, but for plugins and their args.
+/// Sets every field that is absent, but for plugins and their args, and for `percentageOfNodesToScore`:
+/// where nothing is said all nodes are looked at, and no number says that of every profile.
 pub(crate) fn set_defaults(configuration: &mut KubeSchedulerConfiguration) {
     GROUP_VERSION.clone_into(&mut configuration.api_version);
     "KubeSchedulerConfiguration".clone_into(&mut configuration.kind);
     configuration.parallelism.get_or_insert(16);
-    configuration.percentage_of_nodes_to_score.get_or_insert(0);
     configuration.pod_initial_backoff_seconds.get_or_insert(1);
     configuration.pod_max_backoff_seconds.get_or_insert(10);
     let profiling = *configuration.enable_profiling.get_or_insert(true);

@@ -33,7 +33,7 @@ pub struct KubeSchedulerConfiguration {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enable_contention_profiling: Option<bool>,
     /// The share of feasible nodes, in percent, after which the search ends; 0 adapts to the size
-    /// of the cluster, which is the default. Profiles override it.
+    /// of the cluster. Where it is absent all nodes are looked at. Profiles override it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub percentage_of_nodes_to_score: Option<i32>,
     /// The first backoff of an unschedulable pod, in seconds. Default 1.

@@ -289,7 +289,7 @@ pub(crate) struct Gates {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Logs")]
 pub(crate) struct Logs {
-    /// How much is logged: 0 is the least; 4 tells every request, 6 more, 10 every score of every node
+    /// How much is logged: 4 adds what is tried again and each request that is served, 10 every score
     #[arg(short, long = "v", value_name = "LEVEL", default_value_t = 0)]
     pub(crate) verbosity: u32,
 
@@ -345,7 +345,7 @@ pub(crate) struct Client {
     #[arg(long, value_name = "TYPE")]
     pub(crate) kube_api_content_type: Option<String>,
 
-    /// No effect: there are no profiles of the process
+    /// Whether `/debug/flags/v` is served; there are no profiles of the process
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, hide_short_help = true)]
     #[arg(default_missing_value = "true")]
     pub(crate) profiling: Option<bool>,

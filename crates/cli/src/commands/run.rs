@@ -1,11 +1,11 @@
 //! `plimsoll run`: in kube-scheduler's place.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use plimsoll_config::{Configuration, GoDuration};
+use plimsoll_config::{Configuration, Form, GoDuration};
 use plimsoll_engine::{Options, TieBreak};
 use plimsoll_kube::client::Access;
 use plimsoll_kube::lease;
@@ -23,7 +23,7 @@ use crate::args::{self, Client, Election, Emulation, Run};
 use crate::deprecated::{PolicySource, no_effect};
 use crate::given::named_config_map;
 use crate::input::Source;
-use crate::{logs, options};
+use crate::{logs, notices, options};
 
 /// So many threads carry requests. The engine has one of its own. One is enough for thousands of pods a
 /// second, and nobody has to be woken up for what it hands on to itself.
@@ -69,9 +69,7 @@ async fn begin(args: Run) -> Result<()> {
     };
     let mut deciding = asked.begin()?;
     if let Some(file) = main.write_config_to {
-        let text = deciding.setup.configuration.to_yaml();
-        return std::fs::write(&file, text)
-            .with_context(|| format!("--write-config-to: {}", file.display()));
+        return write_config(&deciding, &file);
     }
 
     let verbosity = logs::begin(&logs.logging_format, logs.verbosity);
@@ -142,6 +140,17 @@ async fn named_policy(asked: &args::Cluster, master: Option<String>) -> Result<V
     };
     let text = plimsoll_kube::config_map(Access::new(&connection, master), &key).await?;
     Ok(vec![Source { name: format!("ConfigMap {key}"), text }])
+}
+
+/// Writes a configuration with all defaults, and says what version v1 has no words for.
+fn write_config(deciding: &Deciding, file: &Path) -> Result<()> {
+    let configuration = &deciding.setup.configuration;
+    if configuration.origin.form != Form::V1 {
+        let migration = configuration.migrate(&options::catalogue(&in_tree(), &deciding.gates));
+        migration.notes.iter().for_each(notices::note);
+    }
+    std::fs::write(file, configuration.to_yaml())
+        .with_context(|| format!("--write-config-to: {}", file.display()))
 }
 
 /// SIGTERM and SIGINT stop it; a second one ends it at once.
@@ -226,7 +235,11 @@ impl Client {
             }
             return;
         }
-        let connection = &mut configuration.effective.client_connection;
+        let effective = &mut configuration.effective;
+        effective.enable_profiling = self.profiling.or(effective.enable_profiling);
+        effective.enable_contention_profiling =
+            self.contention_profiling.or(effective.enable_contention_profiling);
+        let connection = &mut effective.client_connection;
         let path = |path: &PathBuf| path.to_string_lossy().into_owned();
         connection.kubeconfig = self
             .kubeconfig

@@ -12,3 +12,4 @@ mod old_versions;
 mod policies;
 mod policy_errors;
 mod rules;
+mod written;

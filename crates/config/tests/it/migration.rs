@@ -49,7 +49,7 @@ fn assert_same(configuration: &Configuration, what: &str) {
 
 /// A profile with NodeVolumeLimits for the plugins that v1 refuses, and with the args of plugins that
 /// stand somewhere only.
-fn as_in_v1(profile: &ResolvedProfile) -> ResolvedProfile {
+pub(crate) fn as_in_v1(profile: &ResolvedProfile) -> ResolvedProfile {
     let is_refused = |plugin: &EnabledPlugin| {
         ["AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"].contains(&plugin.name)
     };
@@ -468,23 +468,23 @@ profiles:
 }
 
 /// A source of chance that gives the same each time.
-struct Chance(u64);
+pub(crate) struct Chance(pub(crate) u64);
 
 impl Chance {
-    fn below(&mut self, n: usize) -> usize {
+    pub(crate) fn below(&mut self, n: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         usize::try_from(self.0 >> 33).expect("31 bits") % n
     }
 
-    fn is_one_of(&mut self, n: usize) -> bool {
+    pub(crate) fn is_one_of(&mut self, n: usize) -> bool {
         self.below(n) == 0
     }
 }
 
 /// A random configuration of a version; many are not valid.
-fn random(version: &str, chance: &mut Chance) -> Value {
+pub(crate) fn random(version: &str, chance: &mut Chance) -> Value {
     let catalogue = catalogue_of_all_releases();
     let points: Vec<Point> = Point::ALL
         .into_iter()
