@@ -12,6 +12,7 @@ mod lifecycle;
 mod liveness;
 pub mod perf;
 mod run;
+mod settled;
 pub mod swarm;
 mod volumes;
 mod workload;

@@ -50,8 +50,8 @@ pub(crate) fn config_map(
     bail!("couldn't get policy config map {key}: it is not in the files; {offer}")
 }
 
-/// Reads the cluster that `sources` describe, and warns of what in it has no effect. The ConfigMap `policy`
-/// has one.
+/// Reads the cluster that `sources` describe, at rest, and warns of what in it has no effect. The ConfigMap
+/// `policy` has one.
 ///
 /// The error is everything that is wrong with the files.
 pub(crate) fn load(sources: &[Source], policy: Option<&ObjectKey>) -> anyhow::Result<Cluster> {
@@ -67,7 +67,7 @@ pub(crate) fn load(sources: &[Source], policy: Option<&ObjectKey>) -> anyhow::Re
         return Err(Faults::from(faults).into());
     }
     ignored.warnings().for_each(notices::warning);
-    Ok(cluster)
+    Ok(cluster.settled())
 }
 
 /// What no two objects share: kind and name.

@@ -1,6 +1,7 @@
 //! Answers for people.
 
 use expect_test::expect;
+use serde_json::Value;
 
 use crate::manifests::CLUSTER;
 use crate::run::{check, run};
@@ -321,17 +322,16 @@ metadata: {name: small}
 spec:
   {storageClassName: late, capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce],
    hostPath: {path: /small}}
-status: {phase: Available}
 ---
 apiVersion: v1
 kind: PersistentVolumeClaim
-metadata: {name: data, uid: '1'}
+metadata: {name: data}
 spec:
   {storageClassName: late, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
 ---
 apiVersion: v1
 kind: PersistentVolumeClaim
-metadata: {name: more, uid: '2'}
+metadata: {name: more}
 spec:
   {storageClassName: late, accessModes: [ReadWriteOnce], resources: {requests: {storage: 5Gi}}}
 ---
@@ -371,6 +371,22 @@ fn volumes_are_bound_and_provisioned_and_both_are_told() {
             exit status 0
         "#]],
     );
+}
+
+#[test]
+fn claims_that_wait_for_no_pod_are_bound_before_the_first_attempt() {
+    let at_once = VOLUMES.replace("WaitForFirstConsumer", "Immediate");
+    let provisioned = at_once.replace("capacity: {storage: 1Gi}", "capacity: {storage: 1Mi}");
+    for files in [at_once, provisioned] {
+        for command in ["simulate -f a.yaml -o json", "explain -f a.yaml --pod p -o json"] {
+            let answer = run(&[("a.yaml", &files)], command);
+            let record: Value = serde_json::from_str(&answer.out).expect("it is one record");
+            assert_eq!(
+                (&record["result"], &record["attempt"]),
+                (&"scheduled".into(), &Value::Null)
+            );
+        }
+    }
 }
 
 #[test]

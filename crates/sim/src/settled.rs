@@ -1,0 +1,161 @@
+//! A cluster at rest: what others have long done when a scheduler comes.
+
+use std::collections::BTreeMap;
+
+use plimsoll_api::{Labels, ObjectKey, Str, VolumeObject};
+use plimsoll_engine::Seen;
+
+use crate::cluster::Cluster;
+use crate::volumes::Volumes;
+
+impl Cluster {
+    /// The cluster once the API server and the controllers of volumes have done what is theirs. Files that
+    /// people write say nothing of that: claims get the identity that the API server gives them, volumes
+    /// become available, and claims that wait for no pod get their volumes.
+    #[must_use]
+    pub fn settled(mut self) -> Self {
+        for object in &mut self.volumes {
+            if let VolumeObject::PersistentVolumeClaim(claim) = object
+                && claim.uid.is_empty()
+            {
+                claim.uid = format!("{}.{}", claim.key.namespace, claim.key.name).into();
+            }
+        }
+        let labels = |node: &Str| -> Option<&Labels> {
+            self.nodes.iter().find(|one| one.name == *node).map(|one| &one.labels)
+        };
+        let mut volumes = Volumes::default();
+        for object in &self.volumes {
+            volumes.happens(&Seen::Is(object.clone()));
+        }
+        let mut settled = BTreeMap::new();
+        // Each turn takes a volume or a claim a step on, and no step is taken twice.
+        loop {
+            let mut changes = volumes.bind();
+            for order in volumes.orders() {
+                let node = order.node.as_ref().and_then(labels);
+                changes.extend(volumes.provision(&order, node));
+            }
+            if changes.is_empty() {
+                break;
+            }
+            for object in changes {
+                let seen = Seen::Is(object);
+                volumes.happens(&seen);
+                if let Seen::Is(object) = seen
+                    && let Some(key) = key(&object)
+                {
+                    settled.insert(key, object);
+                }
+            }
+        }
+        for object in &mut self.volumes {
+            if let Some(changed) = key(object).and_then(|key| settled.remove(&key)) {
+                *object = changed;
+            }
+        }
+        self.volumes.extend(settled.into_values());
+        self
+    }
+}
+
+/// What tells volumes and claims apart; nothing for objects that nobody changes.
+fn key(object: &VolumeObject) -> Option<(&'static str, ObjectKey)> {
+    match object {
+        VolumeObject::PersistentVolume(volume) => {
+            Some(("PersistentVolume", ObjectKey::new("", volume.name.clone())))
+        }
+        VolumeObject::PersistentVolumeClaim(claim) => {
+            Some(("PersistentVolumeClaim", claim.key.clone()))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_api::{
+        BindingMode, ClaimPhase, PersistentVolume, PersistentVolumeClaim, StorageClass, VolumePhase,
+    };
+
+    use super::*;
+
+    fn claim(name: &str, class: &str) -> VolumeObject {
+        VolumeObject::PersistentVolumeClaim(PersistentVolumeClaim {
+            key: ObjectKey::new("shop", name),
+            class: class.into(),
+            ..PersistentVolumeClaim::default()
+        })
+    }
+
+    fn class(name: &str, provisioner: &str, binding_mode: BindingMode) -> VolumeObject {
+        let (name, provisioner) = (name.into(), provisioner.into());
+        VolumeObject::StorageClass(StorageClass {
+            name,
+            provisioner,
+            binding_mode,
+            ..StorageClass::default()
+        })
+    }
+
+    #[test]
+    fn what_waits_for_no_pod_is_bound_and_what_waits_for_one_could_be() {
+        let disk = PersistentVolume {
+            name: "disk".into(),
+            class: "now".into(),
+            ..PersistentVolume::default()
+        };
+        let local = PersistentVolume {
+            name: "local".into(),
+            class: "late".into(),
+            ..PersistentVolume::default()
+        };
+        let cluster = Cluster {
+            volumes: vec![
+                class("now", "kubernetes.io/no-provisioner", BindingMode::Immediate),
+                class("late", "kubernetes.io/no-provisioner", BindingMode::WaitForFirstConsumer),
+                class("made", "csi.example.com", BindingMode::Immediate),
+                claim("a", "now"),
+                claim("b", "late"),
+                claim("c", "made"),
+                VolumeObject::PersistentVolume(disk),
+                VolumeObject::PersistentVolume(local),
+            ],
+            ..Cluster::default()
+        };
+        let n_objects = cluster.volumes.len();
+        let settled = cluster.settled();
+        let (mut claims, mut volumes) = (Vec::new(), Vec::new());
+        for object in &settled.volumes {
+            match object {
+                VolumeObject::PersistentVolumeClaim(claim) => {
+                    assert!(!claim.uid.is_empty());
+                    claims.push((claim.key.name.as_str(), claim.phase, claim.volume.as_deref()));
+                }
+                VolumeObject::PersistentVolume(volume) => {
+                    volumes.push((volume.name.as_str(), volume.phase));
+                }
+                _ => {}
+            }
+        }
+        assert_eq!(
+            claims,
+            [
+                ("a", ClaimPhase::Bound, Some("disk")),
+                ("b", ClaimPhase::Pending, None),
+                ("c", ClaimPhase::Bound, Some("pvc-shop.c")),
+            ]
+        );
+        assert_eq!(
+            volumes,
+            [
+                ("disk", VolumePhase::Bound),
+                ("local", VolumePhase::Available),
+                ("pvc-shop.c", VolumePhase::Bound),
+            ]
+        );
+        assert_eq!(settled.volumes.len(), n_objects + 1);
+        // At rest it stays as it is.
+        assert_eq!(settled.clone().settled().volumes, settled.volumes);
+    }
+}
