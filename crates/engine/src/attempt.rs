@@ -10,7 +10,7 @@ use crate::effect::{Condition, Effect, EffectId, Record, Write};
 use crate::event::WriteError;
 use crate::explain::decision;
 use crate::memo::{Answer, Want};
-use crate::metrics::{self, Lap, Meter, MeteredPoint, Status};
+use crate::metrics::{self, Lap, Meter, MeteredPoint, Sampled, Status};
 use crate::names::PodId;
 use crate::pick::{self, Chance, TieBreak};
 use crate::profile::Profile;
@@ -31,7 +31,7 @@ impl Scheduler {
             return;
         }
         let lap = self.counts.start();
-        let cycle = self.cycle(pod);
+        let cycle = self.cycle(pod, lap);
         self.counts.searched(lap);
         self.conclude(now, attempt, cycle, effects);
     }
@@ -72,9 +72,13 @@ impl Scheduler {
         }
     }
 
-    /// Decides a pod: from what is remembered where that can be done, or else from scratch.
-    fn cycle(&mut self, pod: &PodInfo) -> Cycle {
+    /// Decides a pod: from what is remembered where that can be done, or else from scratch. That began at
+    /// `lap`.
+    fn cycle(&mut self, pod: &PodInfo, lap: Lap) -> Cycle {
         let (before, start) = (self.rng.clone(), self.next_start);
+        if let Some(memo) = &mut self.memo {
+            memo.begin(self.counts.phases(lap));
+        }
         let Some(cycle) = self.remembered(pod) else {
             let mut cycle = self.decide_from_scratch(pod, self.counts.meter());
             let profile = self.profile_of(pod).index;
@@ -82,7 +86,7 @@ impl Scheduler {
             self.note_failure(pod, &cycle);
             return cycle;
         };
-        self.counts.remembered();
+        self.measure_remembered(pod, &cycle);
         if !self.audit.is_due() {
             return cycle;
         }
@@ -96,6 +100,37 @@ impl Scheduler {
             self.forget_derived();
             expected
         }
+    }
+
+    /// Counts and measures a decision that was just made from memory.
+    fn measure_remembered(&mut self, pod: &PodInfo, cycle: &Cycle) {
+        let is_sampled = self.counts.remembered();
+        let Some(memo) = self.memo.as_mut().filter(|memo| memo.phases.are_measured()) else {
+            return;
+        };
+        let phases = &mut memo.phases;
+        let profile = self.profiles.get(&pod.scheduler_name).expect("it was just found");
+        let went = metrics::went(profile, cycle, phases.is_scored);
+        if let Some(&(last, _)) = went.last() {
+            phases.over(last);
+        }
+        self.counts.went_through(profile.index, &went, phases);
+        if !is_sampled {
+            return;
+        }
+        let view = self.cache.view();
+        let row = match cycle.result {
+            CycleResult::Found { row, .. } => Some(row),
+            CycleResult::Unschedulable(_) | CycleResult::Error(_) => view.nodes.rows().next(),
+        };
+        let Some(row) = row else { return };
+        let sampled = Sampled { profile, pod, view, row, went: &went };
+        sampled.count(self.counts.evaluations(profile.index));
+        let Some(plugin) = sampled.plugin(self.counts.n_sampled()) else { return };
+        let mut meter = self.counts.sampling_meter();
+        sampled.measure(plugin, &mut meter);
+        memo.measure_counted(plugin.name, view, row, &went, &mut meter);
+        self.counts.take_in(profile.index, &mut meter);
     }
 
     /// Decides a pending pod from what is remembered and from scratch, compares both, and changes nothing
@@ -227,11 +262,10 @@ impl Scheduler {
         let placed = Attempt { pod: assumed, ..*attempt };
         let reserved = BindingCycle::reserve(placed, shared, profile, &mut self.cache);
         let status = reserved.as_ref().err().map_or(Status::Success, Unbound::status);
-        self.counts.stage(profile.index, MeteredPoint::Reserve, status, lap);
+        let lap = self.counts.stage(profile.index, MeteredPoint::Reserve, status, lap);
         let permitted = reserved.and_then(|mut binding| {
             let waiting = self.waiting.pods();
             let decisions = &mut self.waiting_decisions;
-            let lap = self.counts.start();
             let permitted = binding.permit(now, profile, &self.cache, waiting, decisions);
             let status = match &permitted {
                 Ok(pending) if pending.is_empty() => Status::Success,

@@ -102,8 +102,7 @@ pub(crate) struct Desk<'a> {
 impl Desk<'_> {
     /// An extension point is over, and the next one begins.
     fn stage_over(&mut self, stage: MeteredPoint, status: Status, lap: Lap) -> Lap {
-        self.counts.stage(self.profile.index, stage, status, lap);
-        self.counts.start()
+        self.counts.stage(self.profile.index, stage, status, lap)
     }
 
     pub(crate) fn write(&mut self, pod: &PodInfo, write: Write) -> EffectId {

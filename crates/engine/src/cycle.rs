@@ -357,7 +357,9 @@ pub(crate) fn post_filter_by<E>(
         Some(_) => Status::Success,
         None => Status::Unschedulable,
     };
-    cycle.meter.stage(MeteredPoint::PostFilter, status, all);
+    if profile.at(Point::PostFilter).next().is_some() {
+        cycle.meter.stage(MeteredPoint::PostFilter, status, all);
+    }
     failure.conclude(said);
     Ok(CycleResult::Unschedulable(Box::new(failure)))
 }
@@ -377,10 +379,13 @@ pub(crate) fn scored(
     cycle: &mut Cycle,
     view: &View<'_>,
 ) -> Result<Scores, String> {
+    if !profile.scores() {
+        return Ok(Scores::all_equal(cycle.feasible.len()));
+    }
     let lap = cycle.meter.start();
     let scores = score(profile, pod, cycle, view);
     let status = if scores.is_ok() { Status::Success } else { Status::Error };
-    cycle.meter.stage(MeteredPoint::Score, status, lap);
+    cycle.meter.all_scored(status, lap);
     scores
 }
 
@@ -390,9 +395,6 @@ fn score(
     cycle: &mut Cycle,
     view: &View<'_>,
 ) -> Result<Scores, String> {
-    if !profile.scores() {
-        return Ok(Scores::all_equal(cycle.feasible.len()));
-    }
     if let Some(error) = score_error(profile, pod) {
         return Err(error);
     }
@@ -405,10 +407,12 @@ fn score(
     }
     for (plugin, weight) in profile.at(Point::Score) {
         let Some(point) = &plugin.points.score else { continue };
-        let lap = cycle.meter.start_plugin();
-        if let Some(scored) = point.score(pod, &mut cycle.shared, view, &cycle.feasible) {
+        let Cycle { meter, shared, feasible, .. } = cycle;
+        let (began, mut prepared) = (meter.start(), Lap::default());
+        let is_prepared = &mut || prepared = meter.start();
+        if let Some(scored) = point.score_in_steps(pod, shared, view, feasible, is_prepared) {
             let n_nodes = cycle.feasible.len();
-            cycle.meter.plugin(plugin.name, MeteredPoint::Score, Status::Success, lap, n_nodes);
+            cycle.meter.scored(plugin.name, (began, prepared), n_nodes);
             cycle.meter.evaluated(plugin.name, MeteredPoint::Score, n_nodes);
             if profile.at(Point::PreScore).any(|(other, _)| other.name == plugin.name) {
                 cycle.meter.evaluated(plugin.name, MeteredPoint::PreScore, 1);

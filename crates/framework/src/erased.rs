@@ -344,6 +344,7 @@ impl<P: CellFilter> Judge for CellJudge<P> {
 }
 
 /// Any score: normalised scores of `rows` in their order, or `None` where the plugin skips the pod.
+/// `prepared` is told when a [`PreScore`] has its state, before it judges nodes.
 pub(crate) trait ErasedScore: Send + Sync {
     fn score(
         &self,
@@ -351,6 +352,7 @@ pub(crate) trait ErasedScore: Send + Sync {
         shared: &mut CycleState,
         view: &View<'_>,
         rows: &[Row],
+        prepared: &mut dyn FnMut(),
     ) -> Option<Vec<Scored>>;
     fn applies(&self, pod: &PodInfo) -> bool;
     fn error(&self, _: &PodInfo) -> Option<String> {
@@ -407,6 +409,7 @@ impl<P: Score> ErasedScore for LocalScore<P> {
         shared: &mut CycleState,
         view: &View<'_>,
         rows: &[Row],
+        _prepared: &mut dyn FnMut(),
     ) -> Option<Vec<Scored>> {
         let part = P::Pod::of(pod, shared);
         if !self.0.applies(part) {
@@ -461,6 +464,7 @@ impl<P: PreScore> ErasedScore for StatefulScore<P> {
         shared: &mut CycleState,
         view: &View<'_>,
         rows: &[Row],
+        prepared: &mut dyn FnMut(),
     ) -> Option<Vec<Scored>> {
         let part = P::Pod::of(pod, shared);
         if !self.0.applies(part) || !self.0.applies_in(part, P::Cluster::of(view)) {
@@ -468,6 +472,7 @@ impl<P: PreScore> ErasedScore for StatefulScore<P> {
         }
         let feasible = Feasible::new(view.nodes, rows);
         let state = self.0.pre_score(part, feasible, P::Cluster::of(view))?;
+        prepared();
         let judge =
             |&row| Scored { row, score: self.0.score(&state, row, P::Node::at(view.nodes, row)) };
         let mut scores: Vec<Scored> = rows.iter().map(judge).collect();

@@ -187,7 +187,19 @@ impl ScorePoint {
         view: &View<'_>,
         rows: &[Row],
     ) -> Option<Vec<Scored>> {
-        self.score.score(pod, shared, view, rows)
+        self.score_in_steps(pod, shared, view, rows, &mut || {})
+    }
+
+    /// The same, and `prepared` is told when PreScore is over, where the plugin stands there.
+    pub fn score_in_steps(
+        &self,
+        pod: &PodInfo,
+        shared: &mut CycleState,
+        view: &View<'_>,
+        rows: &[Row],
+        prepared: &mut dyn FnMut(),
+    ) -> Option<Vec<Scored>> {
+        self.score.score(pod, shared, view, rows, prepared)
     }
 }
 

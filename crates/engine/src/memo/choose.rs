@@ -68,14 +68,19 @@ pub(crate) struct Chooser<'a> {
 }
 
 impl Chooser<'_> {
-    pub(crate) fn choose(&self) -> Choice {
-        let feasible = self.feasible(|cell, over| match over {
+    /// The groups of nodes that pass as shape and overlay have them.
+    pub(crate) fn feasible_now(&self) -> Feasible {
+        self.feasible(|cell, over| match over {
             None => {
                 let covered = self.overlay.over(cell).map_or(0, Covered::len);
                 self.shape.cells[cell].levels.len() - covered
             }
             Some(over) => self.overlay.cells[over].levels.len(),
-        });
+        })
+    }
+
+    /// The best of the nodes that pass.
+    pub(crate) fn choose(&self, feasible: Feasible) -> Choice {
         match feasible.len() {
             0 => Choice::Nothing,
             1 => {
@@ -139,6 +144,14 @@ impl Chooser<'_> {
             (Some(_), None) => 0,
         };
         Standing { present: true, count }
+    }
+
+    /// What the counts say of one node, for each term. `None` if the node does not pass by itself.
+    pub(crate) fn standings_of(&self, rank: Rank) -> Option<SmallVec<[Standing; 32]>> {
+        let (cell, _) = self.shape.place(rank)?;
+        let over = self.overlay.cell_of(rank);
+        let candidate = Candidate { cell: cell as usize, over, len: 1 };
+        Some((0..self.tallies.n_terms()).map(|term| self.standing(&candidate, term)).collect())
     }
 
     /// What each candidate scores without its levels. `None` if the counts do not tell.

@@ -18,6 +18,7 @@ mod kinds;
 mod late;
 mod learn;
 mod levels;
+mod measured;
 mod nominations;
 mod overlay;
 mod pinned;
@@ -54,6 +55,7 @@ use self::trail::Trail;
 use self::unplaced::{Own, Unplaced};
 use crate::cache::{Change, Changes};
 use crate::cycle::Failure;
+use crate::metrics::{MeteredPoint, Phases};
 use crate::pick::{TieBreak, pick};
 use crate::profile::Profile;
 use crate::scheduler::Scans;
@@ -88,6 +90,10 @@ pub(crate) struct Memo {
     scanner: Scanner,
     scans: Scans,
     n_decisions: u64,
+    /// What is measured of the decision that is being made.
+    pub(crate) phases: Phases,
+    /// The shape and the tallies that it was made from.
+    decided_by: Option<(usize, usize)>,
     /// What plugins read of the cluster beside nodes one by one.
     shapes_read: ClusterReads,
     tallies_read: ClusterReads,
@@ -163,6 +169,8 @@ impl Memo {
             scanner: Scanner::default(),
             scans,
             n_decisions: 0,
+            phases: Phases::default(),
+            decided_by: None,
             shapes_read: ClusterReads::EMPTY,
             tallies_read: ClusterReads::EMPTY,
         };
@@ -174,6 +182,12 @@ impl Memo {
             memo.unplaced.add(profile);
         }
         memo
+    }
+
+    /// A decision begins, of which this is measured.
+    pub(crate) fn begin(&mut self, phases: Phases) {
+        self.phases = phases;
+        self.decided_by = None;
     }
 
     /// Forgets everything that is derived.
@@ -399,6 +413,7 @@ impl Memo {
             return Answer::Unclear;
         }
         let Some(class) = of_profile.class(profile, pod, &view) else { return Answer::Unclear };
+        self.phases.over(MeteredPoint::PreFilter);
         if of_profile.has_late(profile, pod) {
             let best = self.decide_late(profile, class, pod, view, nominated, want);
             return best.map_or(Answer::Unclear, |best| Answer::found(best, want, rng));
@@ -429,6 +444,7 @@ impl Memo {
         if !self.bring_up(profile, shape, tallies, view) {
             return Answer::Unclear;
         }
+        self.decided_by = Some((shape, tallies));
         let own = match self.own_node(pod, (shape, tallies), view, nominated) {
             Own::None => None,
             Own::Takes(row) => return Answer::Only { row, n_judged: 1 },
@@ -442,7 +458,10 @@ impl Memo {
             overlay: &self.overlays[&(shape, tallies)],
             ground: grounds.with(view),
         };
-        match chooser.choose() {
+        let feasible = chooser.feasible_now();
+        self.phases.over(MeteredPoint::Filter);
+        self.phases.is_scored = 1 < feasible.len();
+        match chooser.choose(feasible) {
             Choice::Nothing => self
                 .failure(profile, pod, (shape, tallies), own.as_ref(), view)
                 .map_or(Answer::Unclear, |failure| Answer::Failed(Box::new(failure))),

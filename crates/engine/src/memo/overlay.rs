@@ -270,6 +270,12 @@ impl Overlay {
         self.members.contains_key(&rank)
     }
 
+    /// The cell of a feasible node that is here.
+    pub(crate) fn cell_of(&self, rank: Rank) -> Option<usize> {
+        let member = self.members.get(&rank).filter(|member| member.cell != NOWHERE)?;
+        Some(member.cell as usize)
+    }
+
     /// The nodes that are here rather than in the shape, a bit for each by rank; `None` where there are too
     /// many nodes to have a bit each.
     pub(crate) fn marks(&self) -> Option<&[u64]> {

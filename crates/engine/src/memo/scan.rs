@@ -22,6 +22,7 @@ use super::ranks::Ranks;
 use super::shape::Ground;
 use super::trail::Trail;
 use super::{Memo, Want};
+use crate::metrics::MeteredPoint;
 use crate::profile::Profile;
 
 /// So many nodes are looked at as one where most are out of the question.
@@ -350,6 +351,7 @@ impl Memo {
         if !self.bring_up(profile, base, tallies, view) {
             return None;
         }
+        self.decided_by = Some((base, tallies));
         let grounds = self.ground.as_ref().expect("it was laid when changes were followed");
         let ground = grounds.with(view);
         let chooser = Chooser {
@@ -363,6 +365,7 @@ impl Memo {
         scanner.totals.clone_from(&chooser.shape.totals);
         scanner.sift(&moving, ground);
         scanner.ask(late, pod, ground)?;
+        self.phases.over(MeteredPoint::Filter);
         let by_group = if chooser.tells_apart() {
             scanner.groups.clear();
             let cells = chooser.shape.cells_of_nodes();
@@ -374,6 +377,8 @@ impl Memo {
         } else {
             None
         };
+        let mut feasible = scanner.totals.iter().filter(|total| NEVER < **total);
+        self.phases.is_scored = feasible.nth(1).is_some();
         let groups = std::mem::take(&mut scanner.groups);
         // Where a bound is too high, it is so for many equal nodes.
         let mut last: Option<(Row, i64)> = None;

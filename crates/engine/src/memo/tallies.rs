@@ -59,6 +59,9 @@ pub(crate) struct Tallies {
     pub(crate) counts_plain_pods: bool,
     pub(crate) judges: Vec<Judge>,
     pub(crate) rankers: Vec<Ranker>,
+    /// Whose they are, in their order.
+    pub(crate) judged_by: Vec<&'static str>,
+    pub(crate) ranked_by: Vec<&'static str>,
     terms: Vec<Term>,
     /// Term and domain of each change of a fine count.
     pub(crate) changed: Trail<(u32, Domain)>,
@@ -69,6 +72,8 @@ pub(crate) struct Tallies {
 pub(crate) struct Plan {
     judges: Vec<Judge>,
     rankers: Vec<Ranker>,
+    judged_by: Vec<&'static str>,
+    ranked_by: Vec<&'static str>,
 }
 
 impl Plan {
@@ -101,6 +106,7 @@ impl Plan {
                 ByDomain::Counts(judge) => {
                     let range = range(judge.terms().len());
                     plan.judges.push((judge, range));
+                    plan.judged_by.push(plugin.name);
                 }
             }
         }
@@ -117,6 +123,7 @@ impl Plan {
                 ByDomain::Counts(ranker) => {
                     let range = range(ranker.terms().len());
                     plan.rankers.push((weight, ranker, range));
+                    plan.ranked_by.push(plugin.name);
                 }
             }
         }
@@ -165,6 +172,8 @@ impl Plan {
             terms,
             judges: self.judges,
             rankers: self.rankers,
+            judged_by: self.judged_by,
+            ranked_by: self.ranked_by,
             changed: Trail::new(TRAIL),
         }
     }

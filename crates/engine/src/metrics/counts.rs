@@ -10,10 +10,12 @@ use super::event_label::EventLabel;
 use super::histogram::Histogram;
 use super::inventory;
 use super::meter::{Lap, Meter, MeteredPoint, Status, Watch};
+use super::phases::{Phases, Went};
+use crate::profile::PluginIndex;
 
-/// Of so many scheduling cycles from scratch one is measured plugin by plugin. As in scheduler.go,
+/// Of so many scheduling cycles one is measured plugin by plugin. As in scheduler.go,
 /// pluginMetricsSamplePercent; every tenth one rather than one in ten, so that no chance is asked.
-const SAMPLED: u64 = 10;
+pub(super) const SAMPLED: usize = 10;
 
 /// The label `attempts` goes up to this, and then says `15+`. As in schedule_one.go, getAttemptsLabel.
 pub(super) const MOST_ATTEMPTS: usize = 15;
@@ -69,7 +71,40 @@ pub(super) struct OfProfile {
     /// How long extension points took; a histogram for each status that was seen.
     pub(super) stages: [[Option<Box<Histogram>>; Status::COUNT]; MeteredPoint::COUNT],
     pub(super) evaluations: BTreeMap<(&'static str, MeteredPoint), u64>,
+    /// The same of decisions from memory.
+    pub(super) remembered: Evaluations,
+    /// Phases of decisions from memory that ended well, and within the first bucket: as all but a few do.
+    pub(super) swift: [Swift; Phases::COUNT],
 }
+
+/// How often the plugins of a profile were asked.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Evaluations(Vec<[u64; Phases::COUNT]>);
+
+impl Evaluations {
+    /// A plugin was asked so often.
+    pub(super) fn add(&mut self, plugin: PluginIndex, phase: MeteredPoint, times: u64) {
+        if self.0.len() <= plugin {
+            self.0.resize(plugin + 1, [0; Phases::COUNT]);
+        }
+        self.0[plugin][phase as usize] += times;
+    }
+
+    /// How often a plugin was asked.
+    pub(super) fn of(&self, plugin: PluginIndex, phase: MeteredPoint) -> u64 {
+        self.0.get(plugin).map_or(0, |asked| asked[phase as usize])
+    }
+}
+
+/// How many spans there were, and their sum in nanoseconds: of such as are all in one bucket.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Swift {
+    pub(super) count: u64,
+    pub(super) nanos: u64,
+}
+
+/// The first bound of [`inventory::EXTENSION_POINT_BUCKETS`].
+const SWIFT: Duration = Duration::from_micros(100);
 
 impl OfProfile {
     fn new() -> Self {
@@ -78,7 +113,20 @@ impl OfProfile {
             took: [(); 3].map(|()| Histogram::new(inventory::ATTEMPT_BUCKETS)),
             stages: Default::default(),
             evaluations: BTreeMap::new(),
+            remembered: Evaluations::default(),
+            swift: Default::default(),
         }
+    }
+
+    /// How long an extension point took that ended so, if it was gone through.
+    pub(super) fn stage(&self, stage: MeteredPoint, status: Status) -> Option<Histogram> {
+        let took = self.stages[stage as usize][status as usize].as_deref();
+        let swift = self.swift.get(stage as usize).filter(|_| status == Status::Success);
+        let Some(swift) = swift.filter(|swift| 0 < swift.count) else { return took.cloned() };
+        let mut all = took.cloned();
+        let all_of = || Histogram::new(inventory::EXTENSION_POINT_BUCKETS);
+        all.get_or_insert_with(all_of).add_to_first(swift.count, Duration::from_nanos(swift.nanos));
+        all
     }
 }
 
@@ -143,17 +191,63 @@ impl Counts {
 
     /// What measures the next cycle from scratch.
     pub(crate) fn meter(&self) -> Meter {
-        Meter::new(self.watch, self.decisions[Source::Scratch as usize].is_multiple_of(SAMPLED))
+        Meter::new(self.watch, self.samples(Source::Scratch))
     }
 
-    /// A decision was made from memory.
-    pub(crate) fn remembered(&mut self) {
+    /// What measures the next decision from memory, which began at `lap`.
+    pub(crate) fn phases(&self, lap: Lap) -> Phases {
+        Phases::new(self.watch, lap)
+    }
+
+    /// A decision was made from memory. Whether its plugins are to be measured.
+    pub(crate) fn remembered(&mut self) -> bool {
+        let samples = self.samples(Source::Memory);
         self.decisions[Source::Memory as usize] += 1;
+        samples
+    }
+
+    /// The phases that a decision from memory went through took so long.
+    pub(crate) fn went_through(&mut self, profile: usize, went: &Went, phases: &Phases) {
+        for &(phase, status) in went {
+            let span = phases.span(phase);
+            if status == Status::Success && span <= SWIFT {
+                let swift = &mut self.profiles[profile].swift[phase as usize];
+                swift.count += 1;
+                swift.nanos += u64::from(span.subsec_nanos());
+            } else {
+                self.took(profile, phase, status, span);
+            }
+        }
+    }
+
+    /// How often plugins were asked in decisions from memory.
+    pub(crate) fn evaluations(&mut self, profile: usize) -> &mut Evaluations {
+        &mut self.profiles[profile].remembered
+    }
+
+    /// How many decisions from memory had their plugins measured.
+    pub(crate) fn n_sampled(&self) -> u64 {
+        self.decisions[Source::Memory as usize].div_ceil(SAMPLED as u64)
+    }
+
+    /// What measures plugins one by one.
+    pub(crate) fn sampling_meter(&self) -> Meter {
+        Meter::new(self.watch, true)
+    }
+
+    /// Whether plugins are measured in the next decision of a kind.
+    fn samples(&self, source: Source) -> bool {
+        self.decisions[source as usize].is_multiple_of(SAMPLED as u64)
     }
 
     /// A decision was made from scratch.
     pub(crate) fn decided(&mut self, profile: usize, meter: &mut Meter) {
         self.decisions[Source::Scratch as usize] += 1;
+        self.take_in(profile, meter);
+    }
+
+    /// Takes in what was measured of a cycle.
+    pub(crate) fn take_in(&mut self, profile: usize, meter: &mut Meter) {
         let Some(readings) = meter.readings() else { return };
         for (stage, status, span) in readings.stages {
             self.took(profile, stage, status, span);
@@ -174,11 +268,19 @@ impl Counts {
         }
     }
 
-    /// An extension point that began at `lap` is over.
-    pub(crate) fn stage(&mut self, profile: usize, stage: MeteredPoint, status: Status, lap: Lap) {
-        if let Some(span) = self.watch.since(lap) {
+    /// An extension point that began at `lap` is over. When that was: the next one may begin.
+    pub(crate) fn stage(
+        &mut self,
+        profile: usize,
+        stage: MeteredPoint,
+        status: Status,
+        lap: Lap,
+    ) -> Lap {
+        let now = self.watch.start();
+        if let Some(span) = now.after(lap) {
             self.took(profile, stage, status, span);
         }
+        now
     }
 
     /// An attempt that began at `lap` is over.

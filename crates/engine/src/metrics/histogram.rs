@@ -55,6 +55,12 @@ impl Histogram {
         self.sum += value * f64::from(times);
     }
 
+    /// Takes so many spans in that do not exceed the first bound, of which the sum is known.
+    pub(super) fn add_to_first(&mut self, count: u64, sum: Duration) {
+        self.counts[0] += count;
+        self.sum += sum.as_secs_f64();
+    }
+
     /// The bounds, each with how many values are not greater; ascending.
     pub fn cumulative(&self) -> impl Iterator<Item = (f64, u64)> {
         let sums = self.counts.iter().scan(0, |sum, count| {

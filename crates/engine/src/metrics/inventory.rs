@@ -125,7 +125,7 @@ pub(super) const DECISIONS: Descriptor = new(
     Stability::Alpha,
     Kind::Counter,
     &["source"],
-    "Number of decisions, by what they were made from. Those from memory run no plugins, so metrics by extension point and plugin know only those from scratch.",
+    "Number of decisions, by what they were made from.",
 );
 pub(super) const CACHE_SIZE: Descriptor = new(
     "scheduler_cache_size",

@@ -26,8 +26,19 @@ impl Watch {
 
     /// How long it took.
     pub(crate) fn since(self, lap: Lap) -> Option<Duration> {
-        let (began, read) = (lap.0?, self.0?);
-        Some(read().saturating_sub(began))
+        self.start().after(lap)
+    }
+}
+
+impl Lap {
+    /// Whether there is a stopwatch.
+    pub(crate) fn is_measured(self) -> bool {
+        self.0.is_some()
+    }
+
+    /// How long after `earlier` it was.
+    pub(crate) fn after(self, earlier: Lap) -> Option<Duration> {
+        Some(self.0?.saturating_sub(earlier.0?))
     }
 }
 
@@ -148,6 +159,8 @@ pub(super) struct Readings {
     /// Whether plugins are measured one by one.
     samples: bool,
     pub(super) stages: Vec<(MeteredPoint, Status, Duration)>,
+    /// How long PreScore took of all plugins so far.
+    pre_scored: Duration,
     /// The time of each of several equal runs.
     pub(super) plugins: Vec<(&'static str, MeteredPoint, Status, Duration, u32)>,
     pub(super) evaluations: Vec<(&'static str, MeteredPoint, u32)>,
@@ -183,6 +196,37 @@ impl Meter {
         let Some(readings) = &mut self.0 else { return };
         if let Some(span) = readings.watch.since(lap) {
             readings.stages.push((stage, status, span));
+        }
+    }
+
+    /// A plugin has scored `n_nodes`. It began at `began`, and at `prepared` it knew of the pod what it
+    /// learns at PreScore, if it stands there.
+    pub(crate) fn scored(
+        &mut self,
+        plugin: &'static str,
+        (began, prepared): (Lap, Lap),
+        n_nodes: usize,
+    ) {
+        let Some(readings) = &mut self.0 else { return };
+        let pre_score = prepared.after(began);
+        readings.pre_scored += pre_score.unwrap_or_default();
+        if !readings.samples {
+            return;
+        }
+        if let Some(span) = pre_score {
+            readings.plugins.push((plugin, MeteredPoint::PreScore, Status::Success, span, 1));
+        }
+        let began = if pre_score.is_some() { prepared } else { began };
+        self.plugin(plugin, MeteredPoint::Score, Status::Success, began, n_nodes);
+    }
+
+    /// PreScore and Score are over, which began at `lap`.
+    pub(crate) fn all_scored(&mut self, status: Status, lap: Lap) {
+        let Some(readings) = &mut self.0 else { return };
+        if let Some(span) = readings.watch.since(lap) {
+            let pre_scored = readings.pre_scored.min(span);
+            readings.stages.push((MeteredPoint::PreScore, Status::Success, pre_scored));
+            readings.stages.push((MeteredPoint::Score, status, span.saturating_sub(pre_scored)));
         }
     }
 

@@ -5,10 +5,10 @@
 //! by itself, and nothing that is measured changes a decision. Gauges cost nothing until somebody asks:
 //! they are counted when [`Scheduler::metrics`](crate::Scheduler::metrics) is called.
 //!
-//! Where decisions are made from memory ([`Engine::Fast`](crate::Engine::Fast)) no plugin runs at
-//! PreFilter, Filter, PostFilter, PreScore and Score, so the metrics by extension point and plugin know
-//! those points only from decisions that were made from scratch; `plimsoll_decisions_total` says how many
-//! of each kind there were.
+//! Each attempt observes the extension points that it went through. Where a decision is made from memory
+//! ([`Engine::Fast`](crate::Engine::Fast)) what is remembered counts as the point that it stands for, see
+//! [`Phases`], and plugins are measured in one decision of ten, see [`Sampled`]: `plimsoll_decisions_total`
+//! says how many decisions of each kind there were.
 
 mod counts;
 mod event_label;
@@ -16,7 +16,9 @@ mod family;
 mod histogram;
 mod inventory;
 mod meter;
+mod phases;
 mod queue_counts;
+mod sampled;
 mod snapshot;
 
 use std::time::Duration;
@@ -27,7 +29,9 @@ pub use family::{Descriptor, Family, Kind, Series, Stability, Value};
 pub use histogram::{Buckets, Histogram};
 pub use inventory::inventory;
 pub(crate) use meter::{Lap, Meter, MeteredPoint, Status};
+pub(crate) use phases::{Phases, Went, went};
 pub(crate) use queue_counts::{Hints, QueueCounts, QueueName};
+pub(crate) use sampled::Sampled;
 
 /// Reads a clock that never goes back: the span since some fixed moment. It measures, and decides
 /// nothing.

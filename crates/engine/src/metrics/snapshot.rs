@@ -83,10 +83,10 @@ impl Scheduler {
             self.profiles.iter().map(|profile| profile.scheduler_name.as_str()).collect();
         for (profile, counts) in names.iter().zip(&counts.profiles) {
             for stage in MeteredPoint::ALL {
-                for (status, took) in Status::ALL.iter().zip(&counts.stages[stage as usize]) {
-                    let Some(took) = took else { continue };
+                for status in Status::ALL {
+                    let Some(took) = counts.stage(stage, status) else { continue };
                     let labels = [stage.as_str(), status.as_str(), profile];
-                    book.histogram(&known::EXTENSION_POINT, &labels, took);
+                    book.histogram(&known::EXTENSION_POINT, &labels, &took);
                 }
             }
         }
@@ -105,10 +105,12 @@ impl Scheduler {
                 (Point::PreScore, MeteredPoint::PreScore),
                 (Point::Score, MeteredPoint::Score),
             ] {
-                for (plugin, _) in profile.at(point) {
-                    let labels = [plugin.name, stage.as_str(), &profile.scheduler_name];
-                    let count = counts.evaluations.get(&(plugin.name, stage)).copied();
-                    book.number(&known::PLUGIN_EVALUATION, &labels, count.unwrap_or(0));
+                for (index, _) in profile.indices(point) {
+                    let name = profile.get(index).name;
+                    let labels = [name, stage.as_str(), &profile.scheduler_name];
+                    let from_scratch = counts.evaluations.get(&(name, stage)).copied();
+                    let count = from_scratch.unwrap_or(0) + counts.remembered.of(index, stage);
+                    book.number(&known::PLUGIN_EVALUATION, &labels, count);
                 }
             }
         }

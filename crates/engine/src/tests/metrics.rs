@@ -235,59 +235,116 @@ fn preemption_counts_attempts_victims_and_evictions() {
     );
 }
 
+/// Pods that are placed among several nodes and on the only one that is left, that fit nowhere, make room,
+/// name their node, wait at Permit, and come again.
+const OF_ALL_KINDS: &str = "0 node a cpu=4 zone=x
+     0 node b cpu=4 zone=y
+     0 pod p cpu=1
+     0 pod q cpu=1
+     0 pod only cpu=1 zone=x
+     0 pod large cpu=9
+     0 pod larger cpu=9
+     0 pod nowhere cpu=1 zone=w
+     1 pod held cpu=1 permit=wait
+     2 allow held Group
+     3 node c cpu=2
+     4 pod high cpu=4 prio=5 oust=yes
+     9 node d cpu=9
+     10 node e cpu=3 zone=e
+     10 pod low cpu=3 zone=e
+     11 pod higher cpu=3 prio=5 oust=yes zone=e
+     40 wait";
+
 #[test]
-fn decisions_from_memory_know_no_extension_points_before_reserve() {
-    let script = "0 node a cpu=4
-                  0 node b cpu=4
-                  0 pod p cpu=1
-                  0 pod q cpu=1";
-    let names =
-        ["decisions_total", "extension_point_duration_seconds", "algorithm_duration_seconds"];
-    check(
-        script,
-        measured(),
-        &names,
-        expect![[r#"
-            plimsoll_audit_decisions_total
-              2
-            plimsoll_decisions_total
-              source=memory 2
-              source=scratch 0
-            scheduler_framework_extension_point_duration_seconds
-              extension_point=Bind status=Success profile=lab 2 values
-              extension_point=Permit status=Success profile=lab 2 values
-              extension_point=PostBind status=Success profile=lab 2 values
-              extension_point=PreBind status=Success profile=lab 2 values
-              extension_point=PreEnqueue status=Success profile=lab 2 values
-              extension_point=Reserve status=Success profile=lab 2 values
-            scheduler_scheduling_algorithm_duration_seconds
-              2 values
-        "#]],
-    );
-    check(
-        script,
-        Options { engine: Engine::Reference, ..measured() },
-        &names,
-        expect![[r#"
-            plimsoll_audit_decisions_total
-              0
-            plimsoll_decisions_total
-              source=memory 0
-              source=scratch 2
-            scheduler_framework_extension_point_duration_seconds
-              extension_point=Bind status=Success profile=lab 2 values
-              extension_point=Filter status=Success profile=lab 2 values
-              extension_point=Permit status=Success profile=lab 2 values
-              extension_point=PostBind status=Success profile=lab 2 values
-              extension_point=PreBind status=Success profile=lab 2 values
-              extension_point=PreEnqueue status=Success profile=lab 2 values
-              extension_point=PreFilter status=Success profile=lab 2 values
-              extension_point=Reserve status=Success profile=lab 2 values
-              extension_point=Score status=Success profile=lab 2 values
-            scheduler_scheduling_algorithm_duration_seconds
-              2 values
-        "#]],
-    );
+fn decisions_from_memory_go_through_the_phases_of_those_from_scratch() {
+    let phases = |engine| {
+        let families = after(OF_ALL_KINDS, Options { engine, ..measured() });
+        told(&families, &["extension_point_duration_seconds", "algorithm_duration_seconds"])
+    };
+    let remembered = phases(Engine::Fast);
+    assert_eq!(remembered, phases(Engine::Reference));
+    expect![[r#"
+        scheduler_framework_extension_point_duration_seconds
+          extension_point=Bind status=Success profile=lab 8 values
+          extension_point=Filter status=Success profile=lab 13 values
+          extension_point=Permit status=Success profile=lab 7 values
+          extension_point=Permit status=Wait profile=lab 1 values
+          extension_point=PostBind status=Success profile=lab 8 values
+          extension_point=PostFilter status=Success profile=lab 1 values
+          extension_point=PostFilter status=Unschedulable profile=lab 4 values
+          extension_point=PreBind status=Success profile=lab 8 values
+          extension_point=PreEnqueue status=Success profile=lab 13 values
+          extension_point=PreFilter status=Success profile=lab 13 values
+          extension_point=PreScore status=Success profile=lab 3 values
+          extension_point=Reserve status=Success profile=lab 8 values
+          extension_point=Score status=Success profile=lab 3 values
+        scheduler_scheduling_algorithm_duration_seconds
+          13 values
+    "#]]
+    .assert_eq(&flush_left(&remembered));
+    let families = after(OF_ALL_KINDS, measured());
+    expect![[r#"
+        plimsoll_decisions_total
+          source=memory 13
+          source=scratch 0
+    "#]]
+    .assert_eq(&flush_left(&told(&families, &["plimsoll_decisions_total"])));
+}
+
+#[test]
+fn what_the_phases_took_is_what_the_search_took() {
+    let families = after(OF_ALL_KINDS, Options { audit_every: 0, ..measured() });
+    let sum = |name: &str, points: &[&str]| -> f64 {
+        let family = families.iter().find(|family| family.descriptor.name.ends_with(name));
+        let series = family.expect("it is told").series.iter();
+        let counted = series.filter(|one| {
+            points.is_empty() || one.labels.first().is_some_and(|point| points.contains(&&**point))
+        });
+        let spans = counted.map(|one| match &one.value {
+            Value::Histogram(spans) => spans.sum(),
+            Value::Number(_) => 0.0,
+        });
+        spans.sum()
+    };
+    let points = ["PreFilter", "Filter", "PostFilter", "PreScore", "Score"];
+    let (phases, search) =
+        (sum("point_duration_seconds", &points), sum("algorithm_duration_seconds", &[]));
+    // What the stopwatch ticks between the last phase and the end of the search belongs to the search alone.
+    assert!(0.0 < phases && phases < search, "{phases} of {search}");
+}
+
+#[test]
+fn one_decision_from_memory_in_ten_measures_plugins_and_counts_for_ten() {
+    let pods: String = (0..20).map(|i| format!("0 pod p{i} cpu=1\n")).collect();
+    let families = after(&format!("0 node a cpu=90\n0 node b cpu=90\n{pods}"), measured());
+    let text =
+        told(&families, &["decisions_total", "evaluation_total", "execution_duration_seconds"]);
+    let asked: String = text.split_inclusive('\n').filter(|line| !line.ends_with(" 0\n")).collect();
+    expect![[r#"
+        plimsoll_audit_decisions_total
+          20
+        plimsoll_decisions_total
+          source=memory 20
+        scheduler_plugin_evaluation_total
+          plugin=Also extension_point=Filter profile=lab 20
+          plugin=Also extension_point=PreFilter profile=lab 20
+          plugin=Broken extension_point=Filter profile=lab 20
+          plugin=Cpu extension_point=Filter profile=lab 20
+          plugin=Invited extension_point=Filter profile=lab 20
+          plugin=Only extension_point=Filter profile=lab 20
+          plugin=Only extension_point=PreFilter profile=lab 20
+          plugin=Zone extension_point=Filter profile=lab 20
+        scheduler_plugin_execution_duration_seconds
+          plugin=Also extension_point=Filter status=Success 2 values
+          plugin=Also extension_point=PreFilter status=Success 2 values
+          plugin=Broken extension_point=Filter status=Success 2 values
+          plugin=Cpu extension_point=Filter status=Success 2 values
+          plugin=Invited extension_point=Filter status=Success 2 values
+          plugin=Only extension_point=Filter status=Success 2 values
+          plugin=Only extension_point=PreFilter status=Success 2 values
+          plugin=Zone extension_point=Filter status=Success 2 values
+    "#]]
+    .assert_eq(&flush_left(&asked));
 }
 
 #[test]

@@ -142,6 +142,17 @@ fn what_is_inside_is_for_those_who_may_see_it() {
 }
 
 #[test]
+fn the_paths_that_the_page_about_operations_names_are_served() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/operations.md");
+    let page = std::fs::read_to_string(page).expect("the page is there");
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| `/")?.split('`').next());
+    let named: BTreeSet<&str> = rows.filter_map(|path| path.split('?').next()).collect();
+    let served: BTreeSet<&str> =
+        INSIDE.iter().filter_map(|path| path.split('?').next()?.strip_prefix('/')).collect();
+    assert!(3 < named.len() && named.is_subset(&served), "{named:?}");
+}
+
+#[test]
 fn metrics_tell_what_was_done() {
     let server = cluster();
     fill(&server, (0..4).map(node));

@@ -1,7 +1,9 @@
 //! Decisions from what is remembered are those from scratch.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use plimsoll_engine::metrics::{Stopwatch, Value};
 use plimsoll_engine::{Detail, Effect, Engine, Options, Scans, Scheduler, TieBreak};
 use plimsoll_framework::Time;
 use plimsoll_sim::perf::{Groups, Meter, Sizes, Workload};
@@ -86,18 +88,42 @@ impl Meter for Stopped {
     }
 }
 
+/// A stopwatch that nobody has started.
+fn stopped() -> Duration {
+    Duration::ZERO
+}
+
+/// How often each extension point was gone through, by how it ended.
+fn phases(scheduler: &Scheduler) -> BTreeMap<Vec<String>, u64> {
+    let families = scheduler.metrics();
+    let name = "scheduler_framework_extension_point_duration_seconds";
+    let family = families.iter().find(|family| family.descriptor.name == name);
+    let series = family.into_iter().flat_map(|family| &family.series);
+    let counts = series.filter_map(|series| match &series.value {
+        Value::Histogram(spans) => {
+            let labels = series.labels.iter().map(ToString::to_string).collect();
+            Some((labels, spans.count()))
+        }
+        Value::Number(_) => None,
+    });
+    counts.collect()
+}
+
 /// Random simulations have but a few nodes. With more than 64, host names are too many to look at each.
 #[test]
-fn both_engines_place_the_pods_of_every_workload_alike() {
+fn both_engines_place_the_pods_of_every_workload_alike_and_go_through_the_same_phases() {
     for workload in Workload::all() {
         let groups = if workload.groups == Groups::None { 0 } else { 7 };
         let sizes = Sizes { nodes: 80, init_pods: 40, pods: 250, groups };
         let placements = |engine, scans| {
-            let options = Options { engine, scans, audit_every: 0, ..Options::default() };
+            let stopwatch = Some(stopped as Stopwatch);
+            let options =
+                Options { engine, scans, audit_every: 0, stopwatch, ..Options::default() };
             let profiles = default_profiles();
             let mut scheduler = Scheduler::new(profiles, options, 1).expect("there is one");
             let measurement = workload.measure(sizes, 1, &mut scheduler, &Stopped);
-            (measurement.placements, measurement.total().scheduled, measurement.unschedulable)
+            let (placements, unschedulable) = (measurement.placements, measurement.unschedulable);
+            (placements, measurement.total().scheduled, unschedulable, phases(&scheduler))
         };
         let expected = placements(Engine::Reference, Scans::Never);
         for scans in [Scans::WhereCheaper, Scans::Always, Scans::Never] {

@@ -1,0 +1,131 @@
+//! What plugins take in decisions from memory, which hardly run any.
+//!
+//! Of ten such decisions one is looked at after it was made. Every plugin that has a say about the pod counts
+//! as asked once by each of the ten. One plugin, in turn, is run once more, about one node, and that is
+//! measured: one that judges node by node at all its points, one that judges by counts by those that are
+//! remembered ([`Memo::measure_counted`](crate::memo::Memo::measure_counted)), and not at PreFilter and
+//! PreScore, for which it would have to look at the whole cluster.
+
+use plimsoll_framework::{ByRow, CycleState, PodInfo, Point, Row, Verdict, View};
+
+use super::counts::{Evaluations, SAMPLED};
+use super::meter::{Meter, MeteredPoint, Status};
+use super::phases::Went;
+use crate::profile::{PluginIndex, Profile, ProfilePlugin};
+
+/// One decision that is looked at.
+pub(crate) struct Sampled<'a> {
+    pub(crate) profile: &'a Profile,
+    pub(crate) pod: &'a PodInfo,
+    pub(crate) view: View<'a>,
+    /// The node that was chosen, or any where there is none.
+    pub(crate) row: Row,
+    /// Through which phases it went.
+    pub(crate) went: &'a Went,
+}
+
+impl<'a> Sampled<'a> {
+    /// Counts which plugins have a say, each as often as there are decisions like this one.
+    pub(crate) fn count(&self, evaluations: &mut Evaluations) {
+        for (phase, point) in [
+            (MeteredPoint::PreFilter, Point::PreFilter),
+            (MeteredPoint::Filter, Point::Filter),
+            (MeteredPoint::PreScore, Point::PreScore),
+            (MeteredPoint::Score, Point::Score),
+        ] {
+            if !self.went_through(phase) {
+                continue;
+            }
+            for (index, _) in self.profile.indices(point) {
+                if self.has_a_say(self.profile.get(index), phase) {
+                    evaluations.add(index, phase, SAMPLED as u64);
+                }
+            }
+        }
+    }
+
+    /// The plugin whose turn it is, of those that have a say.
+    pub(crate) fn plugin(&self, turn: u64) -> Option<&'a ProfilePlugin> {
+        let at = |point, phase| self.profile.indices(point).map(move |(index, _)| (index, phase));
+        let all = || {
+            let filters = at(Point::Filter, MeteredPoint::Filter);
+            filters.chain(at(Point::Score, MeteredPoint::Score))
+        };
+        let has_a_say = |&(index, phase): &(PluginIndex, MeteredPoint)| {
+            self.went_through(phase) && self.has_a_say(self.profile.get(index), phase)
+        };
+        let n_having = all().filter(has_a_say).count() as u64;
+        let at = usize::try_from(turn.checked_rem(n_having)?).ok()?;
+        let (index, _) = all().filter(has_a_say).nth(at)?;
+        Some(self.profile.get(index))
+    }
+
+    /// Runs a plugin, as far as it judges node by node, and takes note of how long that took.
+    pub(crate) fn measure(&self, plugin: &ProfilePlugin, meter: &mut Meter) {
+        if plugin.points.filter_is_local && self.went_through(MeteredPoint::Filter) {
+            self.filter(plugin, meter);
+        }
+        if self.went_through(MeteredPoint::Score) {
+            self.score(plugin, meter);
+        }
+    }
+
+    /// Whether it went through a phase.
+    fn went_through(&self, phase: MeteredPoint) -> bool {
+        self.went.iter().any(|&(one, _)| one == phase)
+    }
+
+    fn has_a_say(&self, plugin: &ProfilePlugin, phase: MeteredPoint) -> bool {
+        let points = &plugin.points;
+        match phase {
+            MeteredPoint::PreFilter | MeteredPoint::Filter => {
+                points.filter.as_ref().is_some_and(|filter| filter.applies(self.pod))
+            }
+            _ => points.score.as_ref().is_some_and(|score| score.applies(self.pod)),
+        }
+    }
+
+    fn stands_at(&self, plugin: &ProfilePlugin, point: Point) -> bool {
+        self.profile.at(point).any(|(other, _)| other.name == plugin.name)
+    }
+
+    /// Asks a plugin at PreFilter and Filter.
+    fn filter(&self, plugin: &ProfilePlugin, meter: &mut Meter) {
+        let Some(filter) = plugin.points.filter.as_ref().filter(|one| one.applies(self.pod)) else {
+            return;
+        };
+        let lap = meter.start_plugin();
+        let prepared = filter.prepare(self.pod, &mut CycleState::new(), &self.view);
+        if prepared.skips() {
+            return;
+        }
+        let why = prepared.rejection();
+        if self.stands_at(plugin, Point::PreFilter) {
+            let status = why.map_or(Status::Success, |why| why.code.into());
+            meter.plugin(plugin.name, MeteredPoint::PreFilter, status, lap, 1);
+        }
+        if why.is_none() && self.stands_at(plugin, Point::Filter) {
+            let lap = meter.start_plugin();
+            let status = match prepared.judge_one(self.pod, self.view.nodes, self.row) {
+                Verdict::Pass => Status::Success,
+                Verdict::Fail(why) => why.code.into(),
+            };
+            meter.plugin(plugin.name, MeteredPoint::Filter, status, lap, 1);
+        }
+    }
+
+    /// Asks a plugin at PreScore and Score.
+    fn score(&self, plugin: &ProfilePlugin, meter: &mut Meter) {
+        let score = plugin.points.score.as_ref();
+        let score = score.filter(|score| score.is_by_row() && score.applies(self.pod));
+        let Some(score) = score.filter(|_| self.stands_at(plugin, Point::Score)) else { return };
+        let lap = meter.start_plugin();
+        let ByRow::Scores(by_row, _) = score.by_row(self.pod, &self.view) else { return };
+        if self.stands_at(plugin, Point::PreScore) {
+            meter.plugin(plugin.name, MeteredPoint::PreScore, Status::Success, lap, 1);
+        }
+        let lap = meter.start_plugin();
+        by_row.raw(self.pod, self.view.nodes, self.row);
+        meter.plugin(plugin.name, MeteredPoint::Score, Status::Success, lap, 1);
+    }
+}
