@@ -26,8 +26,9 @@ const DEFAULT_NAMESPACE: &str = "default";
 const EXAMPLES: &str = "\
 Examples:
   # Where would the pending pods of a cluster go?
-  kubectl get nodes,pods,services,replicasets,statefulsets,namespaces -A -o json > cluster.json
-  plimsoll simulate -f cluster.json
+  kubectl get nodes,pods,namespaces,services,rc,rs,sts,pdb -A -o json > cluster.json
+  kubectl get pv,pvc,sc,csinodes,csidrivers,csistoragecapacities,volumeattachments -A -o json > volumes.json
+  plimsoll simulate -f cluster.json volumes.json
 
   # Why does this pod not fit?
   plimsoll explain -f cluster.json --pod team-a/web-0
@@ -36,7 +37,8 @@ Examples:
   plimsoll config check scheduler.yaml
 
 Exit status: 0 when the command did its job, whether pods fit or not; 1 when a file or the \
-configuration is wrong, or an audit finds a difference; 2 when the command line is wrong.";
+configuration is wrong, the pod cannot be decided, an audit finds a difference, or the lease is lost; 2 \
+when the command line is wrong.";
 
 const SIMULATE_EXAMPLES: &str = "\
 Examples:
@@ -91,11 +93,11 @@ Examples:
   plimsoll completions zsh > ~/.zfunc/_plimsoll
   plimsoll completions fish > ~/.config/fish/completions/plimsoll.fish";
 
-/// Decides as kube-scheduler does
+/// Schedules pods as kube-scheduler does, and says why
 ///
-/// Plimsoll says which pod goes to which node, or why it goes to none: with the same filters and scores
-/// and in the same words as kube-scheduler 1.37 or 1.36. It reads nodes and pods from files, or takes
-/// kube-scheduler's place in a cluster.
+/// On a cluster `plimsoll run` takes kube-scheduler's place. Without one the other commands read nodes
+/// and pods from files, and say which pod goes to which node, or why it goes to none: with the same
+/// filters and scores and in the same words as kube-scheduler 1.37 or 1.36. They change nothing.
 #[derive(Debug, Parser)]
 #[command(name = "plimsoll", version, after_help = EXAMPLES, max_term_width = 100)]
 pub(crate) struct Args {
@@ -319,7 +321,7 @@ pub(crate) enum Format {
     /// For people
     #[default]
     Table,
-    /// For programs; decisions as JSON Lines
+    /// For programs; of `simulate` one decision a line
     Json,
 }
 

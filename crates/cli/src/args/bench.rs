@@ -92,7 +92,7 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) audit_pods: Option<u32>,
 
-    /// A KubeSchedulerConfiguration; without one, the default profile decides
+    /// A KubeSchedulerConfiguration or a scheduler Policy; without one, the default profile decides
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) config: Option<PathBuf>,
 

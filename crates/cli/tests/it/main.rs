@@ -3,6 +3,7 @@
 
 mod answers;
 mod benchmarks;
+mod claims;
 mod command_line;
 mod configurations;
 mod decisions;
@@ -12,6 +13,7 @@ mod manifests;
 mod objects;
 mod old_scale;
 mod on_a_cluster;
+mod pages;
 mod policies;
 mod releases;
 mod run;
