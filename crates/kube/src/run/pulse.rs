@@ -85,7 +85,7 @@ mod tests {
 
     use super::*;
 
-    const LIMIT: Duration = Duration::from_secs(60);
+    const LIMIT: Duration = Duration::from_mins(1);
 
     #[tokio::test(start_paused = true)]
     async fn a_pulse_that_stops_is_noticed_after_as_long_as_is_allowed() {
@@ -100,7 +100,7 @@ mod tests {
         });
         pulse.stops().await;
         assert!(beats.is_finished());
-        let silent = begun.elapsed() - pulse.rest() * 500;
+        let silent = begun.elapsed().saturating_sub(pulse.rest() * 500);
         assert!(LIMIT <= silent + pulse.rest() && silent < LIMIT * 2, "{silent:?}");
     }
 

@@ -5,7 +5,7 @@
 //! that is worth less goes for it.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -24,7 +24,7 @@ pub(super) struct Guests(Arc<Mutex<Table>>);
 struct Table {
     next: u64,
     /// By the order in which they came.
-    connections: HashMap<u64, Connection>,
+    connections: BTreeMap<u64, Connection>,
 }
 
 #[derive(Debug)]
@@ -91,18 +91,16 @@ impl Table {
         for connection in self.connections.values() {
             *sizes.entry(connection.client).or_default() += 1;
         }
-        let rank =
-            |number: u64, connection: &Connection| -> (Standing, Reverse<usize>, Instant, u64) {
-                let (standing, since) = connection.activity.standing(limits::FRESH);
-                let size = sizes.get(&connection.client).copied().unwrap_or_default();
-                // The number makes the choice one and the same whatever the order of the table.
-                (standing, Reverse(size), since, number)
-            };
+        let rank = |connection: &Connection| -> (Standing, Reverse<usize>, Instant) {
+            let (standing, since) = connection.activity.standing(limits::FRESH);
+            let size = sizes.get(&connection.client).copied().unwrap_or_default();
+            (standing, Reverse(size), since)
+        };
         let candidates = self
             .connections
             .iter()
             .filter(|(_, connection)| client.is_none_or(|client| connection.client == client));
-        let least = candidates.min_by_key(|(number, connection)| rank(**number, connection));
+        let least = candidates.min_by_key(|(_, connection)| rank(connection));
         let Some(number) = least.map(|(number, _)| *number) else { return };
         if let Some(connection) = self.connections.remove(&number) {
             tracing::debug!(client = %connection.client, "a connection is closed: others need its place");
