@@ -131,6 +131,27 @@ fn a_configuration_is_written_with_all_defaults() {
 }
 
 #[test]
+fn feature_gates_of_earlier_releases_are_taken_with_what_holds_now() {
+    let dir = tempfile::tempdir().expect("there is room");
+    let output = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+        .args(["run", "--feature-gates=EvenPodsSpread=true,DefaultPodTopologySpread=false"])
+        .arg("--write-config-to")
+        .arg(dir.path().join("effective.yaml"))
+        .output();
+    let output = output.expect("the binary starts");
+    assert!(output.status.success());
+    let told = String::from_utf8(output.stderr).expect("messages are text");
+    for line in [
+        "warning: --feature-gates: EvenPodsSpread=true is of an earlier release and changes nothing: \
+         topologySpreadConstraints always count",
+        "warning: --feature-gates: DefaultPodTopologySpread=false is of an earlier release and changes nothing: \
+         PodTopologySpread always spreads pods without constraints",
+    ] {
+        assert!(told.contains(line), "{line}: {told}");
+    }
+}
+
+#[test]
 fn what_is_wrong_on_the_command_line_is_told_with_the_remedy() {
     let told = |args: &[&str]| {
         let output = Command::new(env!("CARGO_BIN_EXE_plimsoll")).arg("run").args(args).output();

@@ -203,6 +203,36 @@ fn anti_affinity_closes_the_domain_of_any_pod_that_any_term_speaks_of() {
     );
 }
 
+/// kube-scheduler 1.35 to 1.37 takes every namespace in both cases, by mistake (kubernetes/kubernetes#141526).
+#[test]
+fn namespaces_can_be_selected_by_what_they_are_not() {
+    check(
+        "
+        namespace team-a team=a
+        namespace team-b team=b
+        namespace bare
+        node a zone=z1
+        node b zone=z2
+        node c zone=z3
+        pod team-a/db app=db on a
+        pod team-b/db app=db on b
+        pod bare/db app=db on c
+        pod not-a wants:zone:app=db@team!=a
+        pod untold wants:zone:app=db@!team
+        ",
+        &expect![[r"
+            not-a a UnschedulableAndUnresolvable: node(s) didn't match pod affinity rules
+            not-a b Success
+            not-a c Success
+            not-a skips score
+            untold a UnschedulableAndUnresolvable: node(s) didn't match pod affinity rules
+            untold b UnschedulableAndUnresolvable: node(s) didn't match pod affinity rules
+            untold c Success
+            untold skips score
+        "]],
+    );
+}
+
 #[test]
 fn anti_affinity_of_a_pod_closes_its_domain_to_all_that_it_speaks_of() {
     check(

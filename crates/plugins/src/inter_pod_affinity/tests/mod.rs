@@ -4,7 +4,7 @@
 //!   `dislikes-WEIGHT` (preferred);
 //! * the key is the topology key;
 //! * the selector is `*`, or requirements joined by commas: `app=db`, `app!=db`, `app`, `!app`;
-//! * namespaces are `@NAME`, `@KEY=VALUE` for those with a label, or `@*` for all.
+//! * namespaces are `@NAME`, requirements such as `@KEY=VALUE` for those with a label, or `@*` for all.
 
 mod filter;
 mod requeue;
@@ -71,7 +71,7 @@ fn term(text: &str) -> String {
 fn unweighted(key: &str, meant: &str) -> String {
     let (selector, namespaces) = match meant.split_once('@') {
         None => (meant, String::new()),
-        Some((selector, names)) if names == "*" || names.contains('=') => {
+        Some((selector, names)) if names == "*" || names.contains(['=', '!']) => {
             (selector, format!(r#", "namespaceSelector": {}"#, requirements(names)))
         }
         Some((selector, name)) => (selector, format!(r#", "namespaces": ["{name}"]"#)),
