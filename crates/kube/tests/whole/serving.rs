@@ -90,7 +90,8 @@ fn health_is_for_everybody_and_it_is_ready_once_the_cluster_is_known() {
     for line in ["[+]shutdown ok\n", "[-]informer-sync failed: reason withheld\n"] {
         assert!(answer.body.contains(line), "{}", answer.body);
     }
-    let answer = asker.get("/readyz/sched-handler-sync").expect("it answers");
+    let operator = asker.with_token("token-of-operator");
+    let answer = until(&operator, "/readyz/sched-handler-sync", 500);
     let told = "internal server error: handlers are not fully synchronized\n";
     assert_eq!((answer.code, answer.body.as_str()), (500, told));
     server.faults().clear();
