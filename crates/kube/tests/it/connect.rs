@@ -189,6 +189,34 @@ async fn a_program_is_asked_again_once_the_server_does_not_know_us_any_more() {
     }
 }
 
+/// Nothing that the file may be in between keeps it from being read again.
+#[tokio::test]
+async fn a_kubeconfig_that_was_no_text_for_a_while_is_read_again() {
+    let mut fake = Fake::start().await;
+    let mut config = Kubeconfig::new(&fake.address, "token: first");
+    let connection = config.connect().await.expect("the kubeconfig is right");
+    let client = connection.client("", Rate::UNLIMITED);
+    assert_eq!(authorization(&client, &mut fake).await, "Bearer first");
+    fs::write(config.path(), [0xFF, 0xFE, b'a']).expect("it is our file");
+    ask(&client, &mut fake, |asked| asked.refuse(401, "Unauthorized")).await;
+    config.user = "token: second".to_owned();
+    config.write();
+    let deadline = tokio::time::Instant::now() + crate::fake::PATIENCE;
+    loop {
+        let mut seen = String::new();
+        ask(&client, &mut fake, |asked| {
+            seen = asked.headers["authorization"].to_str().expect("text").to_owned();
+            asked.refuse(401, "Unauthorized");
+        })
+        .await;
+        if seen == "Bearer second" {
+            break;
+        }
+        assert!(tokio::time::Instant::now() < deadline, "still {seen}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
 #[tokio::test]
 async fn an_address_on_the_command_line_wins() {
     let mut fake = Fake::start().await;
