@@ -100,6 +100,6 @@ fn rounds(
         }
         there.extend(numbers.clone().map(|number| ("pod", number)));
         let events = Box::new(gone.into_iter().chain(come("pod", make.clone(), numbers)));
-        Round { phase: PODS, events }
+        Round::new(PODS, events)
     })
 }

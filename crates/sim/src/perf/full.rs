@@ -38,6 +38,6 @@ fn unschedulable(sizes: Sizes, _: u64) -> Plan {
     let allocatable = Resources { milli_cpu: 16_000, ..like.allocatable.clone() };
     let large_node = node_is(Node { allocatable, ..like });
     let parked = at_once("park", come("pod", large_pod, 0..sizes.pods));
-    let wake = Round { phase: "wake", events: Box::new(std::iter::once(large_node)) };
+    let wake = Round::new("wake", Box::new(std::iter::once(large_node)));
     Plan { rounds: Box::new(parked.chain([wake])), ..plan }
 }

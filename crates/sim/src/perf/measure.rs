@@ -156,15 +156,19 @@ pub(super) fn measure(plan: Plan, scheduler: &mut Scheduler, meter: &dyn Meter) 
     };
     lap.take_in(objects);
     lap.take_in(init_pods);
-    lap.rest();
+    lap.rest(None);
     let (begun, made) = (meter.cpu(), lap.made);
-    let mut phases = Vec::new();
+    let (mut phases, mut is_cut_short) = (Vec::new(), false);
     for round in rounds {
         if lap.phase.name != round.phase {
             phases.push(std::mem::replace(&mut lap.phase, Phase::new(round.phase)));
         }
         lap.take_in(round.events);
-        lap.rest();
+        lap.rest(round.pace.map(|pace| lap.now + pace));
+        is_cut_short = round.pace.is_some();
+    }
+    if is_cut_short {
+        lap.rest(None);
     }
     let making = lap.made.saturating_sub(made);
     let placements = lap.world.placements();
@@ -196,7 +200,11 @@ impl Lap<'_> {
         loop {
             let begun = self.meter.cpu();
             self.events.extend(events.by_ref().take(BATCH));
-            self.phase.pods += self.events.iter().filter(|event| is_pod(event)).count();
+            let comes = |event: &&Event| match event {
+                Event::Pod(Seen::Is(pod)) => !self.scheduler.knows_pod(&pod.key),
+                _ => false,
+            };
+            self.phase.pods += self.events.iter().filter(comes).count();
             let made = self.meter.cpu().zip(begun).map(|(end, begun)| end.saturating_sub(begun));
             self.made += made.unwrap_or_default();
             if self.events.is_empty() {
@@ -214,8 +222,9 @@ impl Lap<'_> {
         self.phase.wall += self.meter.wall().saturating_sub(begun);
     }
 
-    /// Lets the scheduler work until nothing is left to do, and answers what it writes.
-    fn rest(&mut self) {
+    /// Lets the scheduler work until this time, or else until nothing is left to do, and answers what it
+    /// writes.
+    fn rest(&mut self, until: Option<Time>) {
         loop {
             let begun = self.meter.wall();
             let next = self.scheduler.step(self.now, &mut self.effects);
@@ -234,13 +243,16 @@ impl Lap<'_> {
             match next {
                 Next::Again => {}
                 // As soon as pods only wait for a change in the cluster, there will be none.
-                Next::At(time) if !self.scheduler.is_settled() => self.now = time,
-                Next::At(_) | Next::Idle => return,
+                Next::At(time)
+                    if !self.scheduler.is_settled() && until.is_none_or(|until| time < until) =>
+                {
+                    self.now = time;
+                }
+                Next::At(_) | Next::Idle => {
+                    self.now = until.unwrap_or(self.now);
+                    return;
+                }
             }
         }
     }
-}
-
-fn is_pod(event: &Event) -> bool {
-    matches!(event, Event::Pod(Seen::Is(_)))
 }

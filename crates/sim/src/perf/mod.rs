@@ -8,6 +8,7 @@ mod adversarial;
 mod affinity;
 mod basic;
 mod churn;
+mod events;
 mod full;
 mod measure;
 mod plan;
@@ -75,12 +76,13 @@ impl fmt::Debug for Workload {
 impl Workload {
     /// All workloads: those of scheduler_perf first.
     pub fn all() -> impl Iterator<Item = Workload> {
-        let basic: [&[Workload]; 5] = [
+        let basic: [&[Workload]; 6] = [
             &basic::WORKLOADS,
             &spreading::WORKLOADS,
             &affinity::WORKLOADS,
             &full::WORKLOADS,
             &volumes::WORKLOADS,
+            &events::WORKLOADS,
         ];
         let own: [&[Workload]; 3] = [&scale::WORKLOADS, &churn::WORKLOADS, &adversarial::WORKLOADS];
         basic.into_iter().chain(own).flatten().copied()

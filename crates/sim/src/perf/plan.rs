@@ -1,5 +1,7 @@
 //! What happens in a workload, made piece by piece: a million pods are nowhere but in the engine.
 
+use std::time::Duration;
+
 use plimsoll_api::{Node, Pod};
 use plimsoll_engine::Event;
 
@@ -18,12 +20,33 @@ pub(super) struct Plan {
     pub(super) rounds: Box<dyn Iterator<Item = Round>>,
 }
 
-/// Things that happen at once. The next round begins when nothing is left to do.
+/// Things that happen at once.
 pub(super) struct Round {
     /// The part of the measurement to which it belongs.
     pub(super) phase: &'static str,
     /// What happens.
     pub(super) events: Events,
+    /// The next round begins so long after this one, whatever is left to do. `None`: when nothing is.
+    pub(super) pace: Option<Duration>,
+}
+
+impl Round {
+    /// A round that lasts until nothing is left to do.
+    pub(super) fn new(phase: &'static str, events: Events) -> Self {
+        Round { phase, events, pace: None }
+    }
+}
+
+/// These happen one by one, so many a second.
+pub(super) fn at_rate(
+    phase: &'static str,
+    per_second: u32,
+    groups: impl Iterator<Item = Vec<Event>> + 'static,
+) -> Box<dyn Iterator<Item = Round>> {
+    let pace = Some(Duration::from_secs(1) / per_second);
+    let round =
+        move |events: Vec<Event>| Round { phase, events: Box::new(events.into_iter()), pace };
+    Box::new(groups.map(round))
 }
 
 /// The phase of workloads that have but one.
@@ -78,5 +101,5 @@ pub(super) fn nodes(n: u32, node: impl Fn(u32) -> Node + 'static) -> Events {
 
 /// One round.
 pub(super) fn at_once(phase: &'static str, events: Events) -> Box<dyn Iterator<Item = Round>> {
-    Box::new(std::iter::once(Round { phase, events }))
+    Box::new(std::iter::once(Round::new(phase, events)))
 }

@@ -56,9 +56,16 @@ pub(super) fn node_in_zone(zone: &str, number: u32) -> Node {
 
 /// A pod of one container with these requests, as the API server would hand it out.
 fn pod_with(resources: &str) -> PodTemplate {
+    pod_written("{}", &format!(r#""resources": {resources}"#), "")
+}
+
+/// The same as it is written: its labels, more fields of its container, and more fields of its spec.
+pub(super) fn pod_written(labels: &str, of_container: &str, of_spec: &str) -> PodTemplate {
+    let comma = |fields: &str| if fields.is_empty() { "" } else { ", " }.to_owned() + fields;
+    let (of_container, of_spec) = (comma(of_container), comma(of_spec));
     let manifest = format!(
-        r#"{{"apiVersion": "v1", "kind": "Pod", "metadata": {{"name": "pod", "namespace": "default"}}, "spec":
-            {{"containers": [{{"name": "pause", "image": "registry.k8s.io/pause:3.10.1", "resources": {resources}}}]}}}}"#
+        r#"{{"apiVersion": "v1", "kind": "Pod", "metadata": {{"name": "pod", "namespace": "default", "labels": {labels}}},
+            "spec": {{"containers": [{{"name": "pause", "image": "registry.k8s.io/pause:3.10.1"{of_container}}}]{of_spec}}}}}"#
     );
     match wire::object_from_str(&manifest) {
         Ok(Object::Pod(pod)) => Arc::unwrap_or_clone(pod.template),

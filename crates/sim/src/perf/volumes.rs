@@ -31,49 +31,54 @@ pub(super) const WORKLOADS: [Workload; 1] = [Workload {
             let template = PodTemplate { volumes, ..plain.clone() };
             named(&Arc::new(template), DEFAULT, group, number)
         };
-        let drivers = (0..sizes.nodes).map(|number| event(VolumeObject::CsiNode(csi_node(number))));
-        let volumes = [("init", sizes.init_pods), ("pod", sizes.pods)]
-            .into_iter()
-            .flat_map(|(group, n)| (0..n).flat_map(move |number| volume(group, number)));
-        Plan::alike(sizes, limited_node, with_volume).with(drivers.chain(volumes))
+        let drivers = (0..sizes.nodes).map(|number| csi_node(number, LIMIT));
+        let volumes =
+            [("init", sizes.init_pods), ("pod", sizes.pods)].into_iter().flat_map(|(group, n)| {
+                let claim = move |number| claim_name(group, number);
+                let bound = |claim| volume(DEFAULT, claim, AccessModes::READ_ONLY_MANY);
+                (0..n).map(claim).flat_map(bound)
+            });
+        Plan::alike(sizes, |number| limited_node(number, LIMIT), with_volume)
+            .with(drivers.chain(volumes))
     },
 }];
 
 /// A node that also says itself how many volumes it can hold.
-fn limited_node(number: u32) -> Node {
+pub(super) fn limited_node(number: u32, limit: i32) -> Node {
     let mut node = node(number);
     let name = format!("attachable-volumes-csi-{DRIVER}");
-    node.allocatable.scalar.insert(name.into(), i64::from(LIMIT));
+    node.allocatable.scalar.insert(name.into(), i64::from(limit));
     node
 }
 
-fn csi_node(number: u32) -> CsiNode {
+/// The drivers of the node of this number.
+pub(super) fn csi_node(number: u32, limit: i32) -> Event {
     let name = node_name(number);
     let driver = CsiNodeDriver {
         name: DRIVER.into(),
         node_id: name.clone(),
-        limit: Some(LIMIT),
+        limit: Some(limit),
         ..CsiNodeDriver::default()
     };
-    CsiNode { name, drivers: vec![driver], ..CsiNode::default() }
+    event(VolumeObject::CsiNode(CsiNode { name, drivers: vec![driver], ..CsiNode::default() }))
 }
 
 fn claim_name(group: &str, number: u32) -> Str {
     format!("pvc-{group}-{number}").into()
 }
 
-/// A volume and the claim that is bound to it, as in pv-csi.yaml and runners.go,
+/// A claim and the volume that it is bound to, as in pv-csi.yaml and runners.go,
 /// CreatePodWithPersistentVolume.
-fn volume(group: &str, number: u32) -> [Event; 2] {
-    let name = Str::from(format!("pv-{group}-{number}"));
-    let key = ObjectKey::new(DEFAULT, claim_name(group, number));
+pub(super) fn volume(namespace: &str, claim: Str, access_modes: AccessModes) -> [Event; 2] {
+    let name = Str::from(format!("pv-{namespace}-{claim}"));
+    let key = ObjectKey::new(namespace, claim);
     let size = Quantity::new(GIB, Format::BinarySi);
     let volume = PersistentVolume {
         name: name.clone(),
         uid: name.clone(),
         resource_version: "1".into(),
         capacity: size.clone(),
-        access_modes: AccessModes::READ_ONLY_MANY,
+        access_modes,
         claim: Some(ClaimRef { key: key.clone(), uid: key.name.clone() }),
         bound_by_controller: true,
         phase: VolumePhase::Bound,
@@ -85,7 +90,7 @@ fn volume(group: &str, number: u32) -> [Event; 2] {
         key,
         resource_version: "1".into(),
         requested: size,
-        access_modes: AccessModes::READ_ONLY_MANY,
+        access_modes,
         volume: Some(name),
         bind_completed: true,
         phase: ClaimPhase::Bound,
