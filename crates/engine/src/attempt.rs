@@ -67,7 +67,13 @@ impl Scheduler {
                 };
                 self.count_preemption(pod, &failure);
                 self.nominate(now, attempt, &failure, effects);
+                let in_vain = failure.reason == FailureReason::Unschedulable
+                    && failure.nomination.is_none()
+                    && self.extenders.to_ask(pod).is_none();
                 self.fail(now, attempt.id, pod, failure, effects);
+                if in_vain {
+                    self.queue.tried_in_vain(attempt.id);
+                }
             }
         }
     }
@@ -168,8 +174,9 @@ impl Scheduler {
         {
             return None;
         }
+        let profile = self.profiles.get(&pod.scheduler_name).expect("it was just found");
         let cycle = match self.nominated.node_of(&pod.key) {
-            None => memo.failed_alike(pod),
+            None => memo.failed_alike(profile, pod),
             Some(_) => None,
         };
         let cycle = cycle.or_else(|| self.decided(pod))?;
@@ -289,6 +296,7 @@ impl Scheduler {
             }
             Ok((mut binding, pending)) => {
                 self.log(attempt, &cycle);
+                self.expect_node(&attempt.pod, &mut binding, !pending.is_empty(), effects);
                 if pending.is_empty() {
                     self.proceed(now, binding, effects);
                 } else {
@@ -301,6 +309,25 @@ impl Scheduler {
         }
     }
 
+    /// A pod that cannot be bound at once says on which node it will be. As in schedule_one.go, bindingCycle:
+    /// if it waits at Permit, or something has to be done at PreBind.
+    fn expect_node(
+        &mut self,
+        pod: &PodInfo,
+        binding: &mut BindingCycle,
+        waits: bool,
+        effects: &mut Vec<Effect>,
+    ) {
+        let profile = self.profiles.get(&pod.scheduler_name).expect("it was just used");
+        let gates = self.options.gates;
+        if gates.says_expected_node && (waits || binding.has_to_prepare(profile, &self.cache)) {
+            let node = binding.node().clone();
+            binding.says_node = true;
+            self.expected.insert(binding.id, node.clone());
+            self.write_nomination(pod, Some(node), effects);
+        }
+    }
+
     /// Carries binding cycles on: answers, decisions of plugins, deadlines, and changes in the world.
     pub(crate) fn carry_on(&mut self, now: Time, effects: &mut Vec<Effect>) {
         let decisions = std::mem::take(&mut self.waiting_decisions);
@@ -309,13 +336,14 @@ impl Scheduler {
         self.permit_over(now, verdicts, effects);
         let mut answers = std::mem::take(&mut self.answers);
         for (id, answer) in answers.drain(..) {
-            if !self.evicted(now, id, &answer) {
+            if !self.evicted(now, id, &answer, effects) {
                 self.answered(now, id, answer, effects);
             }
         }
         self.answers = answers;
         self.hear_extenders(now, effects);
         self.give_up_evictions(now);
+        self.end_refusals(now);
         for id in self.bindings.to_look_at(now) {
             if let Some(cycle) = self.bindings.take(id) {
                 self.drive(now, cycle, effects, BindingCycle::look);
@@ -405,8 +433,13 @@ impl Scheduler {
             let (index, point) = (profile.index, MeteredPoint::Unreserve);
             self.counts.stage(index, point, Status::Success, lap);
         }
-        let BindingCycle { id, pod, attempt: number, .. } = cycle;
-        let left = self.unbound(now, &Attempt { id, pod, number }, why, effects);
+        let BindingCycle { id, pod, attempt: number, says_node, .. } = cycle;
+        let attempt = Attempt { id, pod, number };
+        let was_seen = self.queue.get(id).is_none_or(|info| info.pod.nominated_node.is_some());
+        let left = self.unbound(now, &attempt, why, effects);
+        if says_node && !was_seen {
+            self.write(&attempt.pod, Write::Nominate(None), effects);
+        }
         if let Some(pod) = left {
             self.freed(now, &pod, Audience::AllBut(id));
         }

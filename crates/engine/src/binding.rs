@@ -66,6 +66,8 @@ pub(crate) struct BindingCycle {
     /// The pod, on its node.
     pub(crate) pod: PodInfo,
     pub(crate) attempt: u32,
+    /// Whether the pod was made to say on which node it will be.
+    pub(crate) says_node: bool,
     /// When it began to wait at Permit, if it did.
     pub(crate) permit_began: Time,
     /// When the present extension point began.
@@ -125,6 +127,7 @@ impl BindingCycle {
             id: attempt.id,
             pod: attempt.pod,
             attempt: attempt.number,
+            says_node: false,
             permit_began: Time::ZERO,
             lap: Lap::default(),
             held: Vec::new(),
@@ -181,6 +184,15 @@ impl BindingCycle {
             }
         }
         Ok(pending)
+    }
+
+    /// Whether something has to be done, or waited for, before it can be bound.
+    pub(crate) fn has_to_prepare(&self, profile: &Profile, cache: &Cache) -> bool {
+        let at = self.placement(cache);
+        self.pre_bind_order(profile).into_iter().any(|place| {
+            let (_, held) = &self.held[place];
+            !held.writes(&at).is_empty() || matches!(held.ready(&at), Readiness::Waiting)
+        })
     }
 
     /// Permit is over: begins with what must be done before binding.

@@ -74,7 +74,8 @@ pub(crate) struct Failure {
     pub(crate) nomination: Option<Nomination>,
     /// Which PostFilter plugin made it.
     pub(crate) nominated_by: &'static str,
-    /// Whether an earlier nomination is of no use any more.
+    /// Whether an earlier nomination is of no use any more. As in schedule_one.go, schedulingCycle: so it is
+    /// without any node, after an error, and where no PostFilter plugin could say that it still is.
     pub(crate) hopeless: bool,
     /// The plugins that rejected some node, or all.
     pub(crate) rejectors: BTreeSet<&'static str>,
@@ -229,6 +230,7 @@ pub(crate) fn no_nodes() -> Failure {
     Failure {
         message: diagnosis::NO_NODES.to_owned(),
         rejectors: BTreeSet::from([NO_NODE_REJECTOR]),
+        hopeless: true,
         ..Failure::default()
     }
 }
@@ -253,7 +255,7 @@ impl Failure {
     /// Something went wrong.
     pub(crate) fn error(message: String) -> Self {
         let reason = FailureReason::SchedulerError;
-        Failure { reason, message, ..Failure::default() }
+        Failure { reason, message, hopeless: true, ..Failure::default() }
     }
 
     pub(crate) fn blame(&mut self, plugin: &'static str, code: Code) {
@@ -286,10 +288,12 @@ impl Failure {
             // a node that the pod is not scheduled.
             PostFilterAnswer::Error(reason) => {
                 self.record = Some(format!("postfilter error: {reason}"));
+                self.hopeless = false;
                 *said = vec![reason.to_string()];
                 return ControlFlow::Break(());
             }
             PostFilterAnswer::Stop(reason) => {
+                self.hopeless = false;
                 *said = vec![reason.to_string()];
                 return ControlFlow::Break(());
             }
@@ -297,8 +301,9 @@ impl Failure {
         ControlFlow::Continue(())
     }
 
-    /// Adds what the PostFilter plugins have said.
-    pub(crate) fn conclude(&mut self, mut said: Vec<String>) {
+    /// Adds what the PostFilter plugins of `profile` have said.
+    pub(crate) fn conclude(&mut self, profile: &Profile, mut said: Vec<String>) {
+        self.hopeless |= profile.at(Point::PostFilter).next().is_none();
         said.retain(|text| !text.is_empty());
         let message = std::mem::take(&mut self.message);
         self.message = diagnosis::with_post_filter(message, &said.join(", "));
@@ -360,7 +365,7 @@ pub(crate) fn post_filter_by<E>(
     if profile.at(Point::PostFilter).next().is_some() {
         cycle.meter.stage(MeteredPoint::PostFilter, status, all);
     }
-    failure.conclude(said);
+    failure.conclude(profile, said);
     Ok(CycleResult::Unschedulable(Box::new(failure)))
 }
 

@@ -9,6 +9,7 @@ use plimsoll_framework::{
 
 use crate::cycle::{Cycle, Failure};
 use crate::diagnosis::{self, Cause};
+use crate::extenders::REJECTOR;
 use crate::metrics::{Meter, MeteredPoint, Status};
 use crate::profile::{PluginIndex, Profile};
 use crate::sample::{Sample, Turn};
@@ -131,20 +132,24 @@ impl Filters {
         sample: &Sample,
         cycle: &mut Cycle,
     ) {
-        if let Some(row) = self.nominated_node(pod, nodes, nominated) {
-            cycle.feasible = vec![row];
-            cycle.n_judged = 1;
-            return;
-        }
-        self.judge_all_nodes(pod, nodes, nominated, sample, cycle);
+        let rejection = match self.nominated_node(pod, nodes, nominated) {
+            Some(Ok(row)) => {
+                cycle.feasible = vec![row];
+                cycle.n_judged = 1;
+                return;
+            }
+            Some(Err(rejection)) => Some(rejection),
+            None => None,
+        };
+        self.judge_all_nodes(pod, nodes, (nominated, rejection), sample, cycle);
     }
 
-    /// The same, whether a node was cleared for the pod or not.
+    /// The same, although a node was cleared for the pod: with why that node was rejected, if it was.
     pub(crate) fn judge_all_nodes(
         &self,
         pod: &PodInfo,
         nodes: &Columns,
-        nominated: &NominatedPods,
+        (nominated, own): (&NominatedPods, Option<NodeRejection>),
         sample: &Sample,
         cycle: &mut Cycle,
     ) {
@@ -160,7 +165,20 @@ impl Filters {
         cycle.feasible.sort_unstable();
         cycle.n_judged = cycle.feasible.len() + cycle.rejected.len();
         self.count_evaluations(cycle);
-        self.reject_others(nodes, cycle);
+        let own = own.filter(|own| own.rejection.code != Code::Error);
+        let mut narrowed_by = self.narrowed_by.clone();
+        if let Some(own) = own {
+            if own.plugin != REJECTOR {
+                narrowed_by.insert(own.plugin);
+            }
+            if cycle.rejected.iter().all(|node| node.row != own.row) {
+                cycle.n_judged += 1;
+                if cycle.feasible.binary_search(&own.row).is_err() {
+                    cycle.rejected.push(own);
+                }
+            }
+        }
+        self.reject_others(nodes, &narrowed_by, cycle);
         cycle.rejected.sort_by_key(|node| node.row);
     }
 
@@ -345,18 +363,21 @@ impl Filters {
         Some(NodeRejection { row, plugin, rejection })
     }
 
-    /// The node that was cleared for the pod, if it passes: then no other is looked at. As in
-    /// schedule_one.go, evaluateNominatedNode.
+    /// The node that was cleared for the pod, if there is one: then no other is looked at if it passes,
+    /// and otherwise why it does not. As in schedule_one.go, evaluateNominatedNode.
     pub(crate) fn nominated_node(
         &self,
         pod: &PodInfo,
         nodes: &Columns,
         nominated: &NominatedPods,
-    ) -> Option<Row> {
+    ) -> Option<Result<Row, NodeRejection>> {
         let name = nominated.node_of(&pod.key)?;
         let row = nodes.rows().find(|&row| nodes.name_of(row) == name)?;
         let rejection = self.judge_with_nominated(pod, nodes, nominated, row);
-        rejection.or_else(|| self.judge_row(pod, nodes, row)).is_none().then_some(row)
+        Some(match rejection.or_else(|| self.judge_row(pod, nodes, row)) {
+            Some(rejection) => Err(rejection),
+            None => Ok(row),
+        })
     }
 
     /// Why a node is rejected with the nominated pods on it that are ahead of the pod; `None` if it is
@@ -402,14 +423,17 @@ impl Filters {
         Some(if self.run_all { rejections.fold(first, merge) } else { first })
     }
 
-    /// Rejects the nodes that were no candidates, as kube-scheduler does.
-    fn reject_others(&self, nodes: &Columns, cycle: &mut Cycle) {
+    /// Rejects the nodes that were no candidates, in the name of the plugins `by`.
+    fn reject_others(&self, nodes: &Columns, by: &BTreeSet<&'static str>, cycle: &mut Cycle) {
         let Candidates::Only(names) = &self.candidates else { return };
-        let plugins: Vec<&str> = self.narrowed_by.iter().copied().collect();
+        let plugins: Vec<&str> = by.iter().copied().collect();
         let Some(&plugin) = self.narrowed_by.first() else { return };
         let text = format!("node(s) didn't satisfy plugin(s) [{}]", plugins.join(" "));
         let why = Rejection::unresolvable(text);
-        let others = nodes.rows().filter(|&row| !names.contains(nodes.name_of(row)));
+        let judged: BTreeSet<Row> = cycle.rejected.iter().map(|node| node.row).collect();
+        let others = nodes
+            .rows()
+            .filter(|row| !names.contains(nodes.name_of(*row)) && !judged.contains(row));
         cycle.rejected.extend(others.map(|row| NodeRejection {
             row,
             plugin,

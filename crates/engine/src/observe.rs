@@ -12,7 +12,7 @@ use crate::binding::BindingCycle;
 use crate::event::{Event, Seen};
 use crate::metrics::EventLabel;
 use crate::names::PodId;
-use crate::queue::{Audience, Surroundings};
+use crate::queue::{Audience, Place, Surroundings};
 use crate::scheduler::Scheduler;
 
 /// The reason when a pod that waits at Permit is being deleted. As in waiting_pods_map.go.
@@ -115,17 +115,26 @@ impl Scheduler {
             self.pod_is_on_its_node(now, id, &pod);
         } else if !self.is_known(id) {
             self.counts.hears(EventLabel::PENDING_POD_ADD);
-            if pod.nominated_node.is_some() || !self.nominated.is_empty() {
+            let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
+            self.queue.set(now, id, pod.clone(), with);
+            if pod.nominated_node.is_some() && self.counts_when_new(id) {
                 self.renominate(id, &pod);
             }
-            let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
-            self.queue.set(now, id, pod, with);
         } else if self.queue.get(id).is_some() {
             self.counts.hears(EventLabel::PENDING_POD_UPDATE);
             if pod.is_terminating() && self.waiting.has(&pod.key) {
                 self.reject_waiting_pod(&pod.key, "", REMOVED);
             }
+            // As in eventhandlers.go, updatePodInSchedulingQueue: a pod that is assumed to be on its node has its
+            // room there, and hears of no change of its own.
+            if self.cache.knows(id) {
+                self.queue.refresh(id, pod);
+                return;
+            }
             let left = self.left_by(id, pod.nominated_node.as_ref());
+            if pod.nominated_node.is_none() {
+                self.expected.remove(&id);
+            }
             self.renominate(id, &pod);
             let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
             self.queue.set(now, id, pod, with);
@@ -151,7 +160,10 @@ impl Scheduler {
         // Once the binding is answered it is not queued any more, but may not be seen there yet.
         let pod = queued.or_else(|| self.cache.assumed(id))?;
         let node = pod.nominated_node.as_ref().filter(|node| Some(*node) != now)?;
-        Some(pod.placed_on(node.clone()))
+        // Whoever waits for the room of a pod that was to be on its node has heard when it left.
+        let is_expected = self.expected.get(&id) == Some(node);
+        let is_counted = self.nominated.node_of(&pod.key).is_some();
+        (!is_expected || is_counted).then(|| pod.placed_on(node.clone()))
     }
 
     /// The same for a pod that is not tried any more, since it is being deleted: room is kept for it as long as
@@ -169,6 +181,12 @@ impl Scheduler {
         if let Some(pod) = pod {
             self.freed(now, &pod, Audience::UpTo(pod.priority));
         }
+    }
+
+    /// Whether the node that a new pod says was cleared for it is kept for it. As in scheduling_queue.go,
+    /// moveToActiveQ: not if a gate keeps the pod out, until something of the pod changes.
+    fn counts_when_new(&self, id: PodId) -> bool {
+        self.queue.get(id).is_some_and(|info| !matches!(info.place, Place::Gated { .. }))
     }
 
     /// Takes note of the node that a pending pod says was cleared for it. As in nominator.go,
@@ -192,6 +210,7 @@ impl Scheduler {
     fn pod_is_on_its_node(&mut self, now: Time, id: PodId, pod: &PodInfo) {
         let Some(node) = &pod.node_name else { return };
         let left = self.left_by(id, Some(node));
+        self.expected.remove(&id);
         self.nominated.remove(&pod.key);
         // Where the binding is written its answer is awaited all the same: PostBind depends on it.
         if !self.bindings.get(id).is_some_and(BindingCycle::is_binding) {
@@ -225,9 +244,11 @@ impl Scheduler {
             return;
         };
         let left = self.left_by(id, None).or_else(|| self.left_untried(id));
+        self.expected.remove(&id);
         self.cancel_binding(id);
         self.nominated.remove(key);
         self.evictions.remove(key);
+        self.may_go(key);
         self.extenders.leave(id);
         self.queue.remove(id);
         match self.cache.remove_pod(id) {

@@ -1,11 +1,13 @@
 //! Carrying nominations out: victims are evicted, and the pod waits until they have been told to go.
 //!
-//! As with asynchronous preemption in kube-scheduler, the pod is kept out of the queue meanwhile, and a
-//! failed eviction puts it back at once.
+//! As with asynchronous preemption in kube-scheduler, the pod is kept out of the queue meanwhile. Unlike
+//! there, a failed eviction does not put it back at once but after its backoff, and the victim
+//! [stays](crate::refusals) for a while: the next attempt would choose the same one.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use plimsoll_api::{PodKey, Str};
+use plimsoll_framework::parts::StoreReads;
 use plimsoll_framework::{Nomination, PodInfo, Time, WaitingDecision};
 
 use crate::cycle::Failure;
@@ -17,7 +19,10 @@ use crate::scheduler::Scheduler;
 /// The evictions that one pod waits for.
 #[derive(Debug)]
 pub(crate) struct Awaited {
-    writes: BTreeSet<EffectId>,
+    /// Those that are not answered, with the victims.
+    writes: BTreeMap<EffectId, PodKey>,
+    /// Whether one has failed: then the pod does not wait any more.
+    has_failed: bool,
     /// When they were begun, and when they count as failed.
     began: Time,
     deadline: Time,
@@ -55,7 +60,13 @@ impl Scheduler {
         }
     }
 
-    fn write_nomination(&mut self, pod: &PodInfo, node: Option<Str>, effects: &mut Vec<Effect>) {
+    /// Writes which node a pod is nominated to, unless it says so already.
+    pub(crate) fn write_nomination(
+        &mut self,
+        pod: &PodInfo,
+        node: Option<Str>,
+        effects: &mut Vec<Effect>,
+    ) {
         if pod.nominated_node != node {
             self.write(pod, Write::Nominate(node), effects);
         }
@@ -78,7 +89,7 @@ impl Scheduler {
             self.withdraw(other, effects);
         }
         self.counts.victims(nomination.victims.len());
-        let mut writes = BTreeSet::new();
+        let mut writes = BTreeMap::new();
         for victim in &nomination.victims {
             if self.waiting.pods().iter().any(|waiting| waiting.pod.key == *victim) {
                 self.waiting_decisions.push(WaitingDecision::Reject {
@@ -87,14 +98,18 @@ impl Scheduler {
                     reason: "preempted".into(),
                 });
             } else if let Some(victim) = self.names.find(victim).and_then(|id| self.cache.pod(id)) {
-                let eviction = Eviction::new(victim, pod, &nomination.node);
-                writes.insert(self.write(pod, Write::Evict(eviction), effects));
+                let (key, eviction) =
+                    (victim.key.clone(), Eviction::new(victim, pod, &nomination.node));
+                writes.insert(self.write(pod, Write::Evict(eviction), effects), key);
             }
         }
         if !writes.is_empty() {
             let deadline = now + self.options.write_timeout;
-            self.evictions.insert(pod.key.clone(), Awaited { writes, began: now, deadline });
-            self.queue.hold(attempt.id, plugin);
+            let awaited = Awaited { writes, has_failed: false, began: now, deadline };
+            self.evictions.insert(pod.key.clone(), awaited);
+            if self.options.gates.preempts_async {
+                self.queue.hold(attempt.id, plugin);
+            }
         }
     }
 
@@ -104,17 +119,40 @@ impl Scheduler {
         now: Time,
         id: EffectId,
         answer: &Result<(), WriteError>,
+        effects: &mut Vec<Effect>,
     ) -> bool {
-        let owner = self.evictions.iter().find(|(_, awaited)| awaited.writes.contains(&id));
+        let owner = self.evictions.iter().find(|(_, awaited)| awaited.writes.contains_key(&id));
         let Some(pod) = owner.map(|(pod, _)| pod.clone()) else { return false };
         let awaited = self.evictions.get_mut(&pod).expect("it was just found");
-        awaited.writes.remove(&id);
-        if answer.is_err() || awaited.writes.is_empty() {
-            self.counts.evictions_over(answer.is_err(), now.since(awaited.began));
+        let victim = awaited.writes.remove(&id).expect("it was just found");
+        let waits = !awaited.has_failed && (answer.is_err() || awaited.writes.is_empty());
+        awaited.has_failed |= answer.is_err();
+        let began = awaited.began;
+        if awaited.writes.is_empty() {
             self.evictions.remove(&pod);
+        }
+        match answer {
+            Ok(()) => self.may_go(&victim),
+            Err(_) => self.refused(now, victim, &pod),
+        }
+        if waits {
+            self.counts.evictions_over(answer.is_err(), now.since(began));
             self.release(now, &pod, answer.is_err());
+            if answer.is_err() && !self.options.gates.preempts_async {
+                self.take_back(&pod, effects);
+            }
         }
         true
+    }
+
+    /// As in preemption.go, prepareCandidate: without asynchronous preemption a pod whose victims could not be
+    /// evicted is nominated to no node.
+    fn take_back(&mut self, pod: &PodKey, effects: &mut Vec<Effect>) {
+        let id = self.names.find(pod);
+        let pod = id.and_then(|id| self.queue.get(id)).map(|info| info.pod.clone());
+        if let Some(pod) = pod {
+            self.withdraw(&pod, effects);
+        }
     }
 
     /// Evictions that were never answered count as failed.
@@ -122,10 +160,43 @@ impl Scheduler {
         let due = self.evictions.iter().filter(|(_, awaited)| awaited.deadline <= now);
         let due: Vec<PodKey> = due.map(|(pod, _)| pod.clone()).collect();
         for pod in due {
-            if let Some(awaited) = self.evictions.remove(&pod) {
+            if let Some(awaited) = self.evictions.remove(&pod).filter(|one| !one.has_failed) {
                 self.counts.evictions_over(true, now.since(awaited.began));
+                self.release(now, &pod, true);
             }
-            self.release(now, &pod, true);
+        }
+    }
+
+    /// A victim could not be evicted.
+    fn refused(&mut self, now: Time, victim: PodKey, preemptor: &PodKey) {
+        let is_known = self.names.find(&victim).is_some_and(|id| self.cache.knows(id));
+        if !is_known {
+            return;
+        }
+        let forgotten = self.refusals.add(now, victim.clone(), preemptor.clone());
+        let refused = &mut self.cache.stores_mut(StoreReads::REFUSED_EVICTIONS).refused;
+        refused.add(victim);
+        if let Some(other) = forgotten {
+            refused.remove(&other);
+        }
+    }
+
+    /// A pod whose eviction may have been refused is gone, or was told to go after all.
+    pub(crate) fn may_go(&mut self, victim: &PodKey) {
+        if self.refusals.remove(victim).is_some() {
+            self.cache.stores_mut(StoreReads::REFUSED_EVICTIONS).refused.remove(victim);
+        }
+    }
+
+    /// Pods that could not be evicted may be chosen as victims again once their time is over. Those for
+    /// which they were to go are tried again, since nobody else might wake them.
+    pub(crate) fn end_refusals(&mut self, now: Time) {
+        for (victim, preemptor) in self.refusals.over(now) {
+            self.cache.stores_mut(StoreReads::REFUSED_EVICTIONS).refused.remove(&victim);
+            if let Some(id) = self.names.find(&preemptor) {
+                let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
+                self.queue.retry(now, id, with);
+            }
         }
     }
 

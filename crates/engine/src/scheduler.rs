@@ -1,8 +1,9 @@
 //! The scheduler: takes events in, and says step by step what the world must now do.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use plimsoll_api::PodKey;
+use plimsoll_api::{PodKey, Str};
 use plimsoll_framework::parts::StoreReads;
 use plimsoll_framework::{
     NominatedPods, PodInfo, Release, Time, View, WaitingDecision, WaitingPod,
@@ -16,6 +17,7 @@ use crate::cache::Cache;
 use crate::decision::Decision;
 use crate::effect::Effect;
 use crate::extenders::Extenders;
+use crate::gates::Gates;
 use crate::memo::Memo;
 use crate::metrics::{Counts, Stopwatch};
 use crate::names::{Names, PodId};
@@ -24,6 +26,7 @@ use crate::preemption::Evictions;
 use crate::profile::{Profile, ProfileError};
 use crate::profiles::Profiles;
 use crate::queue::{Backoff, Queue, QueuedPodInfo, Ready, Surroundings};
+use crate::refusals::Refusals;
 use crate::waiting::Waiting;
 
 /// How much of a decision is kept.
@@ -72,6 +75,8 @@ pub struct Options {
     pub scans: Scans,
     /// Each so-manieth decision of [`Engine::Fast`] is made from scratch, too, and compared; 0 for none.
     pub audit_every: u32,
+    /// What feature gates change.
+    pub gates: Gates,
     /// How one of several equally good nodes is chosen.
     pub tie_break: TieBreak,
     /// How much of a decision is kept for [`Scheduler::take_decisions`].
@@ -97,6 +102,7 @@ impl Default for Options {
             engine: Engine::Fast,
             scans: Scans::WhereCheaper,
             audit_every: 1000,
+            gates: Gates::default(),
             tie_break: TieBreak::First,
             detail: Detail::None,
             backoff: Backoff::default(),
@@ -132,6 +138,10 @@ pub struct Scheduler {
     pub(crate) waiting: Waiting,
     pub(crate) nominated: NominatedPods,
     pub(crate) evictions: Evictions,
+    pub(crate) refusals: Refusals,
+    /// Pods that were made to say on which node they will be, until that is seen or taken back: nobody makes
+    /// room for them, since they are assumed to be there.
+    pub(crate) expected: BTreeMap<PodId, Str>,
     /// What was decided about waiting pods since the last step.
     pub(crate) waiting_decisions: Vec<WaitingDecision>,
     pub(crate) answers: Vec<(crate::EffectId, Result<(), crate::WriteError>)>,
@@ -180,6 +190,8 @@ impl Scheduler {
             waiting: Waiting::default(),
             nominated,
             evictions: Evictions::new(),
+            refusals: Refusals::default(),
+            expected: BTreeMap::new(),
             waiting_decisions: Vec::new(),
             answers: Vec::new(),
             next_effect: 0,
@@ -217,11 +229,12 @@ impl Scheduler {
             return Next::Again;
         }
         let timers = [
-            self.queue.next_ready(ready),
+            self.queue.next_ready(),
             self.queue.next_flush(),
             self.waiting.next_timeout(),
             self.bindings.next_deadline(),
             self.next_eviction_deadline(),
+            self.refusals.next_end(),
             self.extenders.next_deadline(),
         ];
         match timers.into_iter().flatten().min() {
@@ -272,12 +285,16 @@ impl Scheduler {
             && self.answers.is_empty()
             && self.waiting_decisions.is_empty()
             && !self.queue.has_ready(Ready::Early)
+            && !self.queue.has_backoff()
             && !self.queue.mends()
     }
 
     /// Which pods may be tried: pods that wait for extenders go before those in backoff.
     fn ready(&self) -> Ready {
-        if self.extenders.has_line() { Ready::Due } else { Ready::Early }
+        match self.options.gates.pops_from_backoff && !self.extenders.has_line() {
+            true => Ready::Early,
+            false => Ready::Due,
+        }
     }
 
     /// The pods that are not bound yet, by name, with where they are.

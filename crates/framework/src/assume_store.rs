@@ -1,8 +1,12 @@
 //! Objects that may be taken to be other than they were last seen.
 
 use std::borrow::Borrow;
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+use std::hash::Hash;
 use std::sync::Arc;
+
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
 
 use crate::object_store::{Named, Versions};
 
@@ -31,11 +35,15 @@ impl<T> Entry<T> {
 /// API server has a version, so that no two of its states are equal. A watch never goes back in time, so
 /// a value that differs is newer.
 #[derive(Clone, Debug)]
-pub struct AssumeStore<T: Named>(BTreeMap<T::Key, Entry<T>>);
+pub struct AssumeStore<T: Named> {
+    in_order: BTreeSet<T::Key>,
+    /// Filters look for one for each volume on every node.
+    by_key: HashMap<T::Key, Entry<T>, FxBuildHasher>,
+}
 
 impl<T: Named> Default for AssumeStore<T> {
     fn default() -> Self {
-        AssumeStore(BTreeMap::new())
+        AssumeStore { in_order: BTreeSet::new(), by_key: HashMap::default() }
     }
 }
 
@@ -43,70 +51,74 @@ impl<T: Named> AssumeStore<T> {
     /// Takes in an object as it was seen; `None` if it was seen so before. What is told is what was
     /// seen before and now, and never what was assumed.
     pub fn set(&mut self, object: T) -> Option<Versions<T>> {
-        let known = self.0.get(object.key());
+        let known = self.by_key.get(object.key());
         if known.is_some_and(|entry| *entry.observed == object) {
             return None;
         }
         let observed = Arc::new(object);
         let entry = Entry { observed: observed.clone(), assumed: None };
-        let before = self.0.insert(observed.key().clone(), entry);
+        let before = self.by_key.insert(observed.key().clone(), entry);
+        if before.is_none() {
+            self.in_order.insert(observed.key().clone());
+        }
         Some(Versions { before: before.map(|entry| entry.observed), after: Some(observed) })
     }
 
     /// Forgets an object that is gone, and what was assumed of it; `None` if it was not known.
-    pub fn remove<Q: Ord + ?Sized>(&mut self, key: &Q) -> Option<Versions<T>>
+    pub fn remove<Q: Ord + Hash + ?Sized>(&mut self, key: &Q) -> Option<Versions<T>>
     where
         T::Key: Borrow<Q>,
     {
-        let entry = self.0.remove(key)?;
+        let entry = self.by_key.remove(key)?;
+        self.in_order.remove(key);
         Some(Versions { before: Some(entry.observed), after: None })
     }
 
     /// Takes it that an object is so. One that was never seen, or is gone, cannot be assumed; whether
     /// it could.
     pub fn assume(&mut self, object: T) -> bool {
-        let Some(entry) = self.0.get_mut(object.key()) else { return false };
+        let Some(entry) = self.by_key.get_mut(object.key()) else { return false };
         entry.assumed = Some(Arc::new(object));
         true
     }
 
     /// Takes back what was assumed of an object, if anything still is.
-    pub fn restore<Q: Ord + ?Sized>(&mut self, key: &Q)
+    pub fn restore<Q: Eq + Hash + ?Sized>(&mut self, key: &Q)
     where
         T::Key: Borrow<Q>,
     {
-        if let Some(entry) = self.0.get_mut(key) {
+        if let Some(entry) = self.by_key.get_mut(key) {
             entry.assumed = None;
         }
     }
 
     /// The object of this name, as it is taken to be.
-    pub fn get<Q: Ord + ?Sized>(&self, key: &Q) -> Option<&Arc<T>>
+    pub fn get<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> Option<&Arc<T>>
     where
         T::Key: Borrow<Q>,
     {
-        self.0.get(key).map(Entry::latest)
+        self.by_key.get(key).map(Entry::latest)
     }
 
     /// The object of this name, as it was seen.
-    pub fn observed<Q: Ord + ?Sized>(&self, key: &Q) -> Option<&Arc<T>>
+    pub fn observed<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> Option<&Arc<T>>
     where
         T::Key: Borrow<Q>,
     {
-        self.0.get(key).map(|entry| &entry.observed)
+        self.by_key.get(key).map(|entry| &entry.observed)
     }
 
     /// Whether something is assumed of the object that was not yet seen.
-    pub fn is_assumed<Q: Ord + ?Sized>(&self, key: &Q) -> bool
+    pub fn is_assumed<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> bool
     where
         T::Key: Borrow<Q>,
     {
-        self.0.get(key).is_some_and(|entry| entry.assumed.is_some())
+        self.by_key.get(key).is_some_and(|entry| entry.assumed.is_some())
     }
 
     /// All objects as they are taken to be, in the order of their names.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<T>> {
-        self.0.values().map(Entry::latest)
+        self.in_order.iter().filter_map(|key| self.get(key))
     }
 }
 

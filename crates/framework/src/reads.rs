@@ -60,6 +60,7 @@ bitflags! {
         const IMAGES = 1 << 2;
         const VOLUMES = 1 << 3;
         const DISRUPTION_BUDGETS = 1 << 4;
+        const REFUSED_EVICTIONS = 1 << 5;
     }
 }
 

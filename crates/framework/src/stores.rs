@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use plimsoll_api::{
-    Labels, Namespace, Node, ObjectKey, PodDisruptionBudget, Selecting, SelectingKind, Selector,
-    Str,
+    Labels, Namespace, Node, ObjectKey, PodDisruptionBudget, PodKey, Selecting, SelectingKind,
+    Selector, Str,
 };
 
 pub use crate::assume_store::AssumeStore;
@@ -124,6 +124,27 @@ impl ImageStore {
 /// PodDisruptionBudgets.
 pub type PdbStore = ObjectStore<PodDisruptionBudget>;
 
+/// The pods whose eviction was refused a short while ago: they stay where they are.
+#[derive(Clone, Debug, Default)]
+pub struct RefusedEvictions(BTreeSet<PodKey>);
+
+impl RefusedEvictions {
+    /// Whether the eviction of a pod was refused.
+    pub fn contains(&self, pod: &PodKey) -> bool {
+        self.0.contains(pod)
+    }
+
+    /// The eviction of a pod was refused.
+    pub fn add(&mut self, pod: PodKey) {
+        self.0.insert(pod);
+    }
+
+    /// The pod may be evicted again.
+    pub fn remove(&mut self, pod: &PodKey) {
+        self.0.remove(pod);
+    }
+}
+
 /// Everything that plugins may read beside nodes and pods.
 #[derive(Clone, Debug, Default)]
 pub struct Stores {
@@ -138,6 +159,8 @@ pub struct Stores {
     pub volumes: Arc<VolumeStore>,
     /// PodDisruptionBudgets.
     pub budgets: PdbStore,
+    /// Pods whose eviction was refused.
+    pub refused: RefusedEvictions,
 }
 
 impl Stores {

@@ -38,7 +38,9 @@ const N_VICTIMS: usize = 3;
 /// Example: a node is full with a pod of priority 1 that asks for 1 CPU and one of priority 0 that asks
 /// for 2. A pod of priority 5 that asks for 2 CPUs evicts only the second.
 ///
-/// Differences from kube-scheduler: where more nodes could be tried than the args ask for, it starts at a
+/// A pod that could not be evicted counts for a while as one that stays: its eviction would fail again.
+///
+/// Differences from kube-scheduler: it tries such a pod again and again, at once; where more nodes could be tried than the args ask for, it starts at a
 /// place that follows from the name of the pod rather than from chance; among nodes that are equal in
 /// everything, the smallest name is chosen rather than any.
 #[derive(Debug)]
@@ -152,7 +154,7 @@ impl PostFilter for DefaultPreemption {
 }
 
 impl PostFilterByNode for DefaultPreemption {
-    const READS: StoreReads = StoreReads::DISRUPTION_BUDGETS;
+    const READS: StoreReads = StoreReads::DISRUPTION_BUDGETS.union(StoreReads::REFUSED_EVICTIONS);
 
     /// The pod may not evict others. As in default_preemption.go, PodEligibleToPreemptOthers.
     fn at_once(
@@ -177,8 +179,7 @@ impl PostFilterByNode for DefaultPreemption {
     }
 
     fn in_vain(&self, pod: &PodInfo, on_node: &PodSet) -> Option<Rejection> {
-        let mut lower = on_node.iter().filter(|other| is_lower(other, pod));
-        lower.next().is_none().then(|| Rejection::unresolvable(NO_VICTIMS))
+        nobody_lower(pod, on_node)
     }
 
     fn clear(
@@ -244,14 +245,20 @@ fn is_lower(other: &PodInfo, pod: &PodInfo) -> bool {
     other.priority < pod.priority
 }
 
+/// The rejection where nobody on a node may have to go.
+fn nobody_lower(pod: &PodInfo, on_node: &PodSet) -> Option<Rejection> {
+    let mut lower = on_node.iter().filter(|other| is_lower(other, pod));
+    lower.next().is_none().then(|| Rejection::unresolvable(NO_VICTIMS))
+}
+
 /// Finds the victims on one node. As in default_preemption.go, SelectVictimsOnNode.
 fn victims(
     pod: &PodInfo,
     node: &mut NodeWhatIf<'_>,
     stores: &Stores,
 ) -> Result<Victims, Rejection> {
-    let mut lower: Vec<PodInfo> =
-        node.pods().filter(|other| is_lower(other, pod)).cloned().collect();
+    let may_go = |other: &&PodInfo| is_lower(other, pod) && !stores.refused.contains(&other.key);
+    let mut lower: Vec<PodInfo> = node.pods().filter(may_go).cloned().collect();
     if lower.is_empty() {
         return Err(Rejection::unresolvable(NO_VICTIMS));
     }

@@ -131,15 +131,18 @@ impl NodeVolumeLimits {
             return Ok(());
         }
 
-        let mut taken = Slots::new();
+        let mut taken = Vec::with_capacity(pods.len());
         for pod in pods.iter() {
             Mounts::of(pod).add_slots_taken(&wanted.store, plugins, &mut taken)?;
         }
+        taken.sort_unstable();
+        taken.dedup();
+        let is_free = |slot: &&Slot| taken.binary_search(slot).is_err();
         for (driver, limit) in limits {
-            let new = slots.difference(&taken).filter(|slot| slot.driver == *driver).count();
+            let new = slots.iter().filter(is_free).filter(|slot| slot.driver == *driver).count();
             // As upstream, a volume that is attached and used by no pod of the node counts beside the
             // pod's even if it is the same.
-            let idle = attached.into_iter().flat_map(|slots| slots.difference(&taken));
+            let idle = attached.into_iter().flat_map(|slots| slots.iter().filter(is_free));
             let used = taken.iter().chain(idle).filter(|slot| slot.driver == *driver).count();
             if 0 < new && usize::try_from(limit).unwrap_or(0) < used + new {
                 return Err(Rejection::unschedulable(TOO_MANY));
@@ -240,11 +243,11 @@ impl<'a> Mounts<'a> {
         self,
         store: &VolumeStore,
         plugins: Plugins,
-        slots: &mut Slots,
+        slots: &mut Vec<Slot>,
     ) -> Result<(), Rejection> {
         for volume in self.volumes {
             if let Found::Slot(slot) = self.slot(volume, store, plugins)? {
-                slots.insert(slot);
+                slots.push(slot);
             }
         }
         Ok(())

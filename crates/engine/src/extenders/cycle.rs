@@ -79,12 +79,16 @@ impl Setting<'_> {
                 return self.post_filter(pod, failure, &filters, cycle);
             }
         };
-        if let Some(row) = self.cleared(pod, &filters)? {
-            (cycle.feasible, cycle.n_judged) = (vec![row], 1);
-            return Ok(CycleResult::Found { row, best: vec![row] });
-        }
+        let own = match self.cleared(pod, &filters)? {
+            Some(Ok(row)) => {
+                (cycle.feasible, cycle.n_judged) = (vec![row], 1);
+                return Ok(CycleResult::Found { row, best: vec![row] });
+            }
+            Some(Err(rejection)) => Some(rejection),
+            None => None,
+        };
         let lap = cycle.meter.start();
-        filters.judge_all_nodes(pod, view.nodes, nominated, self.sample, cycle);
+        filters.judge_all_nodes(pod, view.nodes, (nominated, own), self.sample, cycle);
         cycle.filtered(lap);
         if let Some(error) = cycle::error_of(&cycle.rejected) {
             return Ok(CycleResult::Error(error));
@@ -103,15 +107,22 @@ impl Setting<'_> {
         }
     }
 
-    /// The node that was cleared for the pod, if it passes: then no other is looked at. As in
-    /// schedule_one.go, evaluateNominatedNode: an error there is none for the pod.
-    fn cleared(&self, pod: &PodInfo, filters: &Filters) -> Result<Option<Row>, Stop> {
+    /// The node that was cleared for the pod, if there is one: then no other is looked at if it passes,
+    /// and otherwise why it does not. As in schedule_one.go, evaluateNominatedNode: an error there is none
+    /// for the pod.
+    fn cleared(
+        &self,
+        pod: &PodInfo,
+        filters: &Filters,
+    ) -> Result<Option<Result<Row, NodeRejection>>, Stop> {
         let nodes = self.view.nodes;
-        let Some(row) = filters.nominated_node(pod, nodes, self.nominated) else {
-            return Ok(None);
+        let row = match filters.nominated_node(pod, nodes, self.nominated) {
+            Some(Ok(row)) => row,
+            rejected_or_none => return Ok(rejected_or_none),
         };
-        match self.voices.filter(Stage::Nominated, vec![row], nodes, &mut Vec::new()) {
-            Ok(left) => Ok(left.first().copied()),
+        let mut rejected = Vec::new();
+        match self.voices.filter(Stage::Nominated, vec![row], nodes, &mut rejected) {
+            Ok(left) => Ok(left.first().copied().map(Ok).or(rejected.pop().map(Err))),
             Err(Stop::Error(_)) => Ok(None),
             Err(ask @ Stop::Ask(_)) => Err(ask),
         }

@@ -7,8 +7,9 @@ use plimsoll_framework::{Point, PostFilterAnswer};
 
 use super::FastMap;
 use super::kinds::{Kind, Kinds};
+use crate::class::OWN_PARTS;
 use crate::cycle::{Cycle, CycleResult, Failure};
-use crate::profile::Profile;
+use crate::profile::{PluginIndex, Profile};
 
 /// More kinds of pods than this are not kept after a change.
 const MOST_KINDS: usize = 1 << 12;
@@ -17,6 +18,8 @@ const MOST_KINDS: usize = 1 << 12;
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Key {
     kind: Kind,
+    /// Whether it is a kind of pods of which some filter reads what is their own.
+    is_own: bool,
     priority: i32,
     policy: PreemptionPolicy,
     nominated: Option<Str>,
@@ -25,18 +28,40 @@ struct Key {
 /// The failures of pods of one profile since the last change.
 #[derive(Debug)]
 pub(crate) struct Failures {
+    /// What filters read of all pods.
     kinds: Kinds,
+    /// What filters read of pods about which one of `of_own` has something to say.
+    own_kinds: Kinds,
     n_kinds: usize,
+    /// Filters that read what a pod has for itself, such as its name. Most of them have something to say
+    /// about few pods; others that are alike fail alike.
+    of_own: Vec<PluginIndex>,
     known: FastMap<Key, (Failure, usize)>,
 }
 
 impl Failures {
     pub(crate) fn new(profile: &Profile) -> Self {
         let points = [Point::PreFilter, Point::Filter].into_iter();
-        let filters = points.flat_map(|point| profile.at(point)).map(|(plugin, _)| &plugin.points);
-        let reads = filters.filter(|points| points.filter.is_some()).map(|points| points.reads.pod);
-        let kinds = Kinds::new(reads.fold(PodReads::empty(), PodReads::union));
-        Failures { kinds, n_kinds: 0, known: FastMap::default() }
+        let (mut of_all, mut of_any, mut of_own) = (PodReads::empty(), PodReads::empty(), vec![]);
+        for (index, _) in points.flat_map(|point| profile.indices(point)) {
+            let points = &profile.get(index).points;
+            if points.filter.is_none() {
+                continue;
+            }
+            of_any |= points.reads.pod;
+            if points.reads.pod.intersects(OWN_PARTS) {
+                of_own.push(index);
+            } else {
+                of_all |= points.reads.pod;
+            }
+        }
+        Failures {
+            kinds: Kinds::new(of_all),
+            own_kinds: Kinds::new(of_any),
+            n_kinds: 0,
+            of_own,
+            known: FastMap::default(),
+        }
     }
 
     /// Something has changed.
@@ -44,16 +69,17 @@ impl Failures {
         self.known.clear();
         if MOST_KINDS < self.n_kinds {
             self.kinds.clear();
+            self.own_kinds.clear();
             self.n_kinds = 0;
         }
     }
 
     /// How an attempt at an equal pod failed, and how many nodes it looked at.
-    pub(crate) fn find(&mut self, pod: &PodInfo) -> Option<(Failure, usize)> {
+    pub(crate) fn find(&mut self, profile: &Profile, pod: &PodInfo) -> Option<(Failure, usize)> {
         if self.known.is_empty() {
             return None;
         }
-        let key = self.key(pod)?;
+        let key = self.key(profile, pod)?;
         self.known.get(&key).cloned()
     }
 
@@ -72,16 +98,22 @@ impl Failures {
         if failure.nomination.is_none()
             && failure.record.is_none()
             && holds_for_all
-            && let Some(key) = self.key(pod)
+            && let Some(key) = self.key(profile, pod)
         {
             self.known.insert(key, (failure.as_ref().clone(), cycle.n_judged));
         }
     }
 
-    fn key(&mut self, pod: &PodInfo) -> Option<Key> {
-        let (kind, is_new) = self.kinds.number(pod)?;
+    fn key(&mut self, profile: &Profile, pod: &PodInfo) -> Option<Key> {
+        let has_something_to_say = |&index: &PluginIndex| {
+            let filter = &profile.get(index).points.filter;
+            filter.as_ref().is_some_and(|filter| filter.applies(pod))
+        };
+        let is_own = self.of_own.iter().any(has_something_to_say);
+        let kinds = if is_own { &mut self.own_kinds } else { &mut self.kinds };
+        let (kind, is_new) = kinds.number(pod)?;
         self.n_kinds += usize::from(is_new);
         let (priority, policy) = (pod.priority, pod.preemption_policy);
-        Some(Key { kind, priority, policy, nominated: pod.nominated_node.clone() })
+        Some(Key { kind, is_own, priority, policy, nominated: pod.nominated_node.clone() })
     }
 }

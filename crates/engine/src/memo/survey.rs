@@ -148,7 +148,7 @@ impl Survey {
                 break;
             }
         }
-        failure.conclude(said);
+        failure.conclude(profile, said);
         Some(failure)
     }
 

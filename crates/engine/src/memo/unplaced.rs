@@ -71,9 +71,9 @@ impl Unplaced {
 
 impl Memo {
     /// How an attempt at an equal pod failed, if nothing has changed since.
-    pub(crate) fn failed_alike(&mut self, pod: &PodInfo) -> Option<Cycle> {
-        let (failure, n_judged) =
-            self.unplaced.failures.get_mut(pod.scheduler_name.as_str())?.find(pod)?;
+    pub(crate) fn failed_alike(&mut self, profile: &Profile, pod: &PodInfo) -> Option<Cycle> {
+        let failures = self.unplaced.failures.get_mut(&profile.scheduler_name)?;
+        let (failure, n_judged) = failures.find(profile, pod)?;
         Some(Cycle::failed(failure, n_judged))
     }
 

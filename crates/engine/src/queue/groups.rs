@@ -105,9 +105,12 @@ impl Groups {
     }
 
     /// The groups that wait for a plugin that `hears` says to ask.
-    pub(super) fn waiting_for(&self, hears: impl Fn(&'static str) -> bool) -> BTreeSet<GroupId> {
+    pub(super) fn waiting_for(&self, hears: impl Fn(&'static str) -> bool) -> Vec<GroupId> {
         let asked = self.by_plugin.iter().filter(|(plugin, _)| hears(plugin));
-        asked.flat_map(|(_, groups)| groups).copied().collect()
+        let mut groups: Vec<GroupId> = asked.flat_map(|(_, groups)| groups).copied().collect();
+        groups.sort_unstable();
+        groups.dedup();
+        groups
     }
 
     /// The pods that wait for a change.

@@ -6,15 +6,18 @@ use std::time::Duration;
 
 use plimsoll_api::{Pod, PodKey};
 use plimsoll_framework::events::{self, Object};
+use plimsoll_framework::parts::PodReads;
 use plimsoll_framework::{Action, Change, ClusterEvent, PodInfo, Release, Resource, Time};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
+use super::groups::Wait;
 use super::in_flight::Kept;
 use super::pod::{Place, QueuedPodInfo, Verdict};
 use super::worth::{Strategy, Surroundings};
 use super::{Audience, Backoff, FLUSH_INTERVAL, Queue, Ready};
 use crate::cache::Cache;
+use crate::class;
 use crate::metrics::{Hints, Lap, QueueCounts};
 use crate::names::{Names, PodId};
 use crate::profiles::Profiles;
@@ -30,6 +33,8 @@ struct Slow {
     in_flight: BTreeMap<PodKey, Vec<Kept>>,
     arrivals: u64,
     next_flush: Option<Time>,
+    /// Pods that were tried in vain since the last change, with what rejected them.
+    in_vain: Vec<QueuedPodInfo>,
 }
 
 impl Slow {
@@ -86,12 +91,20 @@ impl Slow {
         let stand = |info: &&mut QueuedPodInfo| (with.key(info), info.arrival);
         let active = self.pods.values_mut().filter(|info| info.place == Place::Active);
         let first = active.min_by_key(stand).map(|info| info.pod.key.clone());
+        let parts = PodReads::all().difference(class::OWN_PARTS);
         let until = |info: &&mut QueuedPodInfo| match info.place {
             Place::Backoff { until } => Some(until),
             _ => None,
         };
         let first = first.or_else(|| {
-            let backoff = self.pods.values_mut().filter(|info| until(info).is_some());
+            let in_vain = &self.in_vain;
+            let is_like = |info: &QueuedPodInfo| {
+                let is_one = |info| is_asked_as_one(info, with);
+                let alike = |other: &QueuedPodInfo| class::are_alike(parts, &other.pod, &info.pod);
+                is_one(info) && in_vain.iter().any(|other| is_one(other) && alike(other))
+            };
+            let backoff = self.pods.values_mut();
+            let backoff = backoff.filter(|info| until(info).is_some() && !is_like(info));
             let first = backoff.min_by_key(|info| (until(info), stand(info)));
             first.map(|info| info.pod.key.clone())
         })?;
@@ -125,6 +138,7 @@ impl Slow {
         with: Surroundings<'_>,
     ) {
         self.in_flight.values_mut().for_each(|heard| heard.push(Kept::new(change)));
+        self.in_vain.clear();
         for key in self.keys() {
             let info = &self.pods[&key];
             let waits = matches!(info.place, Place::Unschedulable | Place::Gated { .. });
@@ -156,6 +170,16 @@ impl Slow {
     fn keys(&self) -> Vec<PodKey> {
         self.pods.keys().cloned().collect()
     }
+}
+
+fn waits(info: &QueuedPodInfo) -> bool {
+    info.place == Place::Unschedulable
+}
+
+/// Whether what rejected a pod would reject all that are like it.
+fn is_asked_as_one(info: &QueuedPodInfo, with: Surroundings<'_>) -> bool {
+    let wait = Wait::Change(info.verdict.clone().unwrap_or_default());
+    with.asks_as_one(&info.pod, &wait)
 }
 
 /// Both queues, and the cluster around them.
@@ -243,6 +267,11 @@ impl Both {
                 let verdict = random_verdict(rng);
                 self.fast.failed(self.now, id, verdict.clone(), with);
                 self.slow.failed(self.now, &key, verdict, with);
+                if rng.random_bool(0.5) {
+                    self.fast.tried_in_vain(id);
+                    let info = &self.slow.pods[&key];
+                    self.slow.in_vain.extend(waits(info).then(|| info.clone()));
+                }
             }
         }
     }

@@ -2,6 +2,7 @@
 //! pods that a gate keeps out.
 
 mod backoff;
+mod early;
 mod groups;
 mod in_flight;
 #[cfg(test)]
@@ -27,7 +28,7 @@ use self::shelves::{ActiveKey, Shelves};
 use self::worth::Strategy;
 pub(crate) use self::worth::{Audience, Surroundings};
 use crate::by_pod::ByPod;
-use crate::class::Classes;
+use crate::class::{ClassId, Classes};
 use crate::metrics::{Bound, EventLabel, Lap, QueueCounts, QueueName, Stopwatch};
 use crate::names::PodId;
 
@@ -67,6 +68,8 @@ struct Entry {
     hears_since: Option<Since>,
     /// Its group and its place there, while it waits.
     group: Option<(GroupId, usize)>,
+    /// The class of pods that what rejected it would reject, too, if there is one; once it was asked for.
+    like: Option<Option<ClassId>>,
 }
 
 impl Entry {
@@ -111,7 +114,7 @@ impl Queue {
         self.arrivals += 1;
         let info = QueuedPodInfo::new(pod, now, self.arrivals);
         let sort = with.key(&info);
-        let entry = Entry { info, sort, hears_since: None, group: None };
+        let entry = Entry { info, sort, hears_since: None, group: None, like: None };
         self.pods.insert(id, entry);
         self.pods[id].info.place = self.gate(id, with).unwrap_or(Place::Active);
         self.came(now, id, EventLabel::PENDING_POD_ADD);
@@ -123,6 +126,7 @@ impl Queue {
     fn update(&mut self, now: Time, id: PodId, pod: PodInfo, with: Surroundings<'_>) {
         self.take(id);
         let entry = &mut self.pods[id];
+        entry.like = None;
         let before = std::mem::replace(&mut entry.info.pod, pod);
         entry.sort = with.key(&entry.info);
         let action = events::pod_actions(&before, &entry.info.pod);
@@ -146,6 +150,13 @@ impl Queue {
         match strategy {
             Strategy::Skip => self.put(id, with),
             strategy => self.requeue(now, id, strategy, label, with),
+        }
+    }
+
+    /// Takes in what became of a pod in flight that hears of no change of its own.
+    pub(crate) fn refresh(&mut self, id: PodId, pod: PodInfo) {
+        if let Some(entry) = self.pods.get_mut(id) {
+            entry.info.pod = pod;
         }
     }
 
@@ -173,6 +184,7 @@ impl Queue {
         if entry.info.place != Place::Active {
             self.counts.came(QueueName::Active, EventLabel::POP_FROM_BACKOFF);
         }
+        entry.like = None;
         entry.info.begin(self.counts.start());
         entry.info.place = Place::InFlight;
         Some(Attempt { id, pod: entry.info.pod.clone(), number: entry.info.attempts })
@@ -256,6 +268,7 @@ impl Queue {
         with: Surroundings<'_>,
     ) {
         self.in_flight.record(None, change);
+        self.shelves.changed();
         let label = EventLabel::of(change);
         let hears = |plugin| with.profiles.hears(plugin, change.event);
         for group_id in self.groups.waiting_for(hears) {
@@ -343,14 +356,19 @@ impl Queue {
         self.shelves.has_ready(ready)
     }
 
+    /// Whether some pod is in backoff after a rejection.
+    pub(crate) fn has_backoff(&self) -> bool {
+        self.shelves.has_backoff()
+    }
+
     /// Whether some pod is to be tried again after an error that may have been an accident.
     pub(crate) fn mends(&self) -> bool {
         self.shelves.after_errors().any(|id| !self.pods[id].info.errs_in_vain(self.heard))
     }
 
     /// When the next pod becomes ready by itself; pods that wait for a change do not count.
-    pub(crate) fn next_ready(&self, ready: Ready) -> Option<Time> {
-        self.shelves.next_backoff_over(ready)
+    pub(crate) fn next_ready(&self) -> Option<Time> {
+        self.shelves.next_backoff_over()
     }
 
     /// When pods that wait for a change are next looked at.
@@ -386,20 +404,41 @@ impl Queue {
     }
 
     /// The victims of a pod have been told to go, or `failed` to be. A pod that was woken meanwhile may
-    /// be tried again, once its backoff is over; after a failure it is tried at once, since nobody else
+    /// be tried again, once its backoff is over; after a failure also one that was not, since nobody else
     /// might wake it.
     pub(crate) fn release(&mut self, now: Time, id: PodId, failed: bool, with: Surroundings<'_>) {
         let Some(plugin) = self.held.remove(&id) else { return };
         let Some(place) = self.get(id).map(|info| &info.place) else { return };
         let kept_out = matches!(place, Place::Gated { plugin: by, .. } if *by == plugin);
-        let waits = matches!(place, Place::Unschedulable | Place::Backoff { .. });
-        let strategy = match failed {
-            true if kept_out || waits => Strategy::Immediately,
-            false if kept_out => Strategy::AfterBackoff,
-            _ => return,
-        };
+        if kept_out || (failed && *place == Place::Unschedulable) {
+            if failed {
+                // After an error a pod is not tried before its backoff is over, however idle the scheduler is.
+                self.pods[id].info.verdict = None;
+            }
+            self.wake_one(now, id, with);
+        }
+    }
+
+    /// A pod that waits for a change is tried again once its backoff is over.
+    pub(crate) fn retry(&mut self, now: Time, id: PodId, with: Surroundings<'_>) {
+        self.shelves.changed();
+        if self.get(id).is_some_and(|info| info.place == Place::Unschedulable) {
+            self.wake_one(now, id, with);
+        }
+    }
+
+    /// An attempt at a pod has failed, and no other node is to be cleared for it: it would fail at pods that
+    /// are alike, too.
+    pub(crate) fn tried_in_vain(&mut self, id: PodId) {
+        let Some(entry) = self.pods.get(id) else { return };
+        if let (Place::Unschedulable, Some(Some(class))) = (&entry.info.place, entry.like) {
+            self.shelves.tried_in_vain(class);
+        }
+    }
+
+    fn wake_one(&mut self, now: Time, id: PodId, with: Surroundings<'_>) {
         self.take(id);
-        self.requeue(now, id, strategy, EventLabel::FORCE_ACTIVATE, with);
+        self.requeue(now, id, Strategy::AfterBackoff, EventLabel::FORCE_ACTIVATE, with);
     }
 
     fn requeue(
@@ -475,21 +514,41 @@ impl Queue {
     /// Puts a pod onto the shelf or into the group that its place says.
     fn put(&mut self, id: PodId, with: Surroundings<'_>) {
         let entry = &mut self.pods[id];
+        let verdict = || Wait::Change(entry.info.verdict.clone().unwrap_or_default());
         let wait = match entry.info.place {
-            Place::Unschedulable => Wait::Change(entry.info.verdict.clone().unwrap_or_default()),
+            Place::Unschedulable | Place::Backoff { .. } => verdict(),
             Place::Gated { plugin, .. } => Wait::Gate(plugin),
-            _ => return self.shelves.put(&entry.info.place, entry.active_key(), id),
+            _ => return self.shelves.put(&entry.info.place, entry.active_key(), None, id),
         };
         let pod = &entry.info.pod;
-        let class = with.asks_as_one(pod, &wait).then(|| self.classes.intern(pod));
-        entry.group = Some(self.groups.insert(Common { class, wait }, id));
+        let mut class = || with.asks_as_one(pod, &wait).then(|| self.classes.intern(pod));
+        match entry.info.place {
+            Place::Gated { .. } => {
+                let common = Common { class: class(), wait };
+                entry.group = Some(self.groups.insert(common, id));
+            }
+            Place::Unschedulable => {
+                let class = *entry.like.insert(class());
+                entry.group = Some(self.groups.insert(Common { class, wait }, id));
+            }
+            _ => {
+                let class = match entry.like {
+                    Some(known) => known,
+                    None => *entry.like.insert(class()),
+                };
+                self.shelves.put(&entry.info.place, entry.active_key(), class, id);
+            }
+        }
     }
 
     /// Takes a pod from where it is.
     fn take(&mut self, id: PodId) {
         let entry = &mut self.pods[id];
         match entry.group.take() {
-            None => self.shelves.take(&entry.info.place, entry.active_key()),
+            None => {
+                let class = entry.like.flatten();
+                self.shelves.take(&entry.info.place, entry.active_key(), class);
+            }
             Some((group, at)) => {
                 if let Some(moved) = self.groups.remove(group, at) {
                     self.pods[moved].group = Some((group, at));

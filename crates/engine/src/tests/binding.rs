@@ -101,10 +101,13 @@ fn a_pod_that_waits_at_permit_keeps_its_room_until_it_times_out() {
          30 wait",
         expect![[r#"
             0s p #1 -> a
+            0s nominate p to a
             1s q #1 !! 0/1 nodes are available: 1 Insufficient cpu.
             20s p #1 !! 0/1 nodes are available: 1 rejected due to timeout after waiting 20s at plugin Group.
             20s q #2 -> a
+            20s nominate p to nothing
             20s bind q to a
+            20s p #2 !! 0/1 nodes are available: 1 Insufficient cpu.
         "#]],
     );
 }
@@ -117,6 +120,7 @@ fn a_pod_that_waits_at_permit_is_released_by_another() {
          7 pod q cpu=1 permit=release",
         expect![[r#"
             0s p #1 -> a
+            0s nominate p to a
             7s q #1 -> a
             7s bind q to a
             7s bind p to a
@@ -131,6 +135,7 @@ fn what_must_be_written_before_binding_is_written_first() {
          0 pod p cpu=1 prepare=yes note=yes",
         expect![[r#"
             0s p #1 -> a
+            0s nominate p to a
             0s patch p {"metadata":{"annotations":{"prepared":"yes"}}}
             0s bind p to a
             0s patch p {"metadata":{"annotations":{"note":"bound"}}}
@@ -148,9 +153,12 @@ fn a_write_before_binding_that_fails_undoes_everything() {
          3 wait",
         expect![[r#"
             0s p #1 -> a
+            0s nominate p to a
             0s patch p {"metadata":{"annotations":{"prepared":"yes"}}}
             0s p #1 error: running PreBind plugin "Prepare": refused
+            0s nominate p to nothing
             2s p #2 -> a
+            2s nominate p to a
             2s patch p {"metadata":{"annotations":{"prepared":"yes"}}}
             2s bind p to a
         "#]],
@@ -167,9 +175,12 @@ fn a_write_before_binding_that_is_never_answered_times_out() {
          90 wait",
         expect![[r#"
             0s p #1 -> a
+            0s nominate p to a
             0s patch p {"metadata":{"annotations":{"prepared":"yes"}}}
             60s p #1 error: running PreBind plugin "Prepare": timed out waiting for a write
+            60s nominate p to nothing
             62s p #2 -> a
+            62s nominate p to a
             62s patch p {"metadata":{"annotations":{"prepared":"yes"}}}
             62s bind p to a
         "#]],
@@ -184,6 +195,7 @@ fn the_binding_waits_until_the_world_is_ready() {
          9 namespace later=done",
         expect![[r#"
             0s p #1 -> a
+            0s nominate p to a
             0s patch p {"metadata":{"annotations":{"prepared":"yes"}}}
             9s bind p to a
         "#]],
@@ -198,9 +210,12 @@ fn a_world_that_never_gets_ready_times_out() {
          32 wait",
         expect![[r#"
             0s p #1 -> a
+            0s nominate p to a
             0s patch p {"metadata":{"annotations":{"prepared":"yes"}}}
             30s p #1 error: running PreBind plugin "Prepare": timed out waiting for the condition
+            30s nominate p to nothing
             32s p #2 -> a
+            32s nominate p to a
             32s patch p {"metadata":{"annotations":{"prepared":"yes"}}}
         "#]],
     );
@@ -215,7 +230,9 @@ fn a_plugin_says_in_its_own_words_that_it_has_waited_in_vain() {
          31 wait",
         expect![[r#"
             0s p #1 -> a
+            0s nominate p to a
             30s p #1 error: running PreBind plugin "Disk": d was stuck
+            30s nominate p to nothing
         "#]],
     );
 }
@@ -229,11 +246,15 @@ fn a_world_that_cannot_get_ready_no_longer_makes_the_pod_unschedulable() {
          8 wait",
         expect![[r#"
             0s p #1 -> a
+            0s nominate p to a
             0s patch p {"metadata":{"annotations":{"prepared":"yes"}}}
             5s p #1 !! will never be ready
+            5s nominate p to nothing
             7s p #2 -> a
+            7s nominate p to a
             7s patch p {"metadata":{"annotations":{"prepared":"yes"}}}
             7s p #2 !! will never be ready
+            7s nominate p to nothing
         "#]],
     );
 }
@@ -247,6 +268,7 @@ fn a_pod_deleted_while_it_waits_leaves_its_room() {
          5 delete pod p",
         expect![[r#"
             0s p #1 -> a
+            0s nominate p to a
             1s q #1 !! 0/1 nodes are available: 1 Insufficient cpu.
             5s q #2 -> a
             5s bind q to a
@@ -264,9 +286,17 @@ fn what_happened_during_the_binding_cycle_is_heard_when_it_fails() {
          60 wait",
         expect![[r#"
             0s p #1 -> a
+            0s nominate p to a
             20s p #1 !! 0/1 nodes are available: 1 rejected due to timeout after waiting 20s at plugin Group.
             20s p #2 -> a
+            20s nominate p to nothing
             40s p #2 !! 0/1 nodes are available: 1 rejected due to timeout after waiting 20s at plugin Group.
+            40s p #3 -> a
+            40s nominate p to nothing
+            40s nominate p to a
+            60s p #3 !! 0/1 nodes are available: 1 rejected due to timeout after waiting 20s at plugin Group.
+            60s p #4 -> a
+            60s nominate p to nothing
         "#]],
     );
 }
@@ -411,9 +441,11 @@ fn a_pod_that_is_being_deleted_waits_at_permit_no_longer() {
          5 pod p cpu=1 permit=wait leaves=yes",
         expect![[r#"
             0s p #1 -> a
+            0s nominate p to a
             1s q #1 !! 0/1 nodes are available: 1 Insufficient cpu.
             5s p #1 !! 0/1 nodes are available: 1 removed.
             5s q #2 -> a
+            5s nominate p to nothing
             5s bind q to a
         "#]],
     );
@@ -428,6 +460,7 @@ fn a_pod_that_waits_for_two_plugins_is_bound_when_both_allow_it() {
          5 allow p Second",
         expect![[r#"
             0s p #1 -> a
+            0s nominate p to a
             5s bind p to a
         "#]],
     );
@@ -443,7 +476,10 @@ fn one_of_two_plugins_is_enough_to_reject_a_pod_that_waits() {
          9 allow p Second",
         expect![[r#"
             0s p #1 -> a
+            0s nominate p to a
             5s p #1 !! 0/1 nodes are available: 1 not today.
+            5s p #2 -> a
+            5s nominate p to nothing
         "#]],
     );
 }
@@ -458,8 +494,10 @@ fn a_pod_that_nobody_we_know_rejects_is_tried_again_after_any_event() {
          9 namespace team=x",
         expect![[r#"
             0s p #1 -> a
+            0s nominate p to a
             3s p #1 !! 0/1 nodes are available: 1 not today.
-            9s p #2 -> a
+            3s p #2 -> a
+            3s nominate p to nothing
         "#]],
     );
 }
@@ -472,7 +510,10 @@ fn of_two_plugins_the_first_whose_patience_ends_rejects_a_pod() {
          15 allow p Group",
         expect![[r#"
             0s p #1 -> a
+            0s nominate p to a
             10s p #1 !! 0/1 nodes are available: 1 rejected due to timeout after waiting 10s at plugin Second.
+            10s p #2 -> a
+            10s nominate p to nothing
         "#]],
     );
 }
@@ -485,6 +526,7 @@ fn the_decision_that_settles_the_fate_of_a_waiting_pod_stands() {
          7 pod q cpu=1 permit=waver",
         expect![[r#"
             0s p #1 -> a
+            0s nominate p to a
             7s q #1 -> a
             7s bind q to a
             7s bind p to a

@@ -53,16 +53,18 @@ impl Default for Lab {
 }
 
 impl Lab {
-    /// Four profiles: `lab` with every plugin, `other-lab` with all but the filters, `thorough-lab`, which
+    /// Five profiles: `lab` with every plugin, `other-lab` with all but the filters, `filters-lab` with nothing
+    /// after them, `thorough-lab`, which
     /// runs all filters, and `plain-lab` without the filter that reads what pods are called.
     pub(super) fn new(options: Options) -> Self {
         let all = profile("lab", None, |_| true);
         let unfiltered = profile("other-lab", None, |point| point != Point::Filter);
+        let filters = profile("filters-lab", None, |point| point != Point::PostFilter);
         let thorough =
             ProfileSpec { run_all_filters: true, ..spec("thorough-lab", None, |_| true) };
         let mut plain = spec("plain-lab", None, |_| true);
         plain.points.values_mut().for_each(|all| all.retain(|(name, _)| name != "Invited"));
-        let profiles = vec![all, unfiltered, made(&thorough), made(&plain)];
+        let profiles = vec![all, unfiltered, filters, made(&thorough), made(&plain)];
         let options = Options { detail: Detail::Outcome, audit_every: 1, ..options };
         let scheduler = Scheduler::new(profiles, options, 0);
         Lab {
@@ -114,8 +116,8 @@ fn made(spec: &ProfileSpec) -> Profile {
 impl Lab {
     /// Does what a line says, after everything that is due before it.
     ///
-    /// `5 pod p cpu=1 prio=2 gate=g on=NODE uid=u version=1 unreadable=WHY leaves=yes for=SCHEDULER also=NODE
-    /// KEY=LABEL...` ·
+    /// `5 pod p cpu=1 prio=2 gate=g on=NODE uid=u version=1 unreadable=WHY leaves=yes nominated=NODE
+    /// for=SCHEDULER also=NODE KEY=LABEL...` ·
     /// `5 node a cpu=4 taint=KEY cordoned=yes KEY=LABEL...` · `5 delete pod p` · `5 delete node a` ·
     /// `5 namespace KEY=LABEL...` · `5 disk d [OWNER]` · `5 binds fail|work|hang` · `5 patches ...` ·
     /// `5 evictions ...` · `5 answer p ok|fail` · `5 allow p PLUGIN` · `5 reject p PLUGIN` · `5 wait` ·
@@ -324,6 +326,7 @@ pub(crate) fn pod(name: &str, what: &[&str]) -> Pod {
             }
             "prio" => pod.priority = value.parse().expect("a priority is a number"),
             "gate" => pod.scheduling_gates.push(value.into()),
+            "nominated" => pod.nominated_node = Some(value.into()),
             "on" => pod.node_name = Some(value.into()),
             "uid" => pod.uid = value.into(),
             "version" => pod.edition.resource_version = value.into(),

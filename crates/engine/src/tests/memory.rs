@@ -63,11 +63,9 @@ fn the_reasons_of_nodes_are_followed_one_by_one() {
             0s p #1 !! 0/3 nodes are available: 1 Insufficient cpu, 2 wrong zone.
             1s r #1 !! 0/3 nodes are available: 1 wrong zone, 2 Insufficient cpu.
             2s p #2 !! 0/3 nodes are available: 1 Insufficient cpu, 2 wrong zone.
-            2s r #2 !! 0/3 nodes are available: 1 Insufficient cpu, 2 wrong zone.
             2s s #1 !! 0/3 nodes are available: 1 Insufficient cpu, 2 wrong zone.
+            3s r #2 !! 0/3 nodes are available: 1 Insufficient cpu, 2 wrong zone.
             3s s #2 !! 0/3 nodes are available: 3 wrong zone.
-            3s p #3 !! 0/3 nodes are available: 3 wrong zone.
-            3s r #3 !! 0/3 nodes are available: 3 wrong zone.
             3s t #1 !! 0/3 nodes are available: 3 wrong zone.
         "#]],
     );
@@ -192,7 +190,7 @@ fn a_failure_is_only_told_again_for_pods_of_equal_priority() {
          3 pod r cpu=2 oust=yes for=plain-lab only=a prio=4";
     check(
         script,
-        6,
+        7,
         expect![[r#"
             1s p #1 !! 0/1 nodes are available: 1 Insufficient cpu. nobody to oust
             2s q #1 !! 0/1 nodes are available: 1 Insufficient cpu. nobody to oust
@@ -202,9 +200,9 @@ fn a_failure_is_only_told_again_for_pods_of_equal_priority() {
             3s nominate r to a
             3s p #2 !! 0/1 nodes are available: 1 Insufficient cpu. nobody to oust
             3s q #2 !! 0/1 nodes are available: 1 Insufficient cpu. nobody to oust
-            3s s #2 !! 0/1 nodes are available: 1 Insufficient cpu. nobody to oust
             3s r #2 -> a
             3s bind r to a
+            3s s #2 !! 0/1 nodes are available: 1 Insufficient cpu. nobody to oust
         "#]],
     );
 }

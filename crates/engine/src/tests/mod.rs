@@ -7,6 +7,7 @@ mod binding;
 mod choice;
 mod effects;
 mod extenders;
+mod gates;
 pub(crate) mod lab;
 mod memory;
 mod metrics;
@@ -23,10 +24,15 @@ use lab::Lab;
 #[expect(clippy::needless_pass_by_value, reason = "reads better where it is called")]
 fn check(script: &str, expected: expect_test::Expect) {
     let mut lab = Lab::default();
+    play(&mut lab, script);
+    expected.assert_eq(&flush_left(&lab.trace()));
+}
+
+/// Lets everything happen that a script says.
+fn play(lab: &mut Lab, script: &str) {
     for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
         lab.act(line);
     }
-    expected.assert_eq(&flush_left(&lab.trace()));
 }
 
 /// An expectation loses the indentation that all its lines share; so must the trace, whose times are

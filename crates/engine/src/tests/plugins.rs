@@ -146,7 +146,7 @@ impl PostFilter for Oust {
 }
 
 impl PostFilterByNode for Oust {
-    const READS: StoreReads = StoreReads::empty();
+    const READS: StoreReads = StoreReads::REFUSED_EVICTIONS;
     fn at_once(
         &self,
         _: &PodInfo,
@@ -159,9 +159,10 @@ impl PostFilterByNode for Oust {
         &self,
         pod: &PodInfo,
         node: &mut NodeWhatIf<'_>,
-        _: &Stores,
+        stores: &Stores,
     ) -> Result<Clearing, Rejection> {
         let lower = node.pods().filter(|other| other.priority < pod.priority);
+        let lower = lower.filter(|other| !stores.refused.contains(&other.key));
         let victims: Vec<PodKey> = lower.map(|other| other.key.clone()).collect();
         for victim in &victims {
             node.remove(victim);

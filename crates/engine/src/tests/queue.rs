@@ -385,3 +385,27 @@ fn pods_that_are_alike_are_asked_apart_by_a_plugin_that_reads_their_names() {
         "#]],
     );
 }
+
+#[test]
+fn of_pods_that_are_alike_one_is_tried_early_until_something_changes() {
+    check(
+        "0 node a cpu=1
+         1 pod p cpu=2
+         1 pod q cpu=2
+         1 pod r cpu=2
+         1 pod other cpu=3
+         2 node b cpu=2
+         3 node c cpu=1
+         9 wait",
+        expect![[r#"
+            1s p #1 !! 0/1 nodes are available: 1 Insufficient cpu.
+            1s q #1 !! 0/1 nodes are available: 1 Insufficient cpu.
+            1s r #1 !! 0/1 nodes are available: 1 Insufficient cpu.
+            1s other #1 !! 0/1 nodes are available: 1 Insufficient cpu.
+            2s p #2 -> b
+            2s bind p to b
+            2s q #2 !! 0/2 nodes are available: 2 Insufficient cpu.
+            3s r #2 !! 0/2 nodes are available: 2 Insufficient cpu.
+        "#]],
+    );
+}

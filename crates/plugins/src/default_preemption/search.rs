@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use plimsoll_framework::prelude::*;
 
-use super::{Victims, harm, staying, victims};
+use super::{Victims, harm, nobody_lower, staying, victims};
 
 /// A search that remembers nothing of earlier ones.
 pub(super) struct Search<'a> {
@@ -47,7 +47,13 @@ impl Clearings for Search<'_> {
     fn next(&mut self, places: Range<usize>) -> Option<(usize, Harm)> {
         let what_if = self.what_if;
         for place in places {
-            let mut node = what_if.node(self.rows[place]);
+            let row = self.rows[place];
+            // To put all pods of a node onto another one, in thought, takes longer than to look at them.
+            if let Some(why) = nobody_lower(what_if.pod(), what_if.view().nodes.pods_on(row)) {
+                self.rejected.push(why);
+                continue;
+            }
+            let mut node = what_if.node(row);
             match victims(what_if.pod(), &mut node, what_if.view().stores) {
                 Ok(victims) => {
                     let harm = harm(victims.broken_budgets, &victims.pods);

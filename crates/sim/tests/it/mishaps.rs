@@ -207,3 +207,74 @@ fn a_victim_has_its_time_to_terminate() {
         "#]],
     );
 }
+
+#[test]
+fn a_nomination_does_not_outlast_the_last_node() {
+    check(
+        r#"
+        0 node a {"allocatable": {"cpu": "1"}}
+        0 grace 30
+        0 pod low {"requests": {"cpu": "1"}}
+        1 pod medium {"priority": 100, "requests": {"cpu": "1"}}
+        5 delete node a
+        6 delete pod low
+        60 wait
+        "#,
+        &expect![[r#"
+            0s low #1 -> a
+            0s bind low to a
+            0s event low Scheduled: Successfully assigned default/low to a
+            1s medium #1 clears a
+            1s evict low for medium
+            1s nominate medium to a
+            1s event medium FailedScheduling: 0/1 nodes are available: 1 Insufficient cpu.
+            1s condition medium Unschedulable: 0/1 nodes are available: 1 Insufficient cpu.
+            6s medium #2 !!
+            6s nominate medium to nothing
+            6s event medium FailedScheduling: no nodes available to schedule pods
+            6s condition medium Unschedulable: no nodes available to schedule pods
+        "#]],
+    );
+}
+
+#[test]
+fn a_pod_that_may_not_be_deleted_is_tried_again_ever_more_seldom() {
+    check(
+        r#"
+        0 node a {"allocatable": {"cpu": "1"}}
+        0 evict refused
+        0 pod low {"requests": {"cpu": "1"}}
+        1 pod medium {"priority": 100, "requests": {"cpu": "1"}}
+        3600 wait
+        "#,
+        &expect![[r#"
+            0s low #1 -> a
+            0s bind low to a
+            0s event low Scheduled: Successfully assigned default/low to a
+            1s medium #1 clears a
+            1s evict low for medium
+            1s nominate medium to a
+            1s event medium FailedScheduling: 0/1 nodes are available: 1 Insufficient cpu.
+            1s condition medium Unschedulable: 0/1 nodes are available: 1 Insufficient cpu.
+            1s medium #2 !!
+            1s nominate medium to nothing
+            1s event medium FailedScheduling: 0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.
+            1s condition medium Unschedulable: 0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.
+            1s medium #3 !!
+            1s event medium FailedScheduling: 0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.
+            1s condition medium Unschedulable: 0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.
+            3600s medium #4 clears a
+            3600s evict low for medium
+            3600s nominate medium to a
+            3600s event medium FailedScheduling: 0/1 nodes are available: 1 Insufficient cpu.
+            3600s condition medium Unschedulable: 0/1 nodes are available: 1 Insufficient cpu.
+            3600s medium #5 !!
+            3600s nominate medium to nothing
+            3600s event medium FailedScheduling: 0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.
+            3600s condition medium Unschedulable: 0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.
+            3600s medium #6 !!
+            3600s event medium FailedScheduling: 0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.
+            3600s condition medium Unschedulable: 0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.
+        "#]],
+    );
+}

@@ -1,0 +1,95 @@
+//! The pods in backoff, in the order in which they are tried before it is over when nothing else is ready.
+//!
+//! As PopFromBackoffQ has it. Unlike there, a pod whose like has been tried in vain is passed over until
+//! something changes, or until its backoff is over: it would fail, too. Otherwise each change that wakes a
+//! thousand pods of which one fits would have all of them tried at once.
+
+use std::collections::BTreeSet;
+
+use hashbrown::HashMap;
+use plimsoll_framework::Time;
+use rustc_hash::FxBuildHasher;
+
+use super::shelves::ActiveKey;
+use crate::class::ClassId;
+use crate::lane::Lane;
+use crate::names::PodId;
+
+/// Where a pod stands among those in backoff.
+pub(super) type BackoffKey = (Time, ActiveKey);
+
+/// The pods that are tried early.
+#[derive(Debug, Default)]
+pub(super) struct Early {
+    /// Pods that are not known to be like others.
+    single: Lane<BackoffKey>,
+    /// The others, by class.
+    alike: HashMap<ClassId, Lane<BackoffKey>, FxBuildHasher>,
+    /// The first pod of each class that is not passed over.
+    firsts: BTreeSet<(BackoffKey, ClassId)>,
+    /// The classes that are passed over.
+    in_vain: BTreeSet<ClassId>,
+}
+
+impl Early {
+    /// Puts a pod in.
+    pub(super) fn put(&mut self, key: BackoffKey, class: Option<ClassId>, pod: PodId) {
+        match class {
+            None => self.single.insert(key, pod),
+            Some(class) => self.change(class, |lane| lane.insert(key, pod)),
+        }
+    }
+
+    /// Takes a pod out.
+    pub(super) fn take(&mut self, key: BackoffKey, class: Option<ClassId>) {
+        match class {
+            None => self.single.remove(key),
+            Some(class) => self.change(class, |lane| lane.remove(key)),
+        }
+    }
+
+    /// A pod of a class was tried in vain.
+    pub(super) fn pass_over(&mut self, class: ClassId) {
+        if self.in_vain.insert(class)
+            && let Some((first, _)) = self.alike.get(&class).and_then(Lane::first)
+        {
+            self.firsts.remove(&(first, class));
+        }
+    }
+
+    /// Something has changed: all may be tried again.
+    pub(super) fn pass_over_none(&mut self) {
+        for class in std::mem::take(&mut self.in_vain) {
+            if let Some((first, _)) = self.alike.get(&class).and_then(Lane::first) {
+                self.firsts.insert((first, class));
+            }
+        }
+    }
+
+    /// The pod to be tried next.
+    pub(super) fn first(&self) -> Option<PodId> {
+        let alike = self.firsts.first().and_then(|(_, class)| self.alike.get(class)?.first());
+        self.single.first().into_iter().chain(alike).min_by_key(|(key, _)| *key).map(|(_, pod)| pod)
+    }
+
+    /// Whether there is one.
+    pub(super) fn has_any(&self) -> bool {
+        !self.single.is_empty() || !self.firsts.is_empty()
+    }
+
+    fn change(&mut self, class: ClassId, act: impl FnOnce(&mut Lane<BackoffKey>)) {
+        let lane = self.alike.entry(class).or_default();
+        let before = lane.first();
+        act(lane);
+        let after = lane.first();
+        if before != after && !self.in_vain.contains(&class) {
+            if let Some((first, _)) = before {
+                self.firsts.remove(&(first, class));
+            }
+            self.firsts.extend(after.map(|(first, _)| (first, class)));
+        }
+        if after.is_none() {
+            self.alike.remove(&class);
+        }
+    }
+}
