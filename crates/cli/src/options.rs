@@ -8,7 +8,7 @@ use anyhow::Result;
 use plimsoll_api::ObjectKey;
 use plimsoll_config::{Catalogue, ConfigError, Configuration, GivenGates};
 use plimsoll_document::{Document, FieldPath};
-use plimsoll_engine::{Backoff, Options, Profile, ProfileError};
+use plimsoll_engine::{Backoff, Gates, Options, Profile, ProfileError};
 use plimsoll_framework::{ArgsError, FeatureGates, Registry};
 use plimsoll_plugins::default_profile;
 use plimsoll_priorities::OldRelease;
@@ -164,7 +164,8 @@ impl Setup {
             initial: seconds(self.configuration.pod_initial_backoff_seconds),
             max: seconds(self.configuration.pod_max_backoff_seconds),
         };
-        Options { release: self.gates.release(), backoff, ..Options::default() }
+        let gates = Gates::of(&self.gates);
+        Options { release: self.gates.release(), gates, backoff, ..Options::default() }
     }
 
     /// Whether some profile is for the pods of this scheduler.

@@ -120,10 +120,17 @@ const ASKED: &[&str] = &[
     "DRAResourceClaimDeviceStatus",
     "DRASchedulerFilterTimeout",
     "NodeDeclaredFeatures",
+    "NominatedNodeNameForExpectation",
+    "SchedulerAsyncPreemption",
+    "SchedulerPopFromBackoffQ",
     "StorageCapacityScoring",
     "TaintTolerationComparisonOperators",
     "VolumeLimitScaling",
 ];
+
+/// The gates of which nothing can be seen in kube-scheduler either: the first changes what the API server does
+/// with a binding, and writes hold up no decision here, whatever the second says.
+const UNSEEN: &[&str] = &["ClearingNominatedNodeNameAfterBinding", "SchedulerAsyncAPICalls"];
 
 /// A gate that cannot be set so.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -218,7 +225,7 @@ impl GivenGates {
             }
             if ASKED.contains(&name) {
                 plugins = plugins.with(name, on);
-            } else if on != stage.is_on() {
+            } else if on != stage.is_on() && !UNSEEN.contains(&name) {
                 without_effect.push(name.to_owned());
             }
         }
@@ -293,6 +300,10 @@ mod tests {
         assert!(!gates.plugins.enabled("StorageCapacityScoring", true));
         assert!(!gates.args.storage_capacity_scoring && gates.args.dra_scheduler_filter_timeout);
         assert_eq!(gates.without_effect, ["OpportunisticBatching"]);
+        let of_engine = ["SchedulerPopFromBackoffQ=false", "SchedulerAsyncAPICalls=true"];
+        let of_engine = parse(&of_engine).expect("both exist");
+        assert!(!of_engine.plugins.enabled("SchedulerPopFromBackoffQ", true));
+        assert!(of_engine.without_effect.is_empty());
         let as_they_are = parse(&["NodeDeclaredFeatures=true", "GenericWorkload=false"]);
         assert!(as_they_are.expect("they are so").without_effect.is_empty());
     }
