@@ -72,7 +72,8 @@ impl Scheduler {
                     && self.extenders.to_ask(pod).is_none();
                 self.fail(now, attempt.id, pod, failure, effects);
                 if in_vain {
-                    self.queue.tried_in_vain(attempt.id);
+                    let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
+                    self.queue.tried_in_vain(attempt.id, with);
                 }
             }
         }
@@ -224,6 +225,7 @@ impl Scheduler {
         let profile = self.profiles.get(&pod.scheduler_name).expect("it was just found");
         if let Some(memo) = self.memo.as_mut().filter(|_| is_repeatable) {
             memo.note_failure(profile, pod, cycle);
+            memo.note_late(profile, pod, cycle);
         }
     }
 

@@ -6,7 +6,7 @@ use plimsoll_api::requests::RequestGates;
 use plimsoll_api::{Node, Pod, PodKey, Str};
 use plimsoll_framework::events::{self, Object};
 use plimsoll_framework::parts::{NodeReads, StoreReads};
-use plimsoll_framework::{Action, Change, ClusterEvent, PodInfo, Resource, Time};
+use plimsoll_framework::{Action, Change, ClusterEvent, PodInfo, Release, Resource, Time};
 
 use crate::binding::BindingCycle;
 use crate::event::{Event, Seen};
@@ -184,9 +184,11 @@ impl Scheduler {
     }
 
     /// Whether the node that a new pod says was cleared for it is kept for it. As in scheduling_queue.go,
-    /// moveToActiveQ: not if a gate keeps the pod out, until something of the pod changes.
+    /// moveToActiveQ: before 1.37 not if a gate keeps the pod out, until something of the pod changes.
     fn counts_when_new(&self, id: PodId) -> bool {
-        self.queue.get(id).is_some_and(|info| !matches!(info.place, Place::Gated { .. }))
+        let is_gated =
+            || self.queue.get(id).is_none_or(|info| matches!(info.place, Place::Gated { .. }));
+        Release::V1_37 <= self.options.release || !is_gated()
     }
 
     /// Takes note of the node that a pending pod says was cleared for it. As in nominator.go,

@@ -343,6 +343,11 @@ impl ProfilePlugin {
         !self.reads.intersects(own) && (self.points.requeue.is_none() || !self.reads.is_empty())
     }
 
+    /// Whether what it says depends on the volumes of the pod.
+    pub(crate) fn reads_volumes(&self) -> bool {
+        self.reads.contains(PodReads::VOLUMES)
+    }
+
     /// Whether its hint makes a pod worth another attempt; measured where it hears of the change.
     fn is_worth(&self, pod: &PodInfo, change: &Change<'_>, hints: &mut Hints) -> bool {
         if !self.hears(change.event) {

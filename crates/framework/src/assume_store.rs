@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::hash::Hash;
 use std::sync::Arc;
 
-use hashbrown::HashMap;
+use hashbrown::{Equivalent, HashMap};
 use rustc_hash::FxBuildHasher;
 
 use crate::object_store::{Named, Versions};
@@ -93,18 +93,12 @@ impl<T: Named> AssumeStore<T> {
     }
 
     /// The object of this name, as it is taken to be.
-    pub fn get<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> Option<&Arc<T>>
-    where
-        T::Key: Borrow<Q>,
-    {
+    pub fn get<Q: Hash + Equivalent<T::Key> + ?Sized>(&self, key: &Q) -> Option<&Arc<T>> {
         self.by_key.get(key).map(Entry::latest)
     }
 
     /// The object of this name, as it was seen.
-    pub fn observed<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> Option<&Arc<T>>
-    where
-        T::Key: Borrow<Q>,
-    {
+    pub fn observed<Q: Hash + Equivalent<T::Key> + ?Sized>(&self, key: &Q) -> Option<&Arc<T>> {
         self.by_key.get(key).map(|entry| &entry.observed)
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::hash::Hash;
 use std::sync::Arc;
 
-use hashbrown::HashMap;
+use hashbrown::{Equivalent, HashMap};
 use plimsoll_api::{
     CsiDriver, CsiNode, CsiStorageCapacity, ObjectKey, PersistentVolume, PersistentVolumeClaim,
     PodDisruptionBudget, StorageClass, Str, VolumeAttachment,
@@ -18,6 +18,21 @@ pub trait Named: PartialEq {
     type Key: Clone + Ord + Hash;
     /// The name of this object.
     fn key(&self) -> &Self::Key;
+}
+
+/// The key of an object by its parts, to look it up without a copy.
+#[derive(Clone, Copy, Debug, Hash)]
+pub struct KeyRef<'a> {
+    /// The namespace.
+    pub namespace: &'a str,
+    /// The name.
+    pub name: &'a str,
+}
+
+impl Equivalent<ObjectKey> for KeyRef<'_> {
+    fn equivalent(&self, key: &ObjectKey) -> bool {
+        self.name == key.name && self.namespace == key.namespace
+    }
 }
 
 macro_rules! named {
@@ -114,6 +129,23 @@ impl ObjectStore<PodDisruptionBudget> {
             .range(ObjectKey::new(namespace, "")..)
             .take_while(move |(key, _)| key.namespace == namespace)
             .map(|(_, budget)| budget)
+    }
+}
+
+#[cfg(test)]
+mod key_tests {
+    use std::hash::BuildHasher;
+
+    use super::*;
+
+    #[test]
+    fn a_key_by_its_parts_finds_the_object_of_that_key() {
+        let (key, by_parts) =
+            (ObjectKey::new("team", "data"), KeyRef { namespace: "team", name: "data" });
+        let hasher = FxBuildHasher;
+        assert_eq!(hasher.hash_one(&key), hasher.hash_one(by_parts));
+        assert!(by_parts.equivalent(&key));
+        assert!(!by_parts.equivalent(&ObjectKey::new("data", "team")));
     }
 }
 

@@ -9,7 +9,7 @@ use plimsoll_api::{
 };
 
 pub use crate::assume_store::AssumeStore;
-pub use crate::object_store::{Named, ObjectStore, Versions};
+pub use crate::object_store::{KeyRef, Named, ObjectStore, Versions};
 pub use crate::volume_store::{VolumeChange, VolumeStore};
 
 /// The namespaces of the cluster.

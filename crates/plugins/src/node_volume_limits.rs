@@ -45,8 +45,9 @@ impl Plugin for NodeVolumeLimits {
 /// A volume that takes a slot.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Slot {
-    driver: Str,
+    /// First, since it tells slots apart sooner than the driver does.
     volume: Identity,
+    driver: Str,
 }
 
 /// What tells a volume from others of its driver.

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use plimsoll_framework::prelude::*;
+use plimsoll_framework::stores::KeyRef;
 
 /// What is said of a claim whose name is empty.
 pub(crate) const NAMELESS_CLAIM: &str = "PersistentVolumeClaim had no name";
@@ -27,7 +28,7 @@ pub(crate) fn find<'a>(
     namespace: &Str,
     name: &Str,
 ) -> Result<&'a Arc<PersistentVolumeClaim>, String> {
-    let key = ObjectKey::new(namespace.clone(), name.clone());
+    let key = KeyRef { namespace, name };
     store.claims.observed(&key).ok_or_else(|| not_found("persistentvolumeclaim", name))
 }
 

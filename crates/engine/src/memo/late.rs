@@ -12,6 +12,7 @@ use super::kinds::Kind;
 use super::profile_memo::ProfileMemo;
 use super::shape::{self, MadeBy};
 use super::{Memo, Want};
+use crate::cycle::{Cycle, CycleResult};
 use crate::profile::Profile;
 use crate::scheduler::Scans;
 
@@ -31,15 +32,46 @@ impl Memo {
         if !nominated.is_empty() || !of_profile.can_scan || self.scans == Scans::Never {
             return None;
         }
+        // The reasons are only found from scratch, so that a scan would be made for nothing.
+        if self.late_in_vain.remove(&(profile.scheduler_name.clone(), class)) {
+            return None;
+        }
         let late = of_profile.late_filters(profile, pod, &view)?;
         let known = match self.known(profile, class) {
             Some(known) => known,
             None if names_nodes(profile, pod, &view) => return None,
             None => self.learn(profile, class, pod, view)?,
         };
-        self.scan(profile, (class, known), pod, &late, view, want)
+        let best = self.scan(profile, (class, known), pod, &late, view, want);
+        if best.is_none() {
+            self.note_late_in_vain(profile, class);
+        }
+        best
+    }
+
+    /// No node was found for a pod of a class about which late filters have something to say: most likely
+    /// there is none for the next one.
+    fn note_late_in_vain(&mut self, profile: &Profile, class: Kind) {
+        if MOST_IN_VAIN <= self.late_in_vain.len() {
+            self.late_in_vain.clear();
+        }
+        self.late_in_vain.insert((profile.scheduler_name.clone(), class));
+    }
+
+    /// A pod was decided from scratch.
+    pub(crate) fn note_late(&mut self, profile: &Profile, pod: &PodInfo, cycle: &Cycle) {
+        let Some(of_profile) = self.profiles.get_mut(&profile.scheduler_name) else { return };
+        if of_profile.has_late(profile, pod)
+            && !matches!(cycle.result, CycleResult::Found { .. })
+            && let Some(class) = of_profile.class(profile, pod)
+        {
+            self.note_late_in_vain(profile, class);
+        }
     }
 }
+
+/// So many classes are remembered for which no node was found; beyond that all are forgotten.
+const MOST_IN_VAIN: usize = 1 << 12;
 
 impl ProfileMemo {
     /// The late filters that have something to say about a pod, in their order. `None` if one of them rejects

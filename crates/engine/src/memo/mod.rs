@@ -33,7 +33,7 @@ mod tallies;
 mod trail;
 mod unplaced;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use hashbrown::HashMap;
 use plimsoll_framework::parts::{ClusterReads, NodeReads, PodReads};
@@ -87,6 +87,9 @@ pub(crate) struct Memo {
     blank: Option<usize>,
     overlays: FastMap<(usize, usize), Overlay>,
     unplaced: Unplaced,
+    /// Profiles and classes of pods about which late filters have something to say, for the last of which no
+    /// node was found.
+    late_in_vain: BTreeSet<(String, Kind)>,
     scanner: Scanner,
     scans: Scans,
     n_decisions: u64,
@@ -166,6 +169,7 @@ impl Memo {
             blank: None,
             overlays: FastMap::default(),
             unplaced: Unplaced::default(),
+            late_in_vain: BTreeSet::new(),
             scanner: Scanner::default(),
             scans,
             n_decisions: 0,
@@ -200,6 +204,7 @@ impl Memo {
         self.forget_tallies();
         self.forget_shapes();
         self.unplaced.forget_failures();
+        self.late_in_vain.clear();
         self.profiles.values_mut().for_each(ProfileMemo::forget);
     }
 

@@ -1,8 +1,8 @@
 //! The pods in backoff, in the order in which they are tried before it is over when nothing else is ready.
 //!
 //! As PopFromBackoffQ has it. Unlike there, a pod whose like has been tried in vain is passed over until
-//! something changes, or until its backoff is over: it would fail, too. Otherwise each change that wakes a
-//! thousand pods of which one fits would have all of them tried at once.
+//! something changes, or until its backoff is over: most likely it would fail, too. Otherwise each change
+//! that wakes a thousand pods of which one fits would have all of them tried at once.
 
 use std::collections::BTreeSet;
 

@@ -11,7 +11,6 @@ use plimsoll_framework::{Action, Change, ClusterEvent, PodInfo, Release, Resourc
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
-use super::groups::Wait;
 use super::in_flight::Kept;
 use super::pod::{Place, QueuedPodInfo, Verdict};
 use super::worth::{Strategy, Surroundings};
@@ -91,7 +90,7 @@ impl Slow {
         let stand = |info: &&mut QueuedPodInfo| (with.key(info), info.arrival);
         let active = self.pods.values_mut().filter(|info| info.place == Place::Active);
         let first = active.min_by_key(stand).map(|info| info.pod.key.clone());
-        let parts = PodReads::all().difference(class::OWN_PARTS);
+        let parts = PodReads::all().difference(class::OWN_PARTS).difference(PodReads::VOLUMES);
         let until = |info: &&mut QueuedPodInfo| match info.place {
             Place::Backoff { until } => Some(until),
             _ => None,
@@ -99,7 +98,7 @@ impl Slow {
         let first = first.or_else(|| {
             let in_vain = &self.in_vain;
             let is_like = |info: &QueuedPodInfo| {
-                let is_one = |info| is_asked_as_one(info, with);
+                let is_one = |info| fails_alike(info, with);
                 let alike = |other: &QueuedPodInfo| class::are_alike(parts, &other.pod, &info.pod);
                 is_one(info) && in_vain.iter().any(|other| is_one(other) && alike(other))
             };
@@ -176,10 +175,9 @@ fn waits(info: &QueuedPodInfo) -> bool {
     info.place == Place::Unschedulable
 }
 
-/// Whether what rejected a pod would reject all that are like it.
-fn is_asked_as_one(info: &QueuedPodInfo, with: Surroundings<'_>) -> bool {
-    let wait = Wait::Change(info.verdict.clone().unwrap_or_default());
-    with.asks_as_one(&info.pod, &wait)
+/// Whether what rejected a pod would most likely reject all that are like it.
+fn fails_alike(info: &QueuedPodInfo, with: Surroundings<'_>) -> bool {
+    info.verdict.as_ref().is_some_and(|verdict| with.fail_alike(&info.pod, verdict))
 }
 
 /// Both queues, and the cluster around them.
@@ -268,7 +266,7 @@ impl Both {
                 self.fast.failed(self.now, id, verdict.clone(), with);
                 self.slow.failed(self.now, &key, verdict, with);
                 if rng.random_bool(0.5) {
-                    self.fast.tried_in_vain(id);
+                    self.fast.tried_in_vain(id, with);
                     let info = &self.slow.pods[&key];
                     self.slow.in_vain.extend(waits(info).then(|| info.clone()));
                 }

@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use plimsoll_framework::Rejection;
 use plimsoll_framework::events::{self, Object};
+use plimsoll_framework::parts::PodReads;
 use plimsoll_framework::{Change, ClusterEvent, PodInfo, Resource, SortKey, Time};
 
 pub use self::backoff::Backoff;
@@ -28,7 +29,7 @@ use self::shelves::{ActiveKey, Shelves};
 use self::worth::Strategy;
 pub(crate) use self::worth::{Audience, Surroundings};
 use crate::by_pod::ByPod;
-use crate::class::{ClassId, Classes};
+use crate::class::{ClassId, Classes, OWN_PARTS};
 use crate::metrics::{Bound, EventLabel, Lap, QueueCounts, QueueName, Stopwatch};
 use crate::names::PodId;
 
@@ -48,6 +49,8 @@ pub(crate) struct Queue {
     shelves: Shelves,
     groups: Groups,
     classes: Classes,
+    /// The same, whatever claims pods name.
+    likes: Classes,
     in_flight: InFlight,
     /// Pods whose victims are being evicted, with the plugin that wants it: kept out meanwhile.
     held: BTreeMap<PodId, &'static str>,
@@ -68,7 +71,7 @@ struct Entry {
     hears_since: Option<Since>,
     /// Its group and its place there, while it waits.
     group: Option<(GroupId, usize)>,
-    /// The class of pods that what rejected it would reject, too, if there is one; once it was asked for.
+    /// The class of pods that most likely fail as it does, if there is one; once it was asked for.
     like: Option<Option<ClassId>>,
 }
 
@@ -87,6 +90,7 @@ impl Queue {
             shelves: Shelves::default(),
             groups: Groups::default(),
             classes: Classes::default(),
+            likes: Classes::by(PodReads::all().difference(OWN_PARTS).difference(PodReads::VOLUMES)),
             in_flight: InFlight::default(),
             held: BTreeMap::new(),
             arrivals: 0,
@@ -427,12 +431,12 @@ impl Queue {
         }
     }
 
-    /// An attempt at a pod has failed, and no other node is to be cleared for it: it would fail at pods that
-    /// are alike, too.
-    pub(crate) fn tried_in_vain(&mut self, id: PodId) {
-        let Some(entry) = self.pods.get(id) else { return };
-        if let (Place::Unschedulable, Some(Some(class))) = (&entry.info.place, entry.like) {
-            self.shelves.tried_in_vain(class);
+    /// An attempt at a pod has failed, and no other node is to be cleared for it: attempts at pods like it
+    /// would fail, too.
+    pub(crate) fn tried_in_vain(&mut self, id: PodId, with: Surroundings<'_>) {
+        let waits = self.get(id).is_some_and(|info| info.place == Place::Unschedulable);
+        if let Some(like) = waits.then(|| self.like(id, with)).flatten() {
+            self.shelves.tried_in_vain(like);
         }
     }
 
@@ -513,32 +517,29 @@ impl Queue {
 
     /// Puts a pod onto the shelf or into the group that its place says.
     fn put(&mut self, id: PodId, with: Surroundings<'_>) {
-        let entry = &mut self.pods[id];
-        let verdict = || Wait::Change(entry.info.verdict.clone().unwrap_or_default());
+        let entry = &self.pods[id];
         let wait = match entry.info.place {
-            Place::Unschedulable | Place::Backoff { .. } => verdict(),
+            Place::Unschedulable => Wait::Change(entry.info.verdict.clone().unwrap_or_default()),
             Place::Gated { plugin, .. } => Wait::Gate(plugin),
+            Place::Backoff { .. } => {
+                let like = self.like(id, with);
+                let entry = &self.pods[id];
+                return self.shelves.put(&entry.info.place, entry.active_key(), like, id);
+            }
             _ => return self.shelves.put(&entry.info.place, entry.active_key(), None, id),
         };
         let pod = &entry.info.pod;
-        let mut class = || with.asks_as_one(pod, &wait).then(|| self.classes.intern(pod));
-        match entry.info.place {
-            Place::Gated { .. } => {
-                let common = Common { class: class(), wait };
-                entry.group = Some(self.groups.insert(common, id));
-            }
-            Place::Unschedulable => {
-                let class = *entry.like.insert(class());
-                entry.group = Some(self.groups.insert(Common { class, wait }, id));
-            }
-            _ => {
-                let class = match entry.like {
-                    Some(known) => known,
-                    None => *entry.like.insert(class()),
-                };
-                self.shelves.put(&entry.info.place, entry.active_key(), class, id);
-            }
-        }
+        let class = with.asks_as_one(pod, &wait).then(|| self.classes.intern(pod));
+        self.pods[id].group = Some(self.groups.insert(Common { class, wait }, id));
+    }
+
+    /// The class of pods that most likely fail as this one did: they differ from it in nothing but what is
+    /// their own, or the claims that they name.
+    fn like(&mut self, id: PodId, with: Surroundings<'_>) -> Option<ClassId> {
+        let entry = &mut self.pods[id];
+        let (pod, verdict) = (&entry.info.pod, entry.info.verdict.as_ref());
+        let of = || with.fail_alike(pod, verdict?).then(|| self.likes.intern(pod));
+        *entry.like.get_or_insert_with(of)
     }
 
     /// Takes a pod from where it is.

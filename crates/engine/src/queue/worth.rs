@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use plimsoll_framework::{Change, Gate, PodInfo, Point, QueuedPod, SortKey};
 
 use super::groups::Wait;
-use super::pod::{Place, QueuedPodInfo};
+use super::pod::{Place, QueuedPodInfo, Verdict};
 use crate::cache::Cache;
 use crate::metrics::{Hints, QueueCounts, Status};
 use crate::names::PodId;
@@ -125,6 +125,14 @@ impl Surroundings<'_> {
         let mut waits = wait.plugins().filter_map(|name| profile.named(name));
         gates.all(ProfilePlugin::has_one_answer_for_a_class)
             && waits.all(ProfilePlugin::has_one_answer_for_a_class)
+    }
+
+    /// Whether pods like `pod` most likely fail as it did: no plugin that rejected it reads what is its own,
+    /// other than for the sake of its volumes.
+    pub(super) fn fail_alike(&self, pod: &PodInfo, verdict: &Verdict) -> bool {
+        let profile = self.profile(pod);
+        let mut rejectors = verdict.rejectors.iter().filter_map(|name| profile.named(name));
+        rejectors.all(|plugin| plugin.has_one_answer_for_a_class() || plugin.reads_volumes())
     }
 
     fn profile(&self, pod: &PodInfo) -> &Profile {

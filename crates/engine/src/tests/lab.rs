@@ -9,7 +9,7 @@ use plimsoll_api::{
     ClaimRef, Labels, Namespace, Node, PersistentVolume, Pod, PodKey, Resources, Str, Timestamp,
     VolumeObject,
 };
-use plimsoll_framework::{FeatureGates, Point, Time};
+use plimsoll_framework::{FeatureGates, Point, Release, Time};
 
 use super::plugins::registry;
 use crate::metrics::Family;
@@ -54,17 +54,22 @@ impl Default for Lab {
 
 impl Lab {
     /// Five profiles: `lab` with every plugin, `other-lab` with all but the filters, `filters-lab` with nothing
-    /// after them, `thorough-lab`, which
-    /// runs all filters, and `plain-lab` without the filter that reads what pods are called.
+    /// after them, `thorough-lab`, which runs all filters, and `plain-lab` without the filter that reads what pods are called.
     pub(super) fn new(options: Options) -> Self {
-        let all = profile("lab", None, |_| true);
-        let unfiltered = profile("other-lab", None, |point| point != Point::Filter);
-        let filters = profile("filters-lab", None, |point| point != Point::PostFilter);
-        let thorough =
-            ProfileSpec { run_all_filters: true, ..spec("thorough-lab", None, |_| true) };
-        let mut plain = spec("plain-lab", None, |_| true);
+        let all = |_| true;
+        let no_filters = |point| point != Point::Filter;
+        let nothing_after = |point| point != Point::PostFilter;
+        let thorough = ProfileSpec { run_all_filters: true, ..spec("thorough-lab", None, all) };
+        let mut plain = spec("plain-lab", None, all);
         plain.points.values_mut().for_each(|all| all.retain(|(name, _)| name != "Invited"));
-        let profiles = vec![all, unfiltered, filters, made(&thorough), made(&plain)];
+        let specs = [
+            spec("lab", None, all),
+            spec("other-lab", None, no_filters),
+            spec("filters-lab", None, nothing_after),
+            thorough,
+            plain,
+        ];
+        let profiles = specs.iter().map(|spec| made(spec, options.release)).collect();
         let options = Options { detail: Detail::Outcome, audit_every: 1, ..options };
         let scheduler = Scheduler::new(profiles, options, 0);
         Lab {
@@ -87,7 +92,7 @@ pub(crate) fn profile(
     percentage_of_nodes_to_score: Option<u8>,
     at: impl Fn(Point) -> bool,
 ) -> Profile {
-    made(&spec(scheduler_name, percentage_of_nodes_to_score, at))
+    made(&spec(scheduler_name, percentage_of_nodes_to_score, at), Release::NEWEST)
 }
 
 fn spec(
@@ -109,8 +114,9 @@ fn spec(
     spec
 }
 
-fn made(spec: &ProfileSpec) -> Profile {
-    Profile::new(spec, &registry(), &FeatureGates::default()).expect("the plugins make a profile")
+fn made(spec: &ProfileSpec, release: Release) -> Profile {
+    let gates = FeatureGates::of(release);
+    Profile::new(spec, &registry(), &gates).expect("the plugins make a profile")
 }
 
 impl Lab {

@@ -1,8 +1,11 @@
 //! Nominations: victims are evicted, and the room they leave is kept.
 
 use expect_test::expect;
+use plimsoll_framework::Release;
 
-use super::check;
+use super::lab::Lab;
+use super::{check, flush_left, play};
+use crate::Options;
 
 #[test]
 fn victims_are_evicted_and_the_pod_takes_their_place() {
@@ -277,22 +280,27 @@ fn the_node_that_was_cleared_is_told_of_by_its_own_filter_when_others_are_named(
 }
 
 #[test]
-fn a_gated_pod_that_came_nominated_keeps_no_room_until_it_changes() {
-    check(
-        "0 node a cpu=2
+fn a_gated_pod_that_came_nominated_keeps_room_from_1_37_on_and_before_once_it_changes() {
+    let script = "0 node a cpu=2
          0 pod high cpu=2 prio=5 gate=g nominated=a
          1 pod low cpu=1
          2 pod high cpu=2 prio=5 gate=g nominated=a changed=yes
          3 pod later cpu=1
-         4 delete pod high",
-        expect![[r#"
+         4 delete pod high";
+    let in_1_36 = expect![[r#"
             1s low #1 -> a
             1s bind low to a
             3s later #1 !! 0/1 nodes are available: 1 Insufficient cpu.
             4s later #2 -> a
             4s bind later to a
-        "#]],
-    );
+        "#]];
+    let in_1_37 = expect![[r#"
+        "#]];
+    for (release, expected) in [(Release::V1_36, in_1_36), (Release::V1_37, in_1_37)] {
+        let mut lab = Lab::new(Options { release, ..Options::default() });
+        play(&mut lab, script);
+        expected.assert_eq(&flush_left(&lab.trace()));
+    }
 }
 
 #[test]
