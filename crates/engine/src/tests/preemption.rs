@@ -295,7 +295,13 @@ fn a_gated_pod_that_came_nominated_keeps_room_from_1_37_on_and_before_once_it_ch
             4s bind later to a
         "#]];
     let in_1_37 = expect![[r#"
-        "#]];
+        1s low #1 !! 0/1 nodes are available: 1 Insufficient cpu.
+        3s later #1 !! 0/1 nodes are available: 1 Insufficient cpu.
+        4s low #2 -> a
+        4s bind low to a
+        4s later #2 -> a
+        4s bind later to a
+    "#]];
     for (release, expected) in [(Release::V1_36, in_1_36), (Release::V1_37, in_1_37)] {
         let mut lab = Lab::new(Options { release, ..Options::default() });
         play(&mut lab, script);
