@@ -121,7 +121,8 @@ async fn begin(args: Run) -> Result<()> {
         seed: rand::random(),
         serving: Some(serving),
     };
-    match run::run(setup, stop).await? {
+    // It holds the whole scheduler: too much for a stack.
+    match Box::pin(run::run(setup, stop)).await? {
         Exit::Stopped => {
             tracing::info!("requested to terminate, exiting");
             Ok(())

@@ -73,7 +73,7 @@ fn add(setup: &mut Setup, filters: Vec<Entry>) {
                     profiles:\n- plugins:\n    filter:\n      enabled:\n"
         .to_owned();
     for filter in filters {
-        text.push_str(&format!("      - name: {}\n", filter.name()));
+        text.extend(["      - name: ", filter.name(), "\n"]);
         registry.add(filter);
     }
     let catalogue = Catalogue::of(&registry, &profile);
