@@ -225,7 +225,7 @@ impl Scheduler {
         let profile = self.profiles.get(&pod.scheduler_name).expect("it was just found");
         if let Some(memo) = self.memo.as_mut().filter(|_| is_repeatable) {
             memo.note_failure(profile, pod, cycle);
-            memo.note_late(profile, pod, cycle);
+            memo.note_late(profile, pod, cycle, &self.cache.view());
         }
     }
 

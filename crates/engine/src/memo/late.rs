@@ -59,11 +59,17 @@ impl Memo {
     }
 
     /// A pod was decided from scratch.
-    pub(crate) fn note_late(&mut self, profile: &Profile, pod: &PodInfo, cycle: &Cycle) {
+    pub(crate) fn note_late(
+        &mut self,
+        profile: &Profile,
+        pod: &PodInfo,
+        cycle: &Cycle,
+        view: &View<'_>,
+    ) {
         let Some(of_profile) = self.profiles.get_mut(&profile.scheduler_name) else { return };
         if of_profile.has_late(profile, pod)
             && !matches!(cycle.result, CycleResult::Found { .. })
-            && let Some(class) = of_profile.class(profile, pod)
+            && let Some(class) = of_profile.class(profile, pod, view)
         {
             self.note_late_in_vain(profile, class);
         }

@@ -178,7 +178,8 @@ fn nobody_else_is_evicted_while_victims_are_going() {
 
 #[test]
 fn enough_nodes_are_a_share_of_them_and_at_least_a_number() {
-    let plugin = DefaultPreemption { args: DefaultPreemptionArgs::default() };
+    let args = DefaultPreemptionArgs::default();
+    let plugin = DefaultPreemption::new(args, &FeatureGates::default());
     let enough: Vec<_> = [50, 100, 1000, 5000].map(|n| plugin.enough(n)).into();
     assert_eq!(enough, [50, 100, 100, 500]);
 }
