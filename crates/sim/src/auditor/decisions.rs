@@ -61,7 +61,8 @@ impl Known {
 
     /// Whether no evictions could make room for a pod.
     pub(super) fn has_no_victims(&self, pod: &Pod) -> Result<(), String> {
-        if pod.preemption_policy == PreemptionPolicy::Never || !is_helped_by_any_eviction(pod) {
+        let may_evict = pod.preemption_policy != PreemptionPolicy::Never && !self.are_spared;
+        if !may_evict || !is_helped_by_any_eviction(pod) {
             return Ok(());
         }
         for node in self.nodes.keys() {

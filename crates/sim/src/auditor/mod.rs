@@ -21,7 +21,7 @@ use plimsoll_api::{
     CsiNodeDriver, HostPort, Labels, Node, ObjectKey, PersistentVolume, PersistentVolumeClaim, Pod,
     PodKey, PodPhase, PreemptionPolicy, Str, VolumeKind, VolumeObject,
 };
-use plimsoll_engine::{Decision, Effect, Event, Outcome, Seen, Write};
+use plimsoll_engine::{Decision, Effect, EffectId, Event, Outcome, Seen, Write};
 use plimsoll_framework::{Nomination, Time};
 
 /// Something that must not be.
@@ -55,6 +55,8 @@ pub enum Extent {
 pub struct Auditor {
     known: Known,
     extent: Extent,
+    /// Evictions that the scheduler has asked for.
+    evictions: BTreeSet<EffectId>,
     /// Nodes on which something else than the scheduler has left too little room.
     spoiled: BTreeSet<Str>,
     violations: Vec<Violation>,
@@ -77,6 +79,8 @@ pub(crate) struct Known {
     pub(crate) chosen: BTreeMap<PodKey, (Pod, Str)>,
     /// Pods for which nodes were cleared and that are still without one.
     pub(crate) cleared: BTreeSet<PodKey>,
+    /// Whether an eviction was refused: such a victim is left alone for a while.
+    pub(crate) are_spared: bool,
     /// How often a Service or controller was seen.
     pub(crate) n_selecting: usize,
     /// Ports that several pods have used at once on a node, where some pod uses them still.
@@ -133,6 +137,7 @@ impl Auditor {
             }
             Event::Volume(seen) => self.volume(seen),
             Event::Selecting(_) => self.known.n_selecting += 1,
+            Event::Done(id, Err(_)) => self.known.are_spared |= self.evictions.contains(id),
             Event::Budget(_) | Event::Done(..) | Event::Extended(..) => {}
         }
     }
@@ -317,6 +322,7 @@ impl Auditor {
                 }
             }
             Write::Evict(eviction) => {
+                self.evictions.insert(effect.id);
                 let pod = self.known.pods.get(key).ok_or_else(|| "it is gone".to_owned());
                 if let Err(why) = pod.and_then(|pod| self.victim(pod, &eviction.victim.key)) {
                     let victim = &eviction.victim.key;

@@ -40,8 +40,8 @@ fn one_of_two_pods_with_the_same_port_is_evicted_for_a_third() {
             1s p #1 clears a
             1s evict low for p
             1s nominate p to a
-            1s event p FailedScheduling: 0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod ports.
-            1s condition p Unschedulable: 0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod ports.
+            1s event p FailedScheduling: 0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod ports. preemption: found a potential placement for pod on node a, preempting 1 victims
+            1s condition p Unschedulable: 0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod ports. preemption: found a potential placement for pod on node a, preempting 1 victims
             1s p #2 -> a
             1s bind p to a
             1s event p Scheduled: Successfully assigned default/p to a
