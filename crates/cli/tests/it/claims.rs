@@ -614,10 +614,8 @@ fn the_pages_of_plugins_are_linked_where_there_are_some() {
 /// Every file that a page names in a link is there.
 #[test]
 fn links_lead_where_there_is_something() {
-    let mut pages = vec!["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md"]
-        .into_iter()
-        .map(str::to_owned)
-        .collect::<Vec<_>>();
+    let first = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md"];
+    let mut pages: Vec<String> = first.map(str::to_owned).into();
     for folder in ["docs", "docs/plugins", "docs/decisions"] {
         let files = std::fs::read_dir(place(folder)).expect("the folder can be read");
         let names = files.map(|file| file.expect("it can be listed").file_name());

@@ -315,8 +315,9 @@ fn what_the_phases_took_is_what_the_search_took() {
 
 #[test]
 fn one_decision_from_memory_in_ten_counts_for_ten_and_measures_a_plugin_in_turn() {
-    let pods: String = (0..20).map(|i| format!("0 pod p{i} cpu=1\n")).collect();
-    let families = after(&format!("0 node a cpu=90\n0 node b cpu=90\n{pods}"), measured());
+    let mut script = vec!["0 node a cpu=90".to_owned(), "0 node b cpu=90".to_owned()];
+    script.extend((0..20).map(|i| format!("0 pod p{i} cpu=1")));
+    let families = after(&script.join("\n"), measured());
     let text =
         told(&families, &["decisions_total", "evaluation_total", "execution_duration_seconds"]);
     let asked: String = text.split_inclusive('\n').filter(|line| !line.ends_with(" 0\n")).collect();
