@@ -6,6 +6,7 @@
 
 pub mod edition;
 pub mod features;
+mod footprint;
 pub mod images;
 pub mod label_syntax;
 pub mod labels;

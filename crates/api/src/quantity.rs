@@ -138,6 +138,17 @@ impl Quantity {
         self.amount.in_units_of(MILLI)
     }
 
+    /// The amount in whole units, rounded away from zero; where 64 bits are too few, the largest number
+    /// that they hold, or the smallest.
+    pub fn at_most_value(&self) -> i64 {
+        self.amount.at_most_in_units_of(0)
+    }
+
+    /// The same in thousandths.
+    pub fn at_most_milli_value(&self) -> i64 {
+        self.amount.at_most_in_units_of(MILLI)
+    }
+
     /// How it was written.
     pub fn format(&self) -> Format {
         self.format

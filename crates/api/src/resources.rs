@@ -26,8 +26,8 @@ const NATIVE_NAMESPACE: &str = "kubernetes.io/";
 
 /// Amounts of every resource: what a node has, or what pods ask for.
 ///
-/// Sums wrap around at 64 bits as upstream's do, so that removing a pod undoes adding it whatever
-/// it asked for.
+/// Sums stay at the largest number where 64 bits are too few: kube-scheduler's wrap around, and a node whose
+/// pods ask for more than there is would look empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Resources {
     /// CPU in thousandths of a core.
@@ -68,12 +68,19 @@ impl Resources {
 
     /// Adds every amount of `other`.
     pub fn add(&mut self, other: &Self) {
-        self.combine(other, i64::wrapping_add);
+        self.combine(other, i64::saturating_add);
     }
 
-    /// Takes every amount of `other` away.
+    /// Takes every amount of `other` away. That undoes adding it, unless the sum [is full](Self::is_full).
     pub fn sub(&mut self, other: &Self) {
-        self.combine(other, i64::wrapping_sub);
+        self.combine(other, i64::saturating_sub);
+    }
+
+    /// Whether some amount is as far as 64 bits reach, so that nobody knows what it would be without one of
+    /// those that were added.
+    pub fn is_full(&self) -> bool {
+        let own = [self.milli_cpu, self.memory, self.ephemeral_storage, self.pods];
+        own.into_iter().chain(self.scalar.iter().map(|(_, &amount)| amount)).any(is_full)
     }
 
     /// The amount of a resource by its name; 0 for one that is not there.
@@ -116,9 +123,15 @@ impl Resources {
     }
 }
 
-/// A quantity of a resource in the unit it is counted in: thousandths for CPU, else whole units.
+/// Whether an amount is as far as 64 bits reach.
+pub(crate) fn is_full(amount: i64) -> bool {
+    amount == i64::MAX || amount == i64::MIN
+}
+
+/// A quantity of a resource in the unit it is counted in: thousandths for CPU, else whole units. Where 64
+/// bits are too few it is the largest number they hold.
 pub fn amount_in(quantity: &Quantity, name: &str) -> i64 {
-    if name == CPU { quantity.milli_value() } else { quantity.value() }
+    if name == CPU { quantity.at_most_milli_value() } else { quantity.at_most_value() }
 }
 
 /// Whether the scheduler counts a resource by its name, beside CPU, memory, local disk and pods:
@@ -227,15 +240,39 @@ mod tests {
 
     #[test]
     fn removing_what_was_added_leaves_no_trace() {
-        let start = Resources::from_list(&list(&[("cpu", "9P"), ("example.com/a", "1")]));
+        let start = Resources::from_list(&list(&[("cpu", "9"), ("example.com/a", "1")]));
         let pod =
-            Resources::from_list(&list(&[("cpu", "9P"), ("memory", "-1"), ("example.com/b", "2")]));
+            Resources::from_list(&list(&[("cpu", "9"), ("memory", "-1"), ("example.com/b", "2")]));
         let mut node = start.clone();
         node.add(&pod);
         assert_eq!(node.get("example.com/b"), 2);
         assert_ne!(node, start);
         node.sub(&pod);
         assert_eq!(node, start);
+    }
+
+    #[test]
+    fn what_64_bits_cannot_hold_is_the_largest_number_that_they_hold() {
+        let all = [("cpu", "9300T"), ("memory", "13800P"), ("pods", "10E"), ("a.com/b", "1e30")];
+        let resources = Resources::from_list(&list(&all));
+        for (name, _) in all {
+            assert_eq!(resources.get(name), i64::MAX, "{name}");
+        }
+        let cpu = |text| Resources::from_list(&list(&[("cpu", text)])).milli_cpu;
+        assert_eq!(
+            (cpu("9200T"), cpu("9.2E"), cpu("-9.3E")),
+            (9_200_000_000_000_000_000, i64::MAX, i64::MIN)
+        );
+    }
+
+    #[test]
+    fn a_sum_that_is_too_large_stays_at_the_largest_number() {
+        let pod = Resources::from_list(&list(&[("memory", "6900P"), ("a.com/b", "6900P")]));
+        let mut node = Resources::default();
+        node.add(&pod);
+        assert!(!node.is_full());
+        node.add(&pod);
+        assert_eq!((node.memory, node.get("a.com/b"), node.is_full()), (i64::MAX, i64::MAX, true));
     }
 
     #[test]

@@ -9,6 +9,8 @@ use crate::{Pod, PodTemplate};
 
 /// With fewer templates nobody looks whether all of them are still of use.
 const FEW: usize = 1 << 10;
+/// Once so many bytes of templates have come, those that no pod has any more are forgotten.
+const SWEEP: usize = 64 << 20;
 
 /// The templates of pods, each once.
 ///
@@ -19,11 +21,13 @@ pub struct Templates {
     known: HashSet<Arc<PodTemplate>, FxBuildHasher>,
     /// With so many templates those without a pod are forgotten.
     limit: usize,
+    /// How many bytes of templates have come since that was done.
+    come: usize,
 }
 
 impl Default for Templates {
     fn default() -> Self {
-        Templates { known: HashSet::default(), limit: FEW }
+        Templates { known: HashSet::default(), limit: FEW, come: 0 }
     }
 }
 
@@ -34,10 +38,12 @@ impl Templates {
             pod.template = Arc::clone(known);
             return;
         }
-        if self.known.len() == self.limit {
+        if self.known.len() == self.limit || SWEEP <= self.come {
             self.known.retain(|template| 1 < Arc::strong_count(template));
             self.limit = FEW.max(2 * self.known.len());
+            self.come = 0;
         }
+        self.come += pod.template.bytes();
         self.known.insert(Arc::clone(&pod.template));
     }
 }
@@ -59,6 +65,18 @@ mod tests {
         }
         assert!(Arc::ptr_eq(&one.template, &same.template));
         assert_eq!(other, pod(2));
+    }
+
+    #[test]
+    fn a_few_large_templates_are_forgotten_as_soon_as_many_small_ones() {
+        let mut templates = Templates::default();
+        for priority in 0..500 {
+            let gates = (0..10_000).map(|gate| format!("{priority}/{gate}").into()).collect();
+            let template = PodTemplate { scheduling_gates: gates, ..PodTemplate::default() };
+            templates.share(&mut template.into());
+        }
+        let kept: usize = templates.known.iter().map(|template| template.bytes()).sum();
+        assert!(kept <= SWEEP + (1 << 20), "{kept}");
     }
 
     #[test]

@@ -12,9 +12,12 @@ use plimsoll_framework::PodInfo;
 use plimsoll_framework::parts::PodReads;
 use rustc_hash::FxHasher;
 
-/// How many classes are known at a time. One costs up to a kilobyte, the pod that stands for it. Where
-/// pods are seldom alike, as those of a StatefulSet with their own labels, more would not help.
+/// How many classes are known at a time. Where pods are seldom alike, as those of a StatefulSet with their own
+/// labels, more would not help.
 const CLASSES_LIMIT: usize = 1 << 14;
+/// The memory that the pods that stand for them may take, in bytes. Most take about a kilobyte, and some a
+/// thousand.
+const MOST_BYTES: usize = 64 << 20;
 
 /// The parts in which pods of one template differ.
 pub(crate) const OWN_PARTS: PodReads =
@@ -34,6 +37,8 @@ pub(crate) struct Classes {
     parts: PodReads,
     limit: usize,
     known: HashTable<Known>,
+    /// About how many bytes their pods take.
+    bytes: usize,
     next: u32,
 }
 
@@ -55,12 +60,12 @@ impl Default for Classes {
 impl Classes {
     /// Classes of pods that are equal in `parts`.
     pub(crate) fn by(parts: PodReads) -> Self {
-        Classes { parts, limit: CLASSES_LIMIT, known: HashTable::new(), next: 0 }
+        Classes { parts, limit: CLASSES_LIMIT, known: HashTable::new(), bytes: 0, next: 0 }
     }
 
     /// The class of `pod`.
     ///
-    /// With [`CLASSES_LIMIT`] classes known all are forgotten: a number never comes to mean anything
+    /// With [`CLASSES_LIMIT`] classes known, or [`MOST_BYTES`] of them, all are forgotten: a number never comes to mean anything
     /// else, but pods that come later get a new one.
     ///
     /// # Panics
@@ -71,9 +76,11 @@ impl Classes {
         if let Some(known) = self.known.find(hash, same) {
             return known.id;
         }
-        if self.limit <= self.known.len() {
+        if self.limit <= self.known.len() || MOST_BYTES <= self.bytes {
             self.known.clear();
+            self.bytes = 0;
         }
+        self.bytes += pod.bytes();
         let id = ClassId(self.next);
         self.next = self.next.checked_add(1).expect("fewer than 2^32 pods come");
         let known = Known { hash, id, pod: pod.clone() };
@@ -351,6 +358,25 @@ mod tests {
         assert!(alike(&mut classes, |pod| pod.key.name = "q".into()));
         assert!(!alike(&mut classes, |pod| pod.uid = "v".into()));
         assert!(!alike(&mut classes, |pod| pod.scheduler_name = "x".into()));
+    }
+
+    #[test]
+    fn classes_of_large_pods_are_forgotten_sooner() {
+        let mut classes = Classes::default();
+        let mut of = |gate: usize| {
+            let gates = (0..100_000).map(|n| format!("{gate}/{n}").into()).collect();
+            classes.intern(&PodInfo::new(PodTemplate {
+                scheduling_gates: gates,
+                ..PodTemplate::default()
+            }))
+        };
+        let first = of(0);
+        assert_eq!(of(0), first);
+        for gate in 1..60 {
+            of(gate);
+        }
+        assert_ne!(of(0), first);
+        assert!(classes.known.len() < 60);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The nodes, by column.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use plimsoll_api::{
@@ -150,12 +151,31 @@ impl PodSet {
 /// Ports are a set. As in framework/types.go, HostPortInfo: two pods may have the same port, if somebody
 /// else has placed them so, and the first of them that leaves frees it.
 fn use_ports(used: &mut Vec<HostPort>, pod: &PodInfo) {
+    if FEW_PORTS < pod.host_ports.len() {
+        let mut known: BTreeSet<HostPort> = used.iter().cloned().collect();
+        let new = pod.host_ports.iter().filter(|port| known.insert((*port).clone()));
+        used.extend(new.cloned());
+        return;
+    }
     for port in &pod.host_ports {
         if !used.contains(port) {
             used.push(port.clone());
         }
     }
 }
+
+/// Takes `ports` out of those that are used.
+fn free_ports(used: &mut Vec<HostPort>, ports: &[HostPort]) {
+    if FEW_PORTS < ports.len() {
+        let freed: BTreeSet<&HostPort> = ports.iter().collect();
+        used.retain(|port| !freed.contains(port));
+    } else if !ports.is_empty() {
+        used.retain(|port| !ports.contains(port));
+    }
+}
+
+/// Among so few ports one is found fastest by a look at all. A pod may have tens of thousands.
+const FEW_PORTS: usize = 16;
 
 /// Whether no column tells two pods on a node apart.
 fn takes_the_same(one: &PodInfo, other: &PodInfo) -> bool {
@@ -251,10 +271,25 @@ impl Columns {
     pub fn displace_at(&mut self, row: Row, at: usize) -> PodInfo {
         let i = row.index();
         let pod = self.pods[i].remove(at);
-        self.requested.0[i].0.sub(&pod.requests);
-        self.non_zero_requested.0[i].0.sub(pod.non_zero_requests);
-        self.used_ports.0[i].retain(|used| !pod.host_ports.contains(used));
+        if self.requested.0[i].0.is_full() || self.non_zero_requested.0[i].0.is_full() {
+            self.sum_up(i);
+        } else {
+            self.requested.0[i].0.sub(&pod.requests);
+            self.non_zero_requested.0[i].0.sub(pod.non_zero_requests);
+        }
+        free_ports(&mut self.used_ports.0[i], &pod.host_ports);
         pod
+    }
+
+    /// Adds up anew what the pods in a row ask for, where the sums cannot say what is left of them.
+    fn sum_up(&mut self, i: usize) {
+        let (mut requested, mut non_zero) = (Resources::default(), NonZero::default());
+        for pod in self.pods[i].iter() {
+            requested.add(&pod.requests);
+            non_zero.add(pod.non_zero_requests);
+        }
+        self.requested.0[i] = Requested(requested);
+        self.non_zero_requested.0[i] = NonZeroRequested(non_zero);
     }
 
     /// Puts what became of the pod at place `at` of the node in `row` in its place. As in
@@ -477,6 +512,32 @@ mod tests {
 
     fn named(name: &str) -> Node {
         Node { name: name.into(), ..Node::default() }
+    }
+
+    #[test]
+    fn pods_that_ask_for_more_than_64_bits_hold_leave_no_trace_either() {
+        const MUCH: i64 = i64::MAX / 4 * 3;
+        let mut nodes = Columns::default();
+        let row = nodes.add(Node::default());
+        let large = |name: &str| {
+            let mut pod = Pod::clone(&pod(name, MUCH, false));
+            pod.non_zero_requests = NonZero { milli_cpu: MUCH, memory: MUCH };
+            PodInfo::new(pod)
+        };
+        let taken = |nodes: &Columns| {
+            (nodes.requested_of(row).milli_cpu, nodes.non_zero_requested.at(row).0.memory)
+        };
+        nodes.place(row, &pod("small", 1, false));
+        for name in ["p", "q", "r"] {
+            nodes.place(row, &large(name));
+        }
+        assert_eq!(taken(&nodes), (i64::MAX, i64::MAX));
+        assert!(nodes.displace(row, &PodKey::new("default", "q")).is_some());
+        assert_eq!(taken(&nodes), (i64::MAX, i64::MAX));
+        assert!(nodes.displace(row, &PodKey::new("default", "p")).is_some());
+        assert_eq!(taken(&nodes), (MUCH + 1, MUCH));
+        assert!(nodes.displace(row, &PodKey::new("default", "r")).is_some());
+        assert_eq!(taken(&nodes), (1, 0));
     }
 
     #[test]

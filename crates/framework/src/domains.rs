@@ -5,6 +5,8 @@
 //! pods come and go, and asks the plugin for a verdict or a raw score from the counts alone. So a
 //! placement touches a few counters, and nodes with equal counts are judged once.
 
+use std::sync::Arc;
+
 use plimsoll_api::{Comparisons, Labels, Pod, PodAffinity, Str};
 use smallvec::SmallVec;
 
@@ -29,8 +31,8 @@ pub struct CountedNodes {
     /// Only those whose taints the pod tolerates, PreferNoSchedule aside, with what this says of tolerations
     /// that compare.
     pub tolerated: Option<Comparisons>,
-    /// Only those that have all these labels.
-    pub with_labels: SmallVec<[Str; 2]>,
+    /// Only those that have all these labels. The terms of a pod share them.
+    pub with_labels: Arc<[Str]>,
 }
 
 /// One thing that is counted by domain.
@@ -89,6 +91,10 @@ pub struct TermTotals {
     /// The sum of all counts.
     pub total: i64,
 }
+
+/// A pod about which more is counted than this is judged from scratch: every term costs a count by domain, and a
+/// look at each decision. Pods that people write have a handful. A plugin that finds more may stop there.
+pub const MOST_TERMS: usize = 64;
 
 /// What a plugin counts for one kind of pod.
 pub trait DomainCounts: Send + Sync {

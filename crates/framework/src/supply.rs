@@ -19,8 +19,7 @@ use crate::columns::{Columns, Row};
 pub struct Stock {
     /// What is left of it.
     pub left: Vec<f32>,
-    /// Which share of it one unit is; 0 where a node has none, or where the sum of what pods ask for is
-    /// too great for its 64 bits.
+    /// Which share of it one unit is; 0 where a node has none, or where what pods ask for is no amount.
     pub unit: Vec<f32>,
     /// Which share of it pods ask for.
     pub asked: Vec<f32>,
@@ -74,7 +73,7 @@ impl Amount {
     }
 
     fn left(&self) -> i64 {
-        self.all.wrapping_sub(self.asked)
+        self.all.saturating_sub(self.asked)
     }
 }
 

@@ -96,8 +96,8 @@ impl PreScore for ImageLocality {
     fn score(&self, worth: &Worth, _: Row, images: &[NodeImage]) -> i64 {
         let holds = |name: &Str| images.iter().any(|image| image.names.contains(name));
         let held = worth.images.iter().filter(|(name, _)| holds(name));
-        // As in Go, sizes that no disk has wrap around instead of stopping the scheduler.
-        within_thresholds(held.fold(0, |sum, (_, size)| sum.wrapping_add(*size)), worth.most)
+        // Sizes that no disk has count as the largest number, where they wrap around in Go.
+        within_thresholds(held.fold(0, |sum: i64, (_, size)| sum.saturating_add(*size)), worth.most)
     }
 }
 

@@ -1,6 +1,6 @@
 //! VolumeRestrictions: volumes that only so many pods can use at a time.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use plimsoll_framework::events::Object;
@@ -34,17 +34,29 @@ impl Plugin for VolumeRestrictions {
     }
 }
 
-/// A disk that a pod names itself.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Disk {
-    source: VolumeSource,
-    read_only: bool,
+/// The disks that a pod names itself, each with whether it is only read.
+///
+/// Sorted by all names under which another volume would be the same disk: a pod may have ten thousand, and so
+/// may each pod on a node.
+#[derive(Clone, Debug, Default)]
+struct Disks(BTreeMap<DiskName, ReadOnly>);
+
+/// A name of a disk; an RBD image has one by each of its monitors.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum DiskName {
+    Gce(Str),
+    Ebs(Str),
+    Iscsi(Str),
+    Rbd { monitor: Str, pool: Str, image: Str },
 }
+
+/// Whether all who have a disk only read it.
+type ReadOnly = bool;
 
 /// What must not be in use by other pods.
 #[derive(Clone, Debug)]
 pub struct Exclusive {
-    disks: Vec<Disk>,
+    disks: Disks,
     /// The claims of the pod that are for one pod only.
     claims: BTreeSet<Str>,
     /// How many of them other pods use.
@@ -58,7 +70,9 @@ impl PreFilter for VolumeRestrictions {
     type State = Exclusive;
 
     fn applies(&self, (_, volumes): (&Str, &[PodVolume])) -> bool {
-        pod_claims::named(volumes).next().is_some() || disks(volumes).next().is_some()
+        let is_disk =
+            |volume: &PodVolume| inline(volume).is_some_and(|(source, _)| is_disk(source));
+        pod_claims::named(volumes).next().is_some() || volumes.iter().any(is_disk)
     }
 
     fn pre_filter(
@@ -67,18 +81,21 @@ impl PreFilter for VolumeRestrictions {
         (store, nodes): (&Arc<VolumeStore>, NodesRef<'_, Pods>),
     ) -> Result<Option<Exclusive>, Rejection> {
         let claims = exclusive_claims(store, namespace, volumes)?;
-        let used = |claim: &Str| {
-            let key = ObjectKey::new(namespace.clone(), claim.clone());
-            nodes.iter().any(|pods| pods.iter().any(|pod| pod_claims::names(pod, &key)))
-        };
-        let in_use = claims.iter().map(|claim| i32::from(used(claim))).sum();
-        let disks: Vec<Disk> = disks(volumes).collect();
-        let nothing = disks.is_empty() && in_use == 0;
+        let mut used = BTreeSet::new();
+        if !claims.is_empty() {
+            let pods = nodes.iter().flat_map(PodSet::iter);
+            for pod in pods.filter(|pod| pod.key.namespace == *namespace) {
+                used.extend(pod_claims::named(&pod.volumes).filter(|name| claims.contains(*name)));
+            }
+        }
+        let in_use = i32::try_from(used.len()).unwrap_or(i32::MAX);
+        let disks = Disks::of(volumes);
+        let nothing = disks.0.is_empty() && in_use == 0;
         Ok((!nothing).then_some(Exclusive { disks, claims, in_use }))
     }
 
     fn filter(&self, exclusive: &Exclusive, pods: &PodSet) -> Verdict {
-        if pods.iter().any(|pod| conflict(&exclusive.disks, &pod.volumes)) {
+        if pods.iter().any(|pod| exclusive.disks.conflict_with(&pod.volumes)) {
             return Verdict::unschedulable(DISK_CONFLICT);
         }
         if 0 < exclusive.in_use {
@@ -118,63 +135,63 @@ fn exclusive_claims(
     Ok(claims)
 }
 
-/// The disks among `volumes` that cannot always be shared.
-fn disks(volumes: &[PodVolume]) -> impl Iterator<Item = Disk> {
-    volumes.iter().filter_map(|volume| match &volume.kind {
-        PodVolumeKind::Inline {
-            source:
-                source @ (VolumeSource::GcePersistentDisk { .. }
-                | VolumeSource::AwsElasticBlockStore { .. }
-                | VolumeSource::Rbd { .. }
-                | VolumeSource::Iscsi { .. }),
-            read_only,
-        } => Some(Disk { source: source.clone(), read_only: *read_only }),
-        _ => None,
-    })
+/// The disk that a pod names itself, and whether it only reads it.
+fn inline(volume: &PodVolume) -> Option<(&VolumeSource, ReadOnly)> {
+    match &volume.kind {
+        PodVolumeKind::Inline { source, read_only } => Some((source, *read_only)),
+        PodVolumeKind::Claim(_) | PodVolumeKind::Ephemeral(_) => None,
+    }
 }
 
-/// Whether a pod with `volumes` has one of `disks` so that it cannot be shared.
-fn conflict(disks: &[Disk], volumes: &[PodVolume]) -> bool {
-    volumes.iter().any(|volume| match &volume.kind {
-        PodVolumeKind::Inline { source, read_only } => disks.iter().any(|disk| {
-            let shareable = disk.read_only && *read_only;
-            match same_disk(&disk.source, source) {
-                Sharing::Other => false,
-                Sharing::ToRead => !shareable,
-                Sharing::Never => true,
-            }
-        }),
-        PodVolumeKind::Claim(_) | PodVolumeKind::Ephemeral(_) => false,
-    })
-}
-
-/// Whether two volumes are on one disk, and whether that can be shared.
-enum Sharing {
-    /// They are not.
-    Other,
-    /// They are, and all may read it.
-    ToRead,
-    /// They are, and only one may have it.
-    Never,
-}
-
-/// As in volume_restrictions.go, isVolumeConflict: an RBD image is the same where one monitor is.
-fn same_disk(a: &VolumeSource, b: &VolumeSource) -> Sharing {
+/// Whether it is a disk that cannot always be shared.
+fn is_disk(source: &VolumeSource) -> bool {
     use VolumeSource::{AwsElasticBlockStore, GcePersistentDisk, Iscsi, Rbd};
-    let to_read = |same| if same { Sharing::ToRead } else { Sharing::Other };
-    match (a, b) {
-        (GcePersistentDisk { name: a }, GcePersistentDisk { name: b })
-        | (Iscsi { iqn: a }, Iscsi { iqn: b }) => to_read(a == b),
-        (AwsElasticBlockStore { volume_id: a }, AwsElasticBlockStore { volume_id: b })
-            if a == b =>
-        {
-            Sharing::Never
+    matches!(
+        source,
+        GcePersistentDisk { .. } | AwsElasticBlockStore { .. } | Rbd { .. } | Iscsi { .. }
+    )
+}
+
+/// The names of a disk that cannot always be shared. As in volume_restrictions.go, isVolumeConflict: an RBD
+/// image is the same where one monitor is.
+fn names(source: &VolumeSource) -> SmallVec<[DiskName; 1]> {
+    use VolumeSource::{AwsElasticBlockStore, GcePersistentDisk, Iscsi, Rbd};
+    match source {
+        GcePersistentDisk { name } => smallvec![DiskName::Gce(name.clone())],
+        AwsElasticBlockStore { volume_id } => smallvec![DiskName::Ebs(volume_id.clone())],
+        Iscsi { iqn } => smallvec![DiskName::Iscsi(iqn.clone())],
+        Rbd { monitors, pool, image } => {
+            let by_monitor = monitors.iter().cloned();
+            let name =
+                |monitor| DiskName::Rbd { monitor, pool: pool.clone(), image: image.clone() };
+            by_monitor.map(name).collect()
         }
-        (Rbd { monitors, pool, image }, Rbd { monitors: others, pool: of, image: other }) => {
-            let same_cluster = monitors.iter().any(|monitor| others.contains(monitor));
-            to_read(same_cluster && pool == of && image == other)
+        _ => SmallVec::new(),
+    }
+}
+
+impl Disks {
+    fn of(volumes: &[PodVolume]) -> Self {
+        let mut disks = Disks::default();
+        for (source, read_only) in volumes.iter().filter_map(inline) {
+            for name in names(source) {
+                *disks.0.entry(name).or_insert(true) &= read_only;
+            }
         }
-        _ => Sharing::Other,
+        disks
+    }
+
+    /// Whether a pod with `volumes` has one of the disks so that it cannot be shared. As in
+    /// volume_restrictions.go, isVolumeConflict: who only reads may share, but not the disks of AWS.
+    fn conflict_with(&self, volumes: &[PodVolume]) -> bool {
+        let mut disks = volumes.iter().filter_map(inline);
+        !self.0.is_empty()
+            && disks.any(|(source, read_only)| {
+                names(source).iter().any(|name| match self.0.get(name) {
+                    Some(own) => matches!(name, DiskName::Ebs(_)) || !(*own && read_only),
+                    None => false,
+                })
+            })
     }
 }
 
@@ -206,10 +223,10 @@ impl Requeue for VolumeRestrictions {
 
 fn shares_volumes(pod: &Pod, gone: &Pod) -> bool {
     let same_claim = || {
-        pod_claims::named(&gone.volumes)
-            .any(|name| pod_claims::named(&pod.volumes).any(|other| other == name))
+        let own: BTreeSet<&Str> = pod_claims::named(&pod.volumes).collect();
+        pod_claims::named(&gone.volumes).any(|name| own.contains(name))
     };
-    let same_disk = || conflict(&disks(&pod.volumes).collect::<Vec<_>>(), &gone.volumes);
+    let same_disk = || Disks::of(&pod.volumes).conflict_with(&gone.volumes);
     pod.key.namespace == gone.key.namespace && (same_disk() || same_claim())
 }
 

@@ -44,7 +44,7 @@ impl Priority for ImageLocality {
                 let size = held(name, node)?;
                 Some(spread.map_or(size, |spread| scaled(size, spread)))
             });
-            Raw(sizes.fold(0, i64::wrapping_add))
+            Raw(sizes.fold(0, i64::saturating_add))
         };
         subject.nodes().map(sum).collect()
     }

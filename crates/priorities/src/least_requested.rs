@@ -23,7 +23,7 @@ pub fn unused(of: Use) -> i64 {
     if of.capacity == 0 || of.capacity < of.requested {
         return 0;
     }
-    of.capacity.wrapping_sub(of.requested).wrapping_mul(MAX_PRIORITY) / of.capacity
+    of.share(of.free(), MAX_PRIORITY)
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ pub fn used(of: Use) -> i64 {
     if of.capacity == 0 || of.capacity < of.requested {
         return 0;
     }
-    of.requested.wrapping_mul(MAX_PRIORITY) / of.capacity
+    of.share(of.requested, MAX_PRIORITY)
 }
 
 #[cfg(test)]

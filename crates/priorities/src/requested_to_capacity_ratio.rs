@@ -47,8 +47,7 @@ fn utilization(of: Use) -> i64 {
     if of.capacity == 0 || of.capacity < of.requested {
         return MAX_UTILIZATION;
     }
-    let free = of.capacity.wrapping_sub(of.requested);
-    MAX_UTILIZATION - free.wrapping_mul(MAX_UTILIZATION) / of.capacity
+    MAX_UTILIZATION - of.share(of.free(), MAX_UTILIZATION)
 }
 
 /// The score of a shape: level before the first point and after the last, and between two cut off to a

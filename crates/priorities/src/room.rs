@@ -20,6 +20,18 @@ impl Use {
     pub fn new(requested: i64, capacity: i64) -> Self {
         Use { requested, capacity }
     }
+
+    /// How much is left.
+    pub(crate) fn free(self) -> i64 {
+        self.capacity.saturating_sub(self.requested)
+    }
+
+    /// `part` of what there is, on a scale of whole numbers up to `most`: exact also where 64 bits would be too
+    /// few on the way.
+    pub(crate) fn share(self, part: i64, most: i64) -> i64 {
+        let share = i128::from(part) * i128::from(most) / i128::from(self.capacity);
+        i64::try_from(share).unwrap_or(if share < 0 { i64::MIN } else { i64::MAX })
+    }
 }
 
 /// The use of every resource of one node once the pod is there.
@@ -42,7 +54,8 @@ impl NodeUse<'_> {
             CPU => self.cpu,
             MEMORY => self.memory,
             _ => {
-                let requested = self.requested.get(resource).wrapping_add(self.asked.get(resource));
+                let requested =
+                    self.requested.get(resource).saturating_add(self.asked.get(resource));
                 Use { requested, capacity: self.allocatable.get(resource) }
             }
         }

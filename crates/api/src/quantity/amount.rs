@@ -83,6 +83,25 @@ impl Amount {
         if fine.1 <= coarse.1 { compare(coarse, fine) } else { compare(fine, coarse).reverse() }
     }
 
+    /// The number in units of `10^unit`, rounded away from zero; where 64 bits are too few, the number of
+    /// 64 bits that is nearest.
+    pub(super) fn at_most_in_units_of(self, unit: i32) -> i64 {
+        let (value, exponent) = self.parts();
+        let distance = exponent.abs_diff(unit);
+        let units = if unit <= exponent {
+            let power = 10_i128.checked_pow(distance);
+            power.and_then(|power| value.checked_mul(power))
+        } else {
+            Some(divide_away(value, distance))
+        };
+        let most = if value < 0 { i64::MIN } else { i64::MAX };
+        match units {
+            None if value == 0 => 0,
+            None => most,
+            Some(units) => i64::try_from(units).unwrap_or(most),
+        }
+    }
+
     /// The number in units of `10^unit`, rounded away from zero and cut to 64 bits; `unit` lies
     /// between nano and 0. As in amount.go, AsScaledInt64, and in scale_int.go, scaledValue.
     pub(super) fn in_units_of(self, unit: i32) -> i64 {

@@ -29,7 +29,7 @@ pub use self::input::{
 pub use self::limits::{Limits, limits_of};
 pub use self::resize::Footprint;
 use crate::quantity::{Format, Quantity};
-use crate::resources::{CPU, HUGE_PAGES_PREFIX, MEMORY, ResourceList, Resources};
+use crate::resources::{CPU, HUGE_PAGES_PREFIX, MEMORY, ResourceList, Resources, is_full};
 use crate::{Release, Str};
 
 /// What a container without a request for CPU counts with in scores, in thousandths of a core.
@@ -105,16 +105,21 @@ pub struct NonZero {
 }
 
 impl NonZero {
-    /// Adds `other`, wrapping around like [`Resources::add`].
+    /// Adds `other`, as [`Resources::add`] does.
     pub fn add(&mut self, other: Self) {
-        self.milli_cpu = self.milli_cpu.wrapping_add(other.milli_cpu);
-        self.memory = self.memory.wrapping_add(other.memory);
+        self.milli_cpu = self.milli_cpu.saturating_add(other.milli_cpu);
+        self.memory = self.memory.saturating_add(other.memory);
     }
 
     /// Takes `other` away.
     pub fn sub(&mut self, other: Self) {
-        self.milli_cpu = self.milli_cpu.wrapping_sub(other.milli_cpu);
-        self.memory = self.memory.wrapping_sub(other.memory);
+        self.milli_cpu = self.milli_cpu.saturating_sub(other.milli_cpu);
+        self.memory = self.memory.saturating_sub(other.memory);
+    }
+
+    /// Whether one of them is as far as 64 bits reach: see [`Resources::is_full`].
+    pub fn is_full(self) -> bool {
+        is_full(self.milli_cpu) || is_full(self.memory)
     }
 }
 

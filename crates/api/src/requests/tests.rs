@@ -396,12 +396,21 @@ fn the_overhead_in_cpu_is_told_apart() {
 
 #[test]
 fn removing_what_was_added_leaves_no_trace() {
-    let pod = NonZero { milli_cpu: i64::MAX, memory: 7 };
+    let pod = NonZero { milli_cpu: i64::MAX / 4, memory: 7 };
     let mut sum = pod;
     sum.add(pod);
     assert_ne!(sum, pod);
+    assert!(!sum.is_full());
     sum.sub(pod);
     assert_eq!(sum, pod);
+}
+
+#[test]
+fn what_64_bits_cannot_hold_stays_at_the_largest_number() {
+    let pod = NonZero { milli_cpu: i64::MAX / 4 * 3, memory: 7 };
+    let mut sum = pod;
+    sum.add(pod);
+    assert_eq!((sum.milli_cpu, sum.memory, sum.is_full()), (i64::MAX, 14, true));
 }
 
 #[test]

@@ -34,26 +34,27 @@ pub(super) struct WireSource {
 /// What makes a source of what it says.
 type Make = fn(WireSource) -> VolumeSource;
 
-/// Adds the fields of sources to a struct: exactly one of them is given, if any.
+/// Adds the fields of sources to a struct: exactly one of them is given, if any. Each lies elsewhere, or a
+/// volume would take kilobytes while it is read, and a pod may have tens of thousands.
 macro_rules! with_sources {
     ($(#[$meta:meta])* $vis:vis struct $name:ident { $($fields:tt)* }) => {
         $(#[$meta])*
         #[derive(Debug, Default, serde::Deserialize)]
         #[serde(default, rename_all = "camelCase")]
         $vis struct $name {
-            csi: Option<$crate::wire::volume_source::WireSource>,
-            gce_persistent_disk: Option<$crate::wire::volume_source::WireSource>,
-            aws_elastic_block_store: Option<$crate::wire::volume_source::WireSource>,
-            azure_disk: Option<$crate::wire::volume_source::WireSource>,
-            azure_file: Option<$crate::wire::volume_source::WireSource>,
-            cinder: Option<$crate::wire::volume_source::WireSource>,
-            portworx_volume: Option<$crate::wire::volume_source::WireSource>,
-            vsphere_volume: Option<$crate::wire::volume_source::WireSource>,
-            rbd: Option<$crate::wire::volume_source::WireSource>,
-            iscsi: Option<$crate::wire::volume_source::WireSource>,
-            local: Option<$crate::wire::volume_source::WireSource>,
-            host_path: Option<$crate::wire::volume_source::WireSource>,
-            nfs: Option<$crate::wire::volume_source::WireSource>,
+            csi: Option<Box<$crate::wire::volume_source::WireSource>>,
+            gce_persistent_disk: Option<Box<$crate::wire::volume_source::WireSource>>,
+            aws_elastic_block_store: Option<Box<$crate::wire::volume_source::WireSource>>,
+            azure_disk: Option<Box<$crate::wire::volume_source::WireSource>>,
+            azure_file: Option<Box<$crate::wire::volume_source::WireSource>>,
+            cinder: Option<Box<$crate::wire::volume_source::WireSource>>,
+            portworx_volume: Option<Box<$crate::wire::volume_source::WireSource>>,
+            vsphere_volume: Option<Box<$crate::wire::volume_source::WireSource>>,
+            rbd: Option<Box<$crate::wire::volume_source::WireSource>>,
+            iscsi: Option<Box<$crate::wire::volume_source::WireSource>>,
+            local: Option<Box<$crate::wire::volume_source::WireSource>>,
+            host_path: Option<Box<$crate::wire::volume_source::WireSource>>,
+            nfs: Option<Box<$crate::wire::volume_source::WireSource>>,
             $($fields)*
         }
 
@@ -99,11 +100,11 @@ const MAKES: [Make; 13] = [
 ];
 
 /// The first source that is given, and whether it is only read.
-pub(super) fn first(sources: [Option<WireSource>; 13]) -> (VolumeSource, bool) {
+pub(super) fn first(sources: [Option<Box<WireSource>>; 13]) -> (VolumeSource, bool) {
     let given = sources.into_iter().zip(MAKES).find_map(|(source, make)| Some((source?, make)));
     given.map_or((VolumeSource::Other, false), |(source, make)| {
         let read_only = source.read_only.unwrap_or_default();
-        (make(source), read_only)
+        (make(*source), read_only)
     })
 }
 

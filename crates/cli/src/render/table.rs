@@ -20,6 +20,9 @@ const NONE: &str = "<none>";
 const VICTIMS: usize = 3;
 /// How many claims are named.
 const CLAIMS: usize = 3;
+/// So much of a remark is shown, in characters: as much as of the note of an event. A pod may ask for so many
+/// things that the remark about it is megabytes long, and every row of a table is as wide as the widest.
+const REMARK: usize = 1024;
 
 /// A row for each pod: its node, or why it has none.
 pub(crate) fn placements(out: &mut impl Write, report: &Report, screen: Screen) -> io::Result<()> {
@@ -128,9 +131,18 @@ impl Columns {
             row.add_cell(Cell::new(feasible.unwrap_or_default()));
             row.add_cell(Cell::new(score.unwrap_or_default()));
         }
-        row.add_cell(Cell::new(remark));
+        row.add_cell(Cell::new(shortened(remark)));
         row
     }
+}
+
+/// What is shown of a remark.
+fn shortened(mut remark: String) -> String {
+    if let Some((end, _)) = remark.char_indices().nth(REMARK) {
+        remark.truncate(end);
+        remark.push_str(" ...");
+    }
+    remark
 }
 
 fn tie(best: usize) -> String {

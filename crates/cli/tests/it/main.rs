@@ -3,6 +3,8 @@
 
 mod answers;
 mod benchmarks;
+#[cfg(target_os = "linux")]
+mod bounded;
 mod claims;
 mod command_line;
 mod configurations;

@@ -290,6 +290,7 @@ fn the_manifests_start_it_with_flags_and_a_configuration_that_it_takes() {
         let effective = std::fs::read_to_string(&written).expect("it was written");
         let lease = if manifest == "beside.yaml" { "plimsoll" } else { "kube-scheduler" };
         assert!(effective.contains(&format!("resourceName: {lease}\n")), "{effective}");
+        assert!(container["resources"]["limits"]["memory"].is_string(), "{manifest}");
         // What is under way, and then the lease, have their time.
         assert!(Some(25) < pod["terminationGracePeriodSeconds"].as_u64(), "{manifest}");
     }

@@ -14,6 +14,11 @@ use crate::profile::{PluginIndex, Profile};
 /// More kinds of pods than this are not kept after a change.
 const MOST_KINDS: usize = 1 << 12;
 
+/// The memory that failures may take, in bytes: the pods aside, mostly their messages.
+const MOST_BYTES: usize = 64 << 20;
+/// About what a failure takes beside its message, in bytes.
+const BYTES_PER_FAILURE: usize = 512;
+
 /// What tells failures apart beside what filters read.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Key {
@@ -37,6 +42,8 @@ pub(crate) struct Failures {
     /// about few pods; others that are alike fail alike.
     of_own: Vec<PluginIndex>,
     known: FastMap<Key, (Failure, usize)>,
+    /// About how many bytes `known` takes.
+    bytes: usize,
 }
 
 impl Failures {
@@ -61,13 +68,20 @@ impl Failures {
             n_kinds: 0,
             of_own,
             known: FastMap::default(),
+            bytes: 0,
         }
+    }
+
+    /// Whether no further kind can be told from others.
+    fn is_full(&self) -> bool {
+        self.kinds.is_full() || self.own_kinds.is_full()
     }
 
     /// Something has changed.
     pub(crate) fn forget(&mut self) {
         self.known.clear();
-        if MOST_KINDS < self.n_kinds {
+        self.bytes = 0;
+        if MOST_KINDS < self.n_kinds || self.is_full() {
             self.kinds.clear();
             self.own_kinds.clear();
             self.n_kinds = 0;
@@ -95,11 +109,12 @@ impl Failures {
                         .is_some_and(|answer| !matches!(answer, PostFilterAnswer::Nominated(_)))
             })
         });
-        if failure.nomination.is_none()
-            && failure.record.is_none()
-            && holds_for_all
-            && let Some(key) = self.key(profile, pod)
-        {
+        if failure.nomination.is_none() && failure.record.is_none() && holds_for_all {
+            if MOST_BYTES < self.bytes || self.is_full() {
+                self.forget();
+            }
+            let Some(key) = self.key(profile, pod) else { return };
+            self.bytes += BYTES_PER_FAILURE + failure.message.len();
             self.known.insert(key, (failure.as_ref().clone(), cycle.n_judged));
         }
     }

@@ -10,8 +10,14 @@ use crate::class;
 pub(crate) type Kind = u32;
 
 /// More kinds than this are not told apart by number: a cluster whose pods are all different gains
-/// nothing from it, and a kind costs about as much memory as a pod.
+/// nothing from it.
 const MOST: usize = 1 << 20;
+/// The memory that the pods of one sort of kinds may take, in bytes. A kind costs as much as a pod, also when
+/// the last pod of it is gone.
+const MOST_BYTES: usize = 256 << 20;
+/// A pod that takes more bytes than this is of no kind: hardly another one will be like it, and there are
+/// pods of more than a megabyte.
+const LARGEST: usize = 64 << 10;
 
 /// Numbers for pods that are equal in some of their parts, in the order in which they were met.
 #[derive(Debug)]
@@ -19,8 +25,14 @@ pub(crate) struct Kinds {
     reads: PodReads,
     /// Whether pods that are being deleted are of another kind.
     by_deletion: bool,
+    /// The most bytes of a pod that is of some kind.
+    largest: usize,
     /// One pod of each kind.
     pods: Vec<PodInfo>,
+    /// About how many bytes they take.
+    bytes: usize,
+    /// How many they may take.
+    most_bytes: usize,
     table: HashTable<(u64, Kind)>,
     /// The last one met: pods often come in rows of the same kind.
     last: Option<Kind>,
@@ -29,7 +41,16 @@ pub(crate) struct Kinds {
 impl Kinds {
     /// Pods are of one kind if they are equal in `reads`.
     pub(crate) fn new(reads: PodReads) -> Self {
-        Kinds { reads, by_deletion: false, pods: Vec::new(), table: HashTable::new(), last: None }
+        Kinds {
+            reads,
+            by_deletion: false,
+            largest: LARGEST,
+            pods: Vec::new(),
+            bytes: 0,
+            most_bytes: MOST_BYTES,
+            table: HashTable::new(),
+            last: None,
+        }
     }
 
     /// The same, but pods that are being deleted are of another kind than those that are not.
@@ -37,7 +58,18 @@ impl Kinds {
         Kinds { by_deletion: true, ..self }
     }
 
-    /// The kind of `pod`, and whether it is new. `None` if there are too many kinds.
+    /// The same, but every pod is of some kind, however large it is.
+    pub(crate) fn of_any_size(self) -> Self {
+        Kinds { largest: usize::MAX, ..self }
+    }
+
+    /// The pods that are known now are there in any case, so that they take no memory here: only those that
+    /// come count from now on. Until then there is no limit.
+    pub(crate) fn count_from_here(&mut self) {
+        self.most_bytes = self.bytes.saturating_add(MOST_BYTES);
+    }
+
+    /// The kind of `pod`, and whether it is new. `None` if there are too many kinds, or the pod is too large.
     pub(crate) fn number(&mut self, pod: &PodInfo) -> Option<(Kind, bool)> {
         if let Some(last) = self.last.filter(|&last| self.are_equal(&self.pods[last as usize], pod))
         {
@@ -51,9 +83,11 @@ impl Kinds {
             self.last = Some(kind);
             return Some((kind, false));
         }
-        if self.pods.len() == MOST {
+        let bytes = pod.bytes();
+        if self.is_full() || self.largest < bytes {
             return None;
         }
+        self.bytes += bytes;
         let kind = Kind::try_from(self.pods.len()).expect("there are fewer than 2^32 kinds");
         self.pods.push(pod.clone());
         self.table.insert_unique(hash, (hash, kind), |&(hash, _)| hash);
@@ -61,16 +95,23 @@ impl Kinds {
         Some((kind, true))
     }
 
+    /// Forgets all kinds, and has no limit in bytes until [`count_from_here`](Self::count_from_here).
+    pub(crate) fn begin(&mut self) {
+        self.clear();
+        self.most_bytes = usize::MAX;
+    }
+
     /// Forgets all kinds.
     pub(crate) fn clear(&mut self) {
         self.pods.clear();
+        self.bytes = 0;
         self.table.clear();
         self.last = None;
     }
 
     /// Whether no further kind can be told from others.
     pub(crate) fn is_full(&self) -> bool {
-        self.pods.len() == MOST
+        self.pods.len() == MOST || self.most_bytes <= self.bytes
     }
 
     /// A pod of this kind.
@@ -115,6 +156,39 @@ mod tests {
         other.asks.fit.scalar.insert("example.com/gpu".into(), 1);
         assert_eq!(kinds.number(&one), Some((0, true)));
         assert_eq!(kinds.number(&PodInfo::new(other)), Some((1, true)));
+    }
+
+    /// A pod of about so many bytes, like no other.
+    fn large(name: &str, bytes: usize) -> PodInfo {
+        let mut pod = Pod::clone(&pod(name, name, 1));
+        pod.annotations = [("a", "x".repeat(bytes))].into_iter().collect();
+        PodInfo::new(pod)
+    }
+
+    #[test]
+    fn a_very_large_pod_is_of_no_kind_unless_every_pod_is_of_some() {
+        let mut kinds = Kinds::new(PodReads::LABELS);
+        assert_eq!(kinds.number(&large("a", 2 * LARGEST)), None);
+        assert_eq!(kinds.number(&large("b", LARGEST / 2)), Some((0, true)));
+        let mut kinds = Kinds::new(PodReads::LABELS).of_any_size();
+        assert_eq!(kinds.number(&large("a", 2 * LARGEST)), Some((0, true)));
+    }
+
+    #[test]
+    fn kinds_are_full_by_the_bytes_of_their_pods() {
+        let mut kinds = Kinds::new(PodReads::LABELS).of_any_size();
+        kinds.begin();
+        assert!(kinds.number(&large("a", 1 << 20)).is_some());
+        kinds.count_from_here();
+        kinds.most_bytes = kinds.bytes + 12_000;
+        assert_eq!(kinds.number(&large("b", 8_000)), Some((1, true)));
+        assert!(!kinds.is_full());
+        assert_eq!(kinds.number(&large("c", 8_000)), Some((2, true)));
+        assert!(kinds.is_full());
+        assert_eq!(kinds.number(&large("d", 8_000)), None);
+        assert_eq!(kinds.number(&large("b", 8_000)), Some((1, false)));
+        kinds.clear();
+        assert!(!kinds.is_full());
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Making shapes and tallies for classes that are new, and bringing known ones up to date.
 
+use hashbrown::hash_map::Entry;
 use plimsoll_framework::{Counting, Neighbour, PodInfo, View};
 use smallvec::SmallVec;
 
@@ -13,10 +14,10 @@ use crate::cycle;
 use crate::profile::Profile;
 
 /// The memory that shapes may take, in bytes.
-const SHAPE_BUDGET: usize = 2 << 30;
-/// About what a shape takes for each node, in bytes.
+const SHAPE_BUDGET: usize = 1 << 30;
+/// About what a new shape takes for each node, in bytes.
 const SHAPE_BYTES_PER_NODE: usize = 40;
-/// So many tallies are kept. Each takes about as much as the pods that it counts.
+/// So many tallies are kept: each new kind of pod on a node is shown to all of them.
 const MOST_TALLIES: usize = 1 << 16;
 
 impl Memo {
@@ -60,6 +61,7 @@ impl Memo {
             let of_profile = self.profiles.get_mut(name).expect("it was just used");
             if made.is_none() {
                 of_profile.learn(class, Class::FromScratch);
+                self.has_given_up = true;
             }
             made?
         };
@@ -147,13 +149,13 @@ impl Memo {
         };
         for kind in kinds {
             let is_placed = !self.placed[kind as usize].is_empty();
-            if !is_placed && self.counted_by[kind as usize].is_none() {
+            if !is_placed && !self.counted_by.has(kind) {
                 continue;
             }
             match plan.count(Neighbour::from(&**self.neighbours.example(kind))) {
                 Some(counting) => countings.push((kind, counting)),
                 // A kind of which no pod is left: it is asked about again when one comes.
-                None => self.counted_by[kind as usize] = None,
+                None => self.counted_by.forget(kind),
             }
         }
         let mut tallies = plan.tallies(pod, &numbers, ground);
@@ -162,10 +164,9 @@ impl Memo {
                 let row = ground.ranks.row(rank);
                 tallies.add(&counting, i64::from(times), (rank, row), ground);
             }
-            if let Some(counted_by) = &mut self.counted_by[kind as usize] {
-                counted_by.push((number, counting));
-            }
+            self.counted_by.add(kind, number, counting);
         }
+        self.tally_bytes += tallies.bytes();
         self.tallies[number] = Some((tallies, self.n_decisions));
         Some(number)
     }
@@ -179,6 +180,7 @@ impl Memo {
         let grounds = self.ground.as_ref().expect("it was laid when changes were followed");
         let tallies = Plan::default().tallies(pod, &[], grounds.with(view));
         let number = free(&mut self.tallies);
+        self.tally_bytes += tallies.bytes();
         self.tallies[number] = Some((tallies, self.n_decisions));
         self.blank = Some(number);
         number
@@ -200,6 +202,7 @@ impl Memo {
         let topologies = grounds.sets[set].clone();
         let shape = Shape::new(profile, pod, made_by, topologies, behind, followed, ground);
         let number = free(&mut self.shapes);
+        self.shape_bytes.set(number, shape.bytes());
         self.shapes[number] = Some((shape, self.n_decisions));
         number
     }
@@ -226,29 +229,37 @@ impl Memo {
         } else {
             *one = one.again(profile, grounds.changed.end(), ground);
             self.overlays.retain(|&(other, _), _| other != shape);
+            self.overlay_bytes.retain(|(other, _)| other != shape);
         }
+        self.shape_bytes.set(shape, one.bytes());
         if one.is_broken {
             return false;
         }
         let (counts, used) = self.tallies[tallies].as_mut().expect("known classes have tallies");
         *used = self.n_decisions;
-        let overlay = self.overlays.get_mut(&(shape, tallies));
-        if overlay.is_none_or(|overlay| !overlay.follow(one, counts, ground)) {
-            self.overlays.insert((shape, tallies), Overlay::new(one, counts, ground));
-        }
+        let key = (shape, tallies);
+        let overlay = match self.overlays.entry(key) {
+            Entry::Occupied(known) => {
+                let overlay = known.into_mut();
+                if !overlay.follow(one, counts, ground) {
+                    *overlay = Overlay::new(one, counts, ground);
+                }
+                overlay
+            }
+            Entry::Vacant(place) => place.insert(Overlay::new(one, counts, ground)),
+        };
+        self.overlay_bytes.set(key, overlay.bytes());
         true
     }
 
-    /// Drops the shape that was not of use for the longest time, where memory is short.
+    /// Drops shapes where memory is short, first those that were not of use for the longest time. Two are
+    /// left in any case: as many as a decision needs.
     fn make_room_for_shape(&mut self, n_nodes: usize) {
-        let most = (SHAPE_BUDGET / (SHAPE_BYTES_PER_NODE * n_nodes.max(1))).max(2);
-        let kept = self.shapes.iter().flatten().count();
-        if kept < most {
-            return;
-        }
-        let oldest = self.shapes.iter().enumerate();
-        let oldest = oldest.filter_map(|(at, slot)| Some((slot.as_ref()?.1, at))).min();
-        if let Some((_, number)) = oldest {
+        while SHAPE_BUDGET < self.shape_bytes.total() + SHAPE_BYTES_PER_NODE * n_nodes {
+            let kept = self.shapes.iter().enumerate();
+            let kept = kept.filter_map(|(at, slot)| Some((slot.as_ref()?.1, at)));
+            let n_kept = kept.clone().count();
+            let Some((_, number)) = kept.min().filter(|_| 2 <= n_kept) else { return };
             self.drop_shape(number);
         }
     }

@@ -10,9 +10,11 @@
 //! costs, never what it is. Where a plugin can neither judge node by node nor by counts, or a decision
 //! is not about all nodes, the [cycle](crate::cycle) judges from scratch.
 
+mod account;
 mod choose;
 mod costs;
 mod counted;
+mod countings;
 mod failures;
 mod kinds;
 mod late;
@@ -37,11 +39,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use hashbrown::HashMap;
 use plimsoll_framework::parts::{ClusterReads, NodeReads, PodReads};
-use plimsoll_framework::{Counting, Neighbour, NominatedPods, PodInfo, Row, TopologyKey, View};
+use plimsoll_framework::{Neighbour, NominatedPods, PodInfo, Row, TopologyKey, View};
 use rand::Rng;
 use rustc_hash::FxBuildHasher;
 
+use self::account::Account;
 use self::choose::{Choice, Chooser};
+use self::countings::Countings;
 use self::kinds::{Kind, Kinds};
 use self::nominations::Nominations;
 use self::overlay::Overlay;
@@ -64,6 +68,18 @@ use crate::scheduler::Scans;
 const NEIGHBOUR: PodReads =
     PodReads::NAMESPACE.union(PodReads::LABELS).union(PodReads::POD_AFFINITY);
 
+/// The memory that tallies may take together with what pods count for in them, in bytes.
+const TALLY_BUDGET: usize = 512 << 20;
+/// The memory that overlays may take, in bytes. They are soon made again.
+const OVERLAY_BUDGET: usize = 256 << 20;
+/// The memory that the domains of topology keys may take, in bytes: with 5000 nodes some 2000 keys that nodes
+/// have, of which there are seldom more than a hundred.
+const TOPOLOGY_BUDGET: usize = 128 << 20;
+/// So many topology keys are known at a time, also such as no node has. Pods may name any.
+const MOST_KEYS: usize = 1 << 16;
+/// So many sets of topology keys are known at a time. They are looked through for each class.
+const MOST_SETS: usize = 1 << 12;
+
 type FastMap<K, V> = HashMap<K, V, FxBuildHasher>;
 
 /// What is remembered of the cluster for the sake of the next decisions.
@@ -78,14 +94,19 @@ pub(crate) struct Memo {
     with_terms: Vec<Kind>,
     /// By kind of neighbour: how many are on each node. Holds with the ground.
     placed: Vec<FastMap<Rank, u32>>,
-    /// By kind of neighbour, once it is placed: which tallies count it, and how much.
-    counted_by: Vec<Option<Vec<(usize, Counting)>>>,
+    counted_by: Countings,
     shapes: Vec<Option<(Shape, Use)>>,
+    shape_bytes: Account<usize>,
     tallies: Vec<Option<(Tallies, Use)>>,
+    /// About how many bytes the tallies take.
+    tally_bytes: usize,
     /// The tallies of all pods for which nothing is counted. They hold as long as no pod is met that has
     /// affinity terms: those would have to be asked of each kind.
     blank: Option<usize>,
     overlays: FastMap<(usize, usize), Overlay>,
+    overlay_bytes: Account<(usize, usize)>,
+    /// Some class is judged from scratch: perhaps only for the terms of pods on nodes.
+    has_given_up: bool,
     unplaced: Unplaced,
     /// Profiles and classes of pods about which late filters have something to say, for the last of which no
     /// node was found.
@@ -110,6 +131,11 @@ struct Grounds {
     ranks: Ranks,
     topologies: Vec<Topology>,
     by_key: BTreeMap<TopologyKey, usize>,
+    /// The topologies of keys that no node has, with the label as such and with a domain for each node: one
+    /// stands for all such keys, of which there may be any number.
+    void: [Option<usize>; 2],
+    /// About how many bytes the topologies take.
+    topology_bytes: usize,
     /// Sets of numbers of topologies, ascending.
     sets: Vec<Vec<usize>>,
     /// The changes of single nodes.
@@ -160,14 +186,18 @@ impl Memo {
             profiles: BTreeMap::new(),
             ground: None,
             is_overfull: false,
-            neighbours: Kinds::new(NEIGHBOUR).by_deletion(),
+            neighbours: neighbours(),
             with_terms: Vec::new(),
             placed: Vec::new(),
-            counted_by: Vec::new(),
+            counted_by: Countings::default(),
             shapes: Vec::new(),
+            shape_bytes: Account::default(),
             tallies: Vec::new(),
+            tally_bytes: 0,
             blank: None,
             overlays: FastMap::default(),
+            overlay_bytes: Account::default(),
+            has_given_up: false,
             unplaced: Unplaced::default(),
             late_in_vain: BTreeSet::new(),
             scanner: Scanner::default(),
@@ -197,7 +227,7 @@ impl Memo {
     /// Forgets everything that is derived.
     pub(crate) fn forget(&mut self) {
         self.ground = None;
-        self.neighbours = Kinds::new(NEIGHBOUR).by_deletion();
+        self.neighbours = neighbours();
         self.placed.clear();
         self.with_terms.clear();
         self.counted_by.clear();
@@ -210,17 +240,34 @@ impl Memo {
 
     fn forget_shapes(&mut self) {
         self.shapes.clear();
-        self.overlays.clear();
+        self.shape_bytes.clear();
+        self.forget_overlays();
         self.unplaced.forget_shapes();
         self.profiles.values_mut().for_each(ProfileMemo::forget_shapes);
     }
 
     fn forget_tallies(&mut self) {
         self.tallies.clear();
+        self.tally_bytes = 0;
         self.blank = None;
-        self.overlays.clear();
-        self.counted_by.iter_mut().for_each(|by| *by = None);
+        self.forget_overlays();
+        self.counted_by.forget_all();
         self.profiles.values_mut().for_each(ProfileMemo::forget_tallies);
+    }
+
+    fn forget_overlays(&mut self) {
+        self.overlays.clear();
+        self.overlay_bytes.clear();
+    }
+
+    /// Forgets what takes more memory than it may.
+    fn keep_within_bounds(&mut self) {
+        if TALLY_BUDGET < self.tally_bytes + self.counted_by.bytes() {
+            self.forget_tallies();
+        }
+        if OVERLAY_BUDGET < self.overlay_bytes.total() {
+            self.forget_overlays();
+        }
     }
 
     /// Takes in what has changed since the last decision.
@@ -264,7 +311,7 @@ impl Memo {
         self.forget_tallies();
         self.forget_shapes();
         let ranks = Ranks::of(view.nodes);
-        self.neighbours.clear();
+        self.neighbours.begin();
         self.placed.clear();
         self.with_terms.clear();
         self.counted_by.clear();
@@ -278,9 +325,20 @@ impl Memo {
             }
         }
         let nominations = self.nominations(&ranks, view, nominated);
+        self.neighbours.count_from_here();
         let changed = Trail::new(ranks.len().max(1));
         let (topologies, by_key, sets) = (Vec::new(), BTreeMap::new(), Vec::new());
-        self.ground = Some(Grounds { ranks, topologies, by_key, sets, changed, nominations });
+        let (void, topology_bytes) = ([None; 2], 0);
+        self.ground = Some(Grounds {
+            ranks,
+            topologies,
+            by_key,
+            void,
+            topology_bytes,
+            sets,
+            changed,
+            nominations,
+        });
         self.scanner.forget();
     }
 
@@ -289,7 +347,7 @@ impl Memo {
         let (kind, is_new) = self.neighbours.number(pod)?;
         if is_new {
             self.placed.push(FastMap::default());
-            self.counted_by.push(None);
+            self.counted_by.add_kind();
             if !pod.affinity.is_empty() {
                 self.with_terms.push(kind);
                 if let Some(blank) = self.blank.take() {
@@ -344,15 +402,24 @@ impl Memo {
         *count = count.saturating_add_signed(if times < 0 { -1 } else { 1 });
         if *count == 0 {
             self.placed[kind as usize].remove(&rank);
+            if self.has_given_up
+                && !pod.affinity.is_empty()
+                && self.placed[kind as usize].is_empty()
+            {
+                self.has_given_up = false;
+                self.profiles.values_mut().for_each(ProfileMemo::forget_from_scratch);
+            }
         }
-        if self.counted_by[kind as usize].is_none() {
+        if !self.counted_by.has(kind) {
             self.find_counting(kind);
         }
         let Some(grounds) = &self.ground else { return };
         let ground = grounds.with(view);
-        for (number, counting) in self.counted_by[kind as usize].iter().flatten() {
+        for (number, counting) in self.counted_by.of(kind) {
             if let Some((tallies, _)) = &mut self.tallies[*number] {
+                let before = tallies.bytes();
                 tallies.add(counting, times, (rank, row), ground);
+                self.tally_bytes += tallies.bytes() - before;
             }
         }
     }
@@ -374,24 +441,26 @@ impl Memo {
                 Some(counting) => counted_by.push((number, counting)),
             }
         }
-        self.counted_by[kind as usize] = Some(counted_by);
+        self.counted_by.set(kind, counted_by);
         for number in outdated {
             self.drop_tallies(number);
         }
     }
 
     fn drop_tallies(&mut self, number: usize) {
-        self.tallies[number] = None;
+        let gone = self.tallies[number].take();
+        self.tally_bytes -= gone.map_or(0, |(tallies, _)| tallies.bytes());
         self.overlays.retain(|&(_, tallies), _| tallies != number);
-        for counted_by in self.counted_by.iter_mut().flatten() {
-            counted_by.retain(|&(other, _)| other != number);
-        }
+        self.overlay_bytes.retain(|(_, tallies)| tallies != number);
+        self.counted_by.drop_tallies(number);
         self.profiles.values_mut().for_each(|profile| profile.drop_tallies(number));
     }
 
     fn drop_shape(&mut self, number: usize) {
         self.shapes[number] = None;
+        self.shape_bytes.drop(number);
         self.overlays.retain(|&(shape, _), _| shape != number);
+        self.overlay_bytes.retain(|(shape, _)| shape != number);
         self.unplaced.drop_shape(number);
         self.profiles.values_mut().for_each(|profile| profile.drop_shape(number));
     }
@@ -413,10 +482,12 @@ impl Memo {
         let Some(of_profile) = self.profiles.get_mut(&profile.scheduler_name) else {
             return Answer::Unclear;
         };
-        if of_profile.is_full() {
+        if of_profile.is_full() || self.ground.as_ref().is_some_and(Grounds::is_full) {
             self.forget();
             return Answer::Unclear;
         }
+        self.keep_within_bounds();
+        let of_profile = self.profiles.get_mut(&profile.scheduler_name).expect("it was just found");
         let Some(class) = of_profile.class(profile, pod, &view) else { return Answer::Unclear };
         self.phases.over(MeteredPoint::PreFilter);
         if of_profile.has_late(profile, pod) {
@@ -480,10 +551,22 @@ impl Memo {
     }
 }
 
+/// No pods on nodes yet, whose kinds are to be told apart: all of them must be.
+fn neighbours() -> Kinds {
+    Kinds::new(NEIGHBOUR).by_deletion().of_any_size()
+}
+
 impl Grounds {
     fn with<'a>(&'a self, view: View<'a>) -> Ground<'a> {
         let Grounds { ranks, topologies, nominations, .. } = self;
         Ground { view, ranks, topologies, nominations }
+    }
+
+    /// Whether there are so many topologies that everything has to be begun anew.
+    fn is_full(&self) -> bool {
+        MOST_KEYS <= self.by_key.len()
+            || MOST_SETS <= self.sets.len()
+            || TOPOLOGY_BUDGET <= self.topology_bytes
     }
 
     /// The number of a topology, which is made if it is not there.
@@ -491,8 +574,17 @@ impl Grounds {
         if let Some(&known) = self.by_key.get(key) {
             return known;
         }
-        self.topologies.push(Topology::new(key.clone(), view.nodes, &self.ranks));
-        self.by_key.insert(key.clone(), self.topologies.len() - 1);
-        self.topologies.len() - 1
+        let made = Topology::new(key.clone(), view.nodes, &self.ranks);
+        let void = made.is_void().then(|| usize::from(matches!(key, TopologyKey::NodeWith(_))));
+        let number = void.and_then(|sort| self.void[sort]).unwrap_or_else(|| {
+            self.topology_bytes += made.bytes();
+            self.topologies.push(made);
+            self.topologies.len() - 1
+        });
+        if let Some(sort) = void {
+            self.void[sort] = Some(number);
+        }
+        self.by_key.insert(key.clone(), number);
+        number
     }
 }

@@ -14,6 +14,11 @@ use super::ranks::NO_DOMAIN;
 use super::shape::{Ground, Shape};
 use super::tallies::Tallies;
 
+/// About what a cell takes beside its counts, with the sets of its nodes, in bytes.
+const BYTES_PER_CELL: usize = 320;
+/// About what a node takes here, in bytes.
+const BYTES_PER_MEMBER: usize = 32;
+
 /// A fine count for each fine term.
 pub(crate) type FineCounts = SmallVec<[i64; 4]>;
 
@@ -263,6 +268,14 @@ impl Overlay {
             self::hash(cell.below, &cell.counts)
         });
         cell
+    }
+
+    /// About how many bytes it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.cells.len() * (BYTES_PER_CELL + self.fine.len() * size_of::<i64>())
+            + self.members.len() * BYTES_PER_MEMBER
+            + self.covered.len() * size_of::<Covered>()
+            + self.marks.0.len() * size_of::<u64>()
     }
 
     /// Whether the node is here rather than in the shape.

@@ -11,6 +11,9 @@ use plimsoll_framework::{
 use super::counted::{Counted, ValueId};
 use super::shape::{Ground, Shape};
 
+/// About what one of the different reasons takes, in bytes.
+pub(crate) const BYTES_PER_REASON: usize = 256;
+
 /// What is known of clearing one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -34,6 +37,8 @@ pub(crate) struct Cleared {
     reason_of: Vec<ValueId>,
     reasons: Counted<Rejection>,
     scratch: Columns,
+    /// How many victims are named in `clearings`.
+    n_victims: usize,
 }
 
 impl Cleared {
@@ -46,7 +51,16 @@ impl Cleared {
             reason_of: vec![0; n_rows],
             reasons: Counted::default(),
             scratch: Columns::default(),
+            n_victims: 0,
         }
+    }
+
+    /// About how many bytes it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        let per_row = size_of::<State>() + size_of::<Option<Clearing>>() + size_of::<ValueId>();
+        self.states.len() * per_row
+            + self.n_victims * size_of::<PodKey>()
+            + self.reasons.n_numbers() * BYTES_PER_REASON
     }
 
     pub(crate) fn reads(&self) -> StoreReads {
@@ -62,7 +76,10 @@ impl Cleared {
         let at = row.index();
         match std::mem::replace(&mut self.states[at], State::Unknown) {
             State::Unknown => {}
-            State::Possible => self.clearings[at] = None,
+            State::Possible => {
+                let gone = self.clearings[at].take().expect("it is possible");
+                self.n_victims -= gone.victims.len();
+            }
             State::Impossible => self.reasons.sub(self.reason_of[at]),
         }
     }
@@ -72,6 +89,7 @@ impl Cleared {
         match found {
             Ok(clearing) => {
                 self.states[at] = State::Possible;
+                self.n_victims += clearing.victims.len();
                 self.clearings[at] = Some(clearing);
             }
             Err(why) => {

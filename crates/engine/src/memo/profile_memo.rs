@@ -254,6 +254,15 @@ impl ProfileMemo {
         self.forget_those(|known| known.tallies == number);
     }
 
+    /// Classes that could only be judged from scratch may be judged otherwise now.
+    pub(crate) fn forget_from_scratch(&mut self) {
+        for class in &mut self.of_class {
+            if *class == Class::FromScratch {
+                *class = Class::Unknown;
+            }
+        }
+    }
+
     fn forget_those(&mut self, are: impl Fn(&Known) -> bool) {
         for class in &mut self.of_class {
             if matches!(class, Class::Known(known) if are(known)) {

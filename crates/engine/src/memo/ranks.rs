@@ -99,14 +99,8 @@ impl Topology {
             TopologyKey::NodeWith(_) => ranks.len(),
             TopologyKey::Label(_) => n_domains as usize,
         };
-        let mut topology = Topology {
-            key,
-            domains,
-            n_domains,
-            members: Vec::new(),
-            starts: Vec::new(),
-            has_empty,
-        };
+        let (members, starts) = (Vec::new(), Vec::new());
+        let mut topology = Topology { key, domains, n_domains, members, starts, has_empty };
         if topology.is_fine() && matches!(topology.key, TopologyKey::Label(_)) {
             topology.sort_members();
         }
@@ -131,6 +125,16 @@ impl Topology {
             }
         }
         self.starts = starts;
+    }
+
+    /// Whether no node has the label.
+    pub(crate) fn is_void(&self) -> bool {
+        self.domains.iter().all(|&domain| domain == NO_DOMAIN)
+    }
+
+    /// About how many bytes it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        (self.domains.len() + self.members.len() + self.starts.len()) * size_of::<Rank>()
     }
 
     /// Whether there are too many domains to look at each.

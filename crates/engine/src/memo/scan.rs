@@ -76,6 +76,11 @@ impl Moving {
         Some(moving)
     }
 
+    /// How many resources pods need: each costs an array over all nodes.
+    fn n_needed(&self) -> usize {
+        self.needs.iter().map(|needs| needs.0.len()).sum()
+    }
+
     /// The weighted scores of one node. `None` if one is out of range.
     fn score(&self, pod: &PodInfo, view: View<'_>, row: Row) -> Option<i64> {
         let weighted = self.scores.iter().map(|one| {
@@ -138,6 +143,9 @@ impl Scanner {
         ranks: &Ranks,
         view: View<'_>,
     ) -> Option<()> {
+        if MOST_RESOURCES < moving.n_needed() {
+            return None;
+        }
         match log.since(self.followed).filter(|_| self.supply.len() == ranks.len()) {
             Some(changes) => {
                 for (rank, _) in changes.filter(|&(_, reads)| changes_amounts(reads)) {

@@ -20,6 +20,8 @@ use super::scan;
 use super::trail::Trail;
 use crate::profile::Profile;
 
+/// About what a cell takes beside its key, with the sets of its nodes, in bytes.
+const BYTES_PER_CELL: usize = 512;
 /// No filter rejects the node.
 const PASSES: u8 = u8::MAX;
 /// The cell of nodes that are rejected.
@@ -288,6 +290,19 @@ impl Shape {
     pub(crate) fn again(&self, profile: &Profile, followed: u64, ground: Ground<'_>) -> Self {
         let (pod, topologies) = (&self.pod, self.topologies.clone());
         Shape::new(profile, pod, self.made_by, topologies, self.behind, followed, ground)
+    }
+
+    /// About how many bytes it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        let n_nodes = self.verdicts.len();
+        let per_node =
+            size_of::<u8>() + size_of::<Place>() + size_of::<Rank>() + self.weighted.len();
+        let per_cell =
+            BYTES_PER_CELL + (self.related.len() + self.topologies.len()) * size_of::<i64>();
+        self.pod.bytes()
+            + n_nodes * per_node
+            + self.totals.len() * size_of::<f32>()
+            + self.cells.len() * per_cell
     }
 
     /// The name of the plugin of the filter at `at`.

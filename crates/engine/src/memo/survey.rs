@@ -9,7 +9,7 @@ use plimsoll_framework::{Code, ErasedByNode, PodInfo, Point, PostFilterAnswer, R
 
 use super::counted::{Counted, ValueId};
 use super::nominations;
-use super::preemption::{Cleared, Turn};
+use super::preemption::{BYTES_PER_REASON, Cleared, Turn};
 use super::rank_set::Rank;
 use super::shape::{Ground, Shape};
 use super::trail::Trail;
@@ -99,6 +99,13 @@ impl Survey {
         }
         self.n_passing += usize::from(reason == PASSES);
         self.n_passing -= usize::from(before == PASSES);
+    }
+
+    /// About how many bytes it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.reason_of.len() * (size_of::<ValueId>() + size_of::<Row>())
+            + self.reasons.n_numbers() * BYTES_PER_REASON
+            + self.cleared.iter().map(|(_, cleared)| cleared.bytes()).sum::<usize>()
     }
 
     /// Whether evictions could help against a reason.

@@ -6,6 +6,7 @@ use std::ops::Range;
 use hashbrown::HashMap;
 use plimsoll_api::Effect;
 use plimsoll_api::taints::untolerated;
+use plimsoll_framework::domains::MOST_TERMS;
 use plimsoll_framework::{
     ByDomain, CountedNodes, Counting, DomainFilter, DomainScore, DomainTerm, Neighbour, PodInfo,
     Point, Row, Standing, TermTotals, TopologyKey, View,
@@ -21,6 +22,11 @@ use crate::profile::{PluginIndex, Profile};
 
 /// So many changes of fine counts are kept for those who follow them.
 const TRAIL: usize = 1 << 16;
+
+/// About what a term takes beside its counts: here, in the plugin, and of the pod, in bytes.
+const BYTES_PER_TERM: usize = 512;
+/// About what an entry of a map takes, in bytes.
+const BYTES_PER_ENTRY: usize = 48;
 
 /// Up to so many domains have a count each, even where most are 0: a place in a list is found faster
 /// than one in a map, and the list takes no more memory than a few pods.
@@ -65,6 +71,8 @@ pub(crate) struct Tallies {
     terms: Vec<Term>,
     /// Term and domain of each change of a fine count.
     pub(crate) changed: Trail<(u32, Domain)>,
+    /// About how many bytes it all takes.
+    bytes: usize,
 }
 
 /// What plugins count for a pod, before any pod is counted.
@@ -78,7 +86,8 @@ pub(crate) struct Plan {
 
 impl Plan {
     /// What the plugins of `profile` count for `pod`, given the kinds of pods on nodes; [late](super::late)
-    /// filters count nothing. `None` if another plugin can only judge from scratch.
+    /// filters count nothing. `None` if another plugin can only judge from scratch, or there are too many
+    /// terms.
     pub(crate) fn new(
         profile: &Profile,
         late: &[PluginIndex],
@@ -103,6 +112,7 @@ impl Plan {
             match filter.by_domain(pod, view, neighbours) {
                 ByDomain::Unsupported => return None,
                 ByDomain::Skips => {}
+                ByDomain::Counts(judge) if MOST_TERMS < judge.terms().len() => return None,
                 ByDomain::Counts(judge) => {
                     let range = range(judge.terms().len());
                     plan.judges.push((judge, range));
@@ -120,6 +130,7 @@ impl Plan {
             match score.by_domain(pod, view, neighbours) {
                 ByDomain::Unsupported => return None,
                 ByDomain::Skips => {}
+                ByDomain::Counts(ranker) if MOST_TERMS < ranker.terms().len() => return None,
                 ByDomain::Counts(ranker) => {
                     let range = range(ranker.terms().len());
                     plan.rankers.push((weight, ranker, range));
@@ -127,7 +138,7 @@ impl Plan {
                 }
             }
         }
-        Some(plan)
+        (n_terms <= MOST_TERMS).then_some(plan)
     }
 
     /// Whether nothing is counted, so that all nodes are alike and pass.
@@ -165,8 +176,9 @@ impl Plan {
             let term: &DomainTerm = term;
             Term::new(pod, topology, term.nodes.clone(), is_compared, ground)
         };
-        let terms = self.terms().zip(numbers).map(term).collect();
+        let terms: Vec<Term> = self.terms().zip(numbers).map(term).collect();
         Tallies {
+            bytes: pod.bytes() + terms.iter().map(Term::bytes).sum::<usize>(),
             pod: pod.clone(),
             counts_plain_pods: counts_plain_pods(&self.judges, &self.rankers),
             terms,
@@ -248,6 +260,21 @@ impl Term {
                 let tolerations = &pod.tolerations;
                 untolerated(&node.taints, tolerations, comparisons, keeps_off).is_none()
             })
+    }
+
+    /// About how many bytes it takes at first.
+    fn bytes(&self) -> usize {
+        let counts = match &self.counts {
+            Counts::Coarse(counts) => counts.len() * size_of::<(i64, bool)>(),
+            Counts::Dense(counts, _) => counts.len() * size_of::<i64>(),
+            Counts::Sparse(_) => 0,
+        };
+        BYTES_PER_TERM + counts
+    }
+
+    /// Whether each domain that is counted in takes memory.
+    fn is_sparse(&self) -> bool {
+        matches!(self.counts, Counts::Sparse(_))
     }
 
     fn add(&mut self, domain: Domain, by: i64) {
@@ -361,6 +388,9 @@ impl Tallies {
             }
             term.add(domain, by * times);
             if term.is_fine() {
+                // A count that goes down to 0 takes less, but the map keeps its room.
+                self.bytes += if term.is_sparse() && 0 < times { BYTES_PER_ENTRY } else { 0 };
+                self.bytes += if self.changed.is_full() { 0 } else { size_of::<(u32, Domain)>() };
                 self.changed.push((number, domain));
             }
         }
@@ -368,6 +398,11 @@ impl Tallies {
 
     pub(crate) fn n_terms(&self) -> usize {
         self.terms.len()
+    }
+
+    /// About how many bytes it all takes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// The topology of a term.

@@ -25,6 +25,11 @@ impl<T: Copy> Trail<T> {
         self.entries.push_back(entry);
     }
 
+    /// Whether it keeps as many entries as it may, so that it takes no more memory.
+    pub(crate) fn is_full(&self) -> bool {
+        self.entries.len() == self.most
+    }
+
     /// The position behind the last entry.
     pub(crate) fn end(&self) -> u64 {
         self.dropped + self.entries.len() as u64

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use plimsoll_framework::parts::{NodeReads, StoreReads};
 use plimsoll_framework::{Neighbour, NominatedPods, PodInfo, Row, View};
 
+use super::account::Account;
 use super::failures::Failures;
 use super::kinds::Kind;
 use super::nominations::Nominations;
@@ -16,9 +17,8 @@ use crate::cycle::{Cycle, Failure};
 use crate::profile::Profile;
 
 /// The memory that surveys may take, in bytes.
-const SURVEY_BUDGET: usize = 1 << 30;
-/// About what a survey takes for each node, in bytes, its victims aside.
-const SURVEY_BYTES_PER_NODE: usize = 80;
+const SURVEY_BUDGET: usize = 512 << 20;
+
 /// What the node says that was cleared for a pod.
 pub(super) enum Own {
     /// There is none, or it is like any other.
@@ -38,6 +38,7 @@ pub(super) struct Unplaced {
     behind: FastMap<(usize, i32), usize>,
     /// By shape and priority.
     surveys: FastMap<(usize, i32), Survey>,
+    survey_bytes: Account<(usize, i32)>,
     /// By profile.
     failures: BTreeMap<String, Failures>,
 }
@@ -60,12 +61,18 @@ impl Unplaced {
 
     pub(super) fn forget_shapes(&mut self) {
         self.behind.clear();
+        self.forget_surveys();
+    }
+
+    fn forget_surveys(&mut self) {
         self.surveys.clear();
+        self.survey_bytes.clear();
     }
 
     pub(super) fn drop_shape(&mut self, number: usize) {
         self.behind.retain(|&(shape, _), behind| shape != number && *behind != number);
         self.surveys.retain(|&(shape, _), _| shape != number);
+        self.survey_bytes.retain(|(shape, _)| shape != number);
     }
 }
 
@@ -166,9 +173,8 @@ impl Memo {
             return None;
         }
         let key = (shape, pod.priority);
-        let most = (SURVEY_BUDGET / (SURVEY_BYTES_PER_NODE * ground.ranks.len().max(1))).max(2);
-        if !self.unplaced.surveys.contains_key(&key) && most <= self.unplaced.surveys.len() {
-            self.unplaced.surveys.clear();
+        if SURVEY_BUDGET < self.unplaced.survey_bytes.total() {
+            self.unplaced.forget_surveys();
         }
         let end = grounds.changed.end();
         let survey =
@@ -176,7 +182,9 @@ impl Memo {
         if !survey.follow(one, &grounds.changed, ground) {
             *survey = Survey::new(one, end, ground);
         }
-        survey.failure(profile, pod, one, own, ground)
+        let failure = survey.failure(profile, pod, one, own, ground);
+        self.unplaced.survey_bytes.set(key, survey.bytes());
+        failure
     }
 
     /// The nominations to all nodes.

@@ -1,5 +1,6 @@
 //! The same rules by counts that the engine keeps.
 
+use plimsoll_framework::domains::MOST_TERMS;
 use plimsoll_framework::prelude::*;
 use plimsoll_framework::stores::NamespaceStore;
 
@@ -23,14 +24,15 @@ pub(super) struct Required {
 impl Required {
     pub(super) fn new(subject: Subject, neighbours: Neighbours<'_>) -> Self {
         let mut rules: Vec<(Rule, Str)> = Vec::new();
-        let mut add = |(rule, key): (Rule, &Str)| {
+        let of_others = neighbours.iter().flat_map(|other| subject.is_shunned_by(*other));
+        for (rule, key) in subject.own_rules().chain(of_others) {
+            // Other pods may have tens of thousands of terms between them.
+            if MOST_TERMS < rules.len() {
+                break;
+            }
             if !rules.iter().any(|known| known.0 == rule && known.1 == *key) {
                 rules.push((rule, key.clone()));
             }
-        };
-        subject.own_rules().for_each(&mut add);
-        for other in neighbours {
-            subject.is_shunned_by(*other).for_each(&mut add);
         }
         Required {
             subject,
@@ -102,7 +104,7 @@ impl Preferred {
     pub(super) fn new(preferences: Preferences, neighbours: Neighbours<'_>) -> Self {
         let mut keys: Vec<Str> = Vec::new();
         let mut add = |key: &Str| {
-            if !keys.contains(key) {
+            if keys.len() <= MOST_TERMS && !keys.contains(key) {
                 keys.push(key.clone());
             }
         };

@@ -1,5 +1,6 @@
 //! Required terms: in which topology domains a pod may run.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use plimsoll_framework::prelude::*;
@@ -65,14 +66,20 @@ pub struct Counts {
     subject: Arc<Subject>,
     /// In the order of their rules, which is that of the verdicts.
     tallies: Vec<Tally>,
+    /// Where each tally is, where there are more than [`FEW`].
+    places: Arc<BTreeMap<(Rule, Str), usize>>,
     /// How many pods stand in the tallies of [`Rule::Affinity`] together.
-    affinity: i32,
+    affinity: i64,
 }
+
+/// Among so few tallies one is found fastest by a look at all. Pods may have tens of thousands of terms.
+const FEW: usize = 16;
 
 impl Counts {
     fn new(subject: Subject, nodes: NodesRef<'_, (Labels, Pods)>) -> Self {
         let subject = Arc::new(subject);
-        let mut counts = Counts { subject: subject.clone(), tallies: Vec::new(), affinity: 0 };
+        let (tallies, places) = (Vec::new(), Arc::default());
+        let mut counts = Counts { subject: subject.clone(), tallies, places, affinity: 0 };
         for rule in subject.own_rules() {
             counts.tally_among(rule, nodes);
         }
@@ -109,7 +116,7 @@ impl Counts {
                 rebuild = true;
                 self.push(Tally::new(rule, std::iter::once(node)))
             });
-            match self.count(at, value, change.sign()) {
+            match self.count(at, value, i64::from(change.sign())) {
                 Counted::Same => {}
                 Counted::Turned { domain } => turned.push(Cell::new(at, domain)),
                 Counted::NewDomain => rebuild = true,
@@ -159,15 +166,33 @@ impl Counts {
     }
 
     fn tally(&self, (rule, key): (Rule, &Str)) -> Option<usize> {
+        if FEW < self.tallies.len() {
+            return self.places.get(&(rule, key.clone())).copied();
+        }
         self.tallies.iter().position(|tally| tally.rule == rule && tally.key == *key)
     }
 
     fn push(&mut self, tally: Tally) -> usize {
         self.tallies.push(tally);
-        self.tallies.len() - 1
+        let n = self.tallies.len();
+        // Once there are too many, those that were few are sorted in, too.
+        let new = if n <= FEW {
+            n
+        } else if n == FEW + 1 {
+            0
+        } else {
+            n - 1
+        };
+        if new < n {
+            let places = Arc::make_mut(&mut self.places);
+            for (at, tally) in self.tallies.iter().enumerate().skip(new) {
+                places.insert((tally.rule, tally.key.clone()), at);
+            }
+        }
+        n - 1
     }
 
-    fn count(&mut self, tally: usize, value: &Str, by: i32) -> Counted {
+    fn count(&mut self, tally: usize, value: &Str, by: i64) -> Counted {
         let tally = &mut self.tallies[tally];
         if tally.rule == Rule::Affinity {
             self.affinity += by;

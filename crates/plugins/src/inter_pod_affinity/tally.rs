@@ -5,7 +5,7 @@ use std::sync::Arc;
 use plimsoll_framework::prelude::*;
 
 /// What it means for a domain that a pod in it meets the rule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Rule {
     /// It meets the required affinity terms of the pod: the domain is open.
     Affinity,
@@ -22,8 +22,8 @@ pub(super) struct Tally {
     pub(super) key: Str,
     /// The values of `key`, sorted. Shared, since what-ifs copy the counts and never the values.
     values: Arc<Vec<Str>>,
-    /// How many pods meet the rule, by value; never negative.
-    counts: Vec<i32>,
+    /// How many pods meet the rule, by value, each as often as it has terms that say so; never negative.
+    counts: Vec<i64>,
 }
 
 /// What counting a pod did to its domain.
@@ -56,7 +56,7 @@ impl Tally {
     }
 
     /// Counts one pod, or `by` = -1 discounts it, in the domain of `value`.
-    pub(super) fn add(&mut self, value: &Str, by: i32) -> Counted {
+    pub(super) fn add(&mut self, value: &Str, by: i64) -> Counted {
         let at = match self.values.binary_search(value) {
             Ok(at) => at,
             Err(at) => {

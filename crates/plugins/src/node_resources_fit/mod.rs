@@ -15,6 +15,10 @@ pub use strategy::ScoringStrategy;
 
 const TOO_MANY_PODS: &str = "Too many pods";
 
+/// So many reasons of a node are told one by one, and of the rest their number: a pod may ask for tens of
+/// thousands of resources, and every node may lack them all.
+const MOST_REASONS: usize = 64;
+
 /// Rejects nodes that have too little left of what the pod asks for, or no place for one more pod;
 /// prefers emptier nodes, or fuller ones, as the scoring strategy says.
 ///
@@ -25,7 +29,7 @@ const TOO_MANY_PODS: &str = "Too many pods";
 /// `Insufficient cpu`. If the pod asked for 5, the rejection would be unresolvable, since the pod
 /// would not fit if the node were empty.
 ///
-/// Differences from kube-scheduler: when a node comes or changes, resources that args ignore are
+/// Differences from kube-scheduler: of more than 64 shortages of a node the rest is only counted. When a node comes or changes, resources that args ignore are
 /// ignored too in deciding which pods to try again (kube-scheduler lets a pod sleep that asks for
 /// an ignored resource). Extended resources are not served by dynamic resource allocation.
 #[derive(Debug)]
@@ -143,9 +147,14 @@ impl NodeResourcesFit {
             rejection.reasons.push(TOO_MANY_PODS.into());
         }
         let all_count = self.counts_unasked(requests);
+        let mut untold = 0_usize;
         let mut check = |name: &str, asked: i64, all: i64, taken: i64| {
-            if (asked > 0 || all_count) && asked > all.wrapping_sub(taken) {
-                rejection.reasons.push(Reason::Insufficient(name.into()));
+            if (asked > 0 || all_count) && asked > all.saturating_sub(taken) {
+                if rejection.reasons.len() < MOST_REASONS {
+                    rejection.reasons.push(Reason::Insufficient(name.into()));
+                } else {
+                    untold += 1;
+                }
                 if asked > all {
                     rejection.code = Code::UnschedulableAndUnresolvable;
                 }
@@ -159,6 +168,11 @@ impl NodeResourcesFit {
             if !self.ignores(name) {
                 check(name, asked, allocatable.get(name), requested.get(name));
             }
+        }
+        if 0 < untold {
+            rejection
+                .reasons
+                .push(format!("Insufficient amounts of {untold} more resources").into());
         }
         (!rejection.reasons.is_empty()).then_some(rejection)
     }
@@ -306,6 +320,32 @@ mod tests {
         for name in ["example.com/b", "kubernetes.io/something", "sub.kubernetes.io/something"] {
             assert_eq!(of(name, 1, 0), format!("UU: Insufficient {name}"));
         }
+    }
+
+    #[test]
+    fn of_very_many_shortages_the_rest_is_counted() {
+        let scalar = (0..10_000).map(|n| (format!("example.com/r{n:05}").into(), 1)).collect();
+        let pod = Resources { milli_cpu: 99, scalar, ..Resources::default() };
+        let told = verdict(&pod, &Resources::default());
+        let (first, last) = ("UU: Insufficient cpu, Insufficient example.com/r00000", 10_001 - 64);
+        assert!(told.starts_with(first), "{told}");
+        let last = format!("r00062, Insufficient amounts of {last} more resources");
+        assert!(told.ends_with(&last), "{told}");
+    }
+
+    #[test]
+    fn pods_that_ask_for_more_than_64_bits_hold_leave_no_room() {
+        const MUCH: i64 = 6_900_000_000_000_000_000;
+        let mut taken = amounts([0, MUCH, 0], &[("example.com/a", MUCH)]);
+        taken.add(&taken.clone());
+        assert_eq!(verdict(&amounts([1, 1, 0], &[]), &taken), "U: Insufficient memory");
+        let asked = amounts([1, 0, 0], &[("example.com/a", 1)]);
+        assert_eq!(verdict(&asked, &taken), "U: Insufficient example.com/a");
+        // What pods ask for may be less than nothing: a node with all there can be has no more for that.
+        let less = amounts([0, -2, 0], &[]);
+        let all = Resources { memory: i64::MAX, pods: 9, ..Resources::default() };
+        let room = Room { allocatable: &all, requested: &less, pods: 0 };
+        assert!(plugin(&[], &[]).lacks(&amounts([0, 1, 0], &[]), &room).is_none());
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The same rules by counts that the engine keeps.
 
+use std::sync::Arc;
+
 use plimsoll_framework::prelude::*;
 
 use super::HOSTNAME_KEY;
@@ -30,7 +32,7 @@ pub(super) struct Hard {
 
 impl Hard {
     pub(super) fn new(spreading: Spreading, own_labels: &Labels) -> Self {
-        let keys: SmallVec<[Str; 2]> =
+        let keys: Arc<[Str]> =
             spreading.constraints.iter().map(|one| one.topology_key.clone()).collect();
         let term = |one: &SpreadConstraint| DomainTerm {
             key: TopologyKey::Label(one.topology_key.clone()),
@@ -96,9 +98,9 @@ pub(super) struct Soft {
 
 impl Soft {
     pub(super) fn new(spreading: Spreading, needs_all_keys: bool) -> Self {
-        let all_keys: SmallVec<[Str; 2]> = match needs_all_keys {
+        let all_keys: Arc<[Str]> = match needs_all_keys {
             true => spreading.constraints.iter().map(|one| one.topology_key.clone()).collect(),
-            false => SmallVec::new(),
+            false => Arc::default(),
         };
         let term = |one: &SpreadConstraint| {
             let key = one.topology_key.clone();

@@ -18,20 +18,29 @@ impl Requeue for PodTopologySpread {
     }
 
     fn hint(&self, pod: &PodInfo, change: &Change<'_>) -> Hint {
-        let objects = &change.view.stores.selecting;
-        let hard = WhenUnsatisfiable::DoNotSchedule;
-        let spreading = self.spreading(pod.part::<PodParts>(), objects, hard);
-        let constraints = spreading.as_ref().map_or(&[][..], |some| &some.constraints);
         let near = |other: &PodInfo| other.key.namespace == pod.key.namespace;
+        // Most changes are about pods elsewhere; and a pod may have ten thousand constraints.
+        if let Object::Assigned { before, after, .. } = change.object
+            && !after.or(before).is_some_and(near)
+        {
+            return Hint::Skip;
+        }
+        let hard = WhenUnsatisfiable::DoNotSchedule;
+        let by_default = match pod.spread.is_empty() {
+            true => self.spreading(pod.part::<PodParts>(), &change.view.stores.selecting, hard),
+            false => None,
+        };
+        let own = pod.spread.iter().filter(|one| one.when_unsatisfiable == hard);
+        let constraints =
+            &own.chain(by_default.iter().flat_map(|some| &some.constraints)).collect::<Hard<'_>>();
         let helps = match change.object {
             Object::Assigned { before, after, .. } => match (before, after) {
                 (Some(before), Some(after)) => {
                     let goes = !before.is_terminating() && after.is_terminating();
-                    near(after)
-                        && (is_relabelled(constraints, before, after)
-                            || (goes && is_counted(constraints, after)))
+                    is_relabelled(constraints, before, after)
+                        || (goes && is_counted(constraints, after))
                 }
-                (Some(one), None) | (None, Some(one)) => near(one) && is_counted(constraints, one),
+                (Some(one), None) | (None, Some(one)) => is_counted(constraints, one),
                 (None, None) => false,
             },
             Object::Itself { before } => {
@@ -49,31 +58,30 @@ impl Requeue for PodTopologySpread {
     }
 }
 
+/// The hard constraints of a pod.
+type Hard<'a> = SmallVec<[&'a SpreadConstraint; 4]>;
+
 /// Whether some constraint counts the pod.
-fn is_counted(constraints: &[SpreadConstraint], pod: &PodInfo) -> bool {
+fn is_counted(constraints: &Hard<'_>, pod: &PodInfo) -> bool {
     constraints.iter().any(|one| one.selector.matches(&pod.labels))
 }
 
 /// Whether some constraint counts the pod only before, or only after.
-fn is_relabelled(constraints: &[SpreadConstraint], before: &PodInfo, after: &PodInfo) -> bool {
-    let moves = |one: &SpreadConstraint| {
+fn is_relabelled(constraints: &Hard<'_>, before: &PodInfo, after: &PodInfo) -> bool {
+    let moves = |one: &&SpreadConstraint| {
         one.selector.matches(&before.labels) != one.selector.matches(&after.labels)
     };
     constraints.iter().any(moves)
 }
 
 /// Whether domains came, went or changed with the node.
-fn is_other_domain(
-    constraints: &[SpreadConstraint],
-    before: Option<&Node>,
-    after: Option<&Node>,
-) -> bool {
+fn is_other_domain(constraints: &Hard<'_>, before: Option<&Node>, after: Option<&Node>) -> bool {
     let has_all_keys =
         |node: &Node| constraints.iter().all(|one| node.labels.contains_key(&one.topology_key));
     let (Some(before), Some(after)) = (before, after) else {
         return before.or(after).is_some_and(has_all_keys);
     };
-    let moved = |one: &SpreadConstraint| {
+    let moved = |one: &&SpreadConstraint| {
         before.labels.get(&one.topology_key) != after.labels.get(&one.topology_key)
     };
     match (has_all_keys(before), has_all_keys(after)) {

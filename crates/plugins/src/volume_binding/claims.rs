@@ -223,9 +223,9 @@ fn capacities(
     {
         return None;
     }
-    let size = claim.requested.value();
+    let size = claim.requested.at_most_value();
     let suffices = |left: &&Arc<CsiStorageCapacity>| {
-        left.class == class.name && left.limit().is_some_and(|limit| size <= limit.value())
+        left.class == class.name && left.limit().is_some_and(|limit| size <= limit.at_most_value())
     };
     Some(cluster.capacities.iter().filter(suffices).cloned().collect())
 }

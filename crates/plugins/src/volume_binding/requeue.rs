@@ -66,8 +66,9 @@ fn may_help(pod: &PodInfo, change: &VolumeChange) -> bool {
             before.storage_capacity && !after.storage_capacity && mounts_inline(pod, &after.name)
         }),
         VolumeChange::CsiStorageCapacity(left) => changed(left, |before, after| {
-            let grown = |limit: i64| before.limit().is_none_or(|before| before.value() < limit);
-            after.limit().is_some_and(|limit| grown(limit.value()))
+            let grown =
+                |limit: i64| before.limit().is_none_or(|before| before.at_most_value() < limit);
+            after.limit().is_some_and(|limit| grown(limit.at_most_value()))
         }),
         VolumeChange::VolumeAttachment(_) => false,
     }

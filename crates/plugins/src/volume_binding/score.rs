@@ -28,7 +28,7 @@ struct Storage {
 
 impl Storage {
     fn ask(&mut self, claim: &PersistentVolumeClaim) {
-        self.requested = self.requested.saturating_add(claim.requested.value());
+        self.requested = self.requested.saturating_add(claim.requested.at_most_value());
     }
 }
 
@@ -96,7 +96,7 @@ fn by_class<'a>(found: &Found<'a>) -> BTreeMap<&'a Str, Storage> {
     for (waiting, volume) in &found.bindings {
         let storage = by_class.entry(&volume.class).or_default();
         storage.ask(&waiting.claim);
-        storage.capacity = storage.capacity.saturating_add(volume.capacity.value());
+        storage.capacity = storage.capacity.saturating_add(volume.capacity.at_most_value());
     }
     if !found.bindings.is_empty() {
         return by_class;
@@ -106,7 +106,7 @@ fn by_class<'a>(found: &Found<'a>) -> BTreeMap<&'a Str, Storage> {
         let storage = by_class.entry(&provision.claim.claim.class).or_default();
         storage.ask(&provision.claim.claim);
         // All of them share what is left.
-        storage.capacity = left.capacity.as_ref().map_or(0, Quantity::value);
+        storage.capacity = left.capacity.as_ref().map_or(0, Quantity::at_most_value);
     }
     by_class
 }

@@ -1,0 +1,73 @@
+//! How much memory is taken by what is remembered.
+//!
+//! Nobody says how large a pod may be but the API server, and how many there may be nobody says. So all that
+//! is remembered has a limit in bytes. The bytes are about right: what counts is that they grow with what
+//! they stand for.
+
+use std::hash::Hash;
+
+use super::FastMap;
+
+/// The bytes of each of several things, and of all together.
+#[derive(Debug)]
+pub(super) struct Account<K> {
+    of: FastMap<K, usize>,
+    total: usize,
+}
+
+impl<K> Default for Account<K> {
+    fn default() -> Self {
+        Account { of: FastMap::default(), total: 0 }
+    }
+}
+
+impl<K: Copy + Eq + Hash> Account<K> {
+    /// One of them takes so many bytes now.
+    pub(super) fn set(&mut self, key: K, bytes: usize) {
+        self.total += bytes;
+        self.total -= self.of.insert(key, bytes).unwrap_or(0);
+    }
+
+    /// One of them is gone.
+    pub(super) fn drop(&mut self, key: K) {
+        self.total -= self.of.remove(&key).unwrap_or(0);
+    }
+
+    /// All are gone for which `stays` does not hold.
+    pub(super) fn retain(&mut self, stays: impl Fn(K) -> bool) {
+        self.of.retain(|&key, _| stays(key));
+        self.total = self.of.values().sum();
+    }
+
+    /// All are gone.
+    pub(super) fn clear(&mut self) {
+        self.of.clear();
+        self.total = 0;
+    }
+
+    /// The bytes of all together.
+    pub(super) fn total(&self) -> usize {
+        self.total
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_added_up_while_things_come_grow_and_go() {
+        let mut account = Account::default();
+        for (key, bytes, total) in [(1, 10, 10), (2, 5, 15), (1, 3, 8), (3, 7, 15)] {
+            account.set(key, bytes);
+            assert_eq!(account.total(), total);
+        }
+        account.drop(2);
+        account.drop(2);
+        assert_eq!(account.total(), 10);
+        account.retain(|key| key == 3);
+        assert_eq!(account.total(), 7);
+        account.clear();
+        assert_eq!(account.total(), 0);
+    }
+}
