@@ -245,7 +245,7 @@ fn the_tables_of_fields_have_the_defaults_that_are_written() {
                 // Said in words.
                 ("plugins" | "pluginConfig" | "enableContentionProfiling", _) => {}
                 ("percentageOfNodesToScore", _) | (_, "none") => {
-                    assert!(is.is_null(), "{field}: {is}")
+                    assert!(is.is_null(), "{field}: {is}");
                 }
                 ("leaderElection", _) => {
                     let values: Vec<String> = is

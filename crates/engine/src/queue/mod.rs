@@ -72,6 +72,7 @@ struct Entry {
     /// Its group and its place there, while it waits.
     group: Option<(GroupId, usize)>,
     /// The class of pods that most likely fail as it does, if there is one; once it was asked for.
+    #[expect(clippy::option_option, reason = "whether it was asked for, and whether there is one")]
     like: Option<Option<ClassId>>,
 }
 

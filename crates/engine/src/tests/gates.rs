@@ -7,7 +7,6 @@ use super::{flush_left, play};
 use crate::{Gates, Options};
 
 /// Runs a script with all gates on, and with all off.
-#[expect(clippy::needless_pass_by_value, reason = "reads better where it is called")]
 fn check(script: &str, on: expect_test::Expect, off: expect_test::Expect) {
     let none = Gates { pops_from_backoff: false, preempts_async: false, says_expected_node: false };
     for (gates, expected) in [(Gates::default(), on), (none, off)] {
