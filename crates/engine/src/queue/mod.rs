@@ -72,8 +72,17 @@ struct Entry {
     /// Its group and its place there, while it waits.
     group: Option<(GroupId, usize)>,
     /// The class of pods that most likely fail as it does, if there is one; once it was asked for.
-    #[expect(clippy::option_option, reason = "whether it was asked for, and whether there is one")]
-    like: Option<Option<ClassId>>,
+    like: Like,
+}
+
+/// The class of pods that most likely fail as one does.
+#[derive(Clone, Copy, Debug, Default)]
+enum Like {
+    /// Nobody has asked for it.
+    #[default]
+    Unasked,
+    /// It is this one; none where nothing can be told of others.
+    Is(Option<ClassId>),
 }
 
 impl Entry {
@@ -119,7 +128,7 @@ impl Queue {
         self.arrivals += 1;
         let info = QueuedPodInfo::new(pod, now, self.arrivals);
         let sort = with.key(&info);
-        let entry = Entry { info, sort, hears_since: None, group: None, like: None };
+        let entry = Entry { info, sort, hears_since: None, group: None, like: Like::Unasked };
         self.pods.insert(id, entry);
         self.pods[id].info.place = self.gate(id, with).unwrap_or(Place::Active);
         self.came(now, id, EventLabel::PENDING_POD_ADD);
@@ -131,7 +140,7 @@ impl Queue {
     fn update(&mut self, now: Time, id: PodId, pod: PodInfo, with: Surroundings<'_>) {
         self.take(id);
         let entry = &mut self.pods[id];
-        entry.like = None;
+        entry.like = Like::Unasked;
         let before = std::mem::replace(&mut entry.info.pod, pod);
         entry.sort = with.key(&entry.info);
         let action = events::pod_actions(&before, &entry.info.pod);
@@ -189,7 +198,7 @@ impl Queue {
         if entry.info.place != Place::Active {
             self.counts.came(QueueName::Active, EventLabel::POP_FROM_BACKOFF);
         }
-        entry.like = None;
+        entry.like = Like::Unasked;
         entry.info.begin(self.counts.start());
         entry.info.place = Place::InFlight;
         Some(Attempt { id, pod: entry.info.pod.clone(), number: entry.info.attempts })
@@ -538,9 +547,14 @@ impl Queue {
     /// their own, or the claims that they name.
     fn like(&mut self, id: PodId, with: Surroundings<'_>) -> Option<ClassId> {
         let entry = &mut self.pods[id];
+        if let Like::Is(class) = entry.like {
+            return class;
+        }
         let (pod, verdict) = (&entry.info.pod, entry.info.verdict.as_ref());
-        let of = || with.fail_alike(pod, verdict?).then(|| self.likes.intern(pod));
-        *entry.like.get_or_insert_with(of)
+        let fail_alike = verdict.is_some_and(|verdict| with.fail_alike(pod, verdict));
+        let class = fail_alike.then(|| self.likes.intern(pod));
+        entry.like = Like::Is(class);
+        class
     }
 
     /// Takes a pod from where it is.
@@ -548,7 +562,10 @@ impl Queue {
         let entry = &mut self.pods[id];
         match entry.group.take() {
             None => {
-                let class = entry.like.flatten();
+                let class = match entry.like {
+                    Like::Is(class) => class,
+                    Like::Unasked => None,
+                };
                 self.shelves.take(&entry.info.place, entry.active_key(), class);
             }
             Some((group, at)) => {
