@@ -9,6 +9,8 @@
 mod access;
 mod caller;
 mod explain;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod kubeconfig;
 mod link;
 mod metrics;

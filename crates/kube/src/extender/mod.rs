@@ -7,6 +7,8 @@ mod answer;
 mod ask;
 mod endpoint;
 mod fields;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 #[cfg(test)]
 mod tests;
 mod tls;

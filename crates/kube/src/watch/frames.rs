@@ -50,7 +50,7 @@ impl Frames {
 
 /// Bytes that become lines.
 #[derive(Debug)]
-struct Lines {
+pub(super) struct Lines {
     received: BytesMut,
     /// How much of it holds no end of a line.
     searched: usize,
@@ -60,15 +60,15 @@ struct Lines {
 }
 
 impl Lines {
-    fn new(limit: usize) -> Self {
+    pub(super) fn new(limit: usize) -> Self {
         Lines { received: BytesMut::new(), searched: 0, beginning: None, limit }
     }
 
-    fn push(&mut self, bytes: &[u8]) {
+    pub(super) fn push(&mut self, bytes: &[u8]) {
         self.received.extend_from_slice(bytes);
     }
 
-    fn take(&mut self) -> Option<Text> {
+    pub(super) fn take(&mut self) -> Option<Text> {
         loop {
             let Some(length) = memchr::memchr(b'\n', &self.received[self.searched..]) else {
                 self.drop_excess();

@@ -14,6 +14,8 @@ mod backoff;
 mod counts;
 mod feed;
 mod frames;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod head;
 mod informer;
 mod items;

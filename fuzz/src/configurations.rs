@@ -1,0 +1,50 @@
+//! Configurations, policies and flags.
+
+use plimsoll_config::{Catalogue, Configuration, GivenGates, GoDuration, load, load_policy};
+use plimsoll_plugins::{default_profile, in_tree};
+
+fn catalogue() -> Catalogue {
+    Catalogue::of(&in_tree(), &default_profile())
+}
+
+/// A configuration of any form. The one that it is migrated to is valid, and so is what
+/// `--write-config-to` writes.
+pub(crate) fn configurations(input: &[u8]) {
+    let Ok(text) = std::str::from_utf8(input) else { return };
+    let catalogue = catalogue();
+    if let Ok(configuration) = load("scheduler.yaml", text, &catalogue) {
+        check(&configuration, &catalogue);
+    }
+}
+
+/// A Policy. The configuration that it is migrated to is valid.
+pub(crate) fn policies(input: &[u8]) {
+    let Ok(text) = std::str::from_utf8(input) else { return };
+    let catalogue = catalogue();
+    if let Ok(configuration) = load_policy("policy.json", text, &catalogue) {
+        check(&configuration, &catalogue);
+    }
+}
+
+fn check(configuration: &Configuration, catalogue: &Catalogue) {
+    let migrated = configuration.migrate(catalogue).to_yaml();
+    if let Err(errors) = load("migrated.yaml", &migrated, catalogue) {
+        panic!("the migrated file is refused: {errors:?}\n{migrated}");
+    }
+    let written = configuration.effective.to_value().to_string();
+    if let Err(errors) = load("written.json", &written, catalogue) {
+        panic!("the effective configuration is refused: {errors:?}\n{written}");
+    }
+}
+
+/// The values of flags: feature gates and durations. What was read as a duration is read again from what
+/// is shown of it.
+pub(crate) fn flags(input: &[u8]) {
+    let Ok(text) = std::str::from_utf8(input) else { return };
+    let given: Vec<String> = text.split(',').map(str::to_owned).collect();
+    drop(GivenGates::parse(&given));
+    if let Ok(duration) = text.parse::<GoDuration>() {
+        let shown = duration.to_string();
+        assert_eq!(shown.parse::<GoDuration>().ok(), Some(duration), "{text} is shown as {shown}");
+    }
+}

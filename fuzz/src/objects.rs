@@ -1,0 +1,30 @@
+//! Objects of the API server, and the quantities in them.
+
+use plimsoll_api::Quantity;
+use plimsoll_api::wire;
+use serde_json::Value;
+
+/// Objects as `kubectl get -o json` prints them. Both ways to read them agree.
+pub(crate) fn objects(input: &[u8]) {
+    let Ok(text) = std::str::from_utf8(input) else { return };
+    let from_text = wire::objects_from_str(text);
+    let Ok(value) = serde_json::from_str::<Value>(text) else {
+        return;
+    };
+    // A field that stands twice is one field in a tree of values.
+    let canonical = value.to_string();
+    let (again, from_value) = (wire::objects_from_str(&canonical), wire::objects(&value));
+    assert_eq!(again.ok(), from_value.ok(), "text and tree differ");
+    drop(from_text);
+}
+
+/// A quantity. Its canonical form is the same amount, and is its own canonical form.
+pub(crate) fn quantities(input: &[u8]) {
+    let Ok(text) = std::str::from_utf8(input) else { return };
+    let Ok(quantity) = Quantity::parse(text) else { return };
+    let canonical = quantity.canonical();
+    let again = Quantity::parse(&canonical).expect("a canonical form is a quantity");
+    assert_eq!(again.value(), quantity.value(), "{text} and {canonical} are different amounts");
+    assert_eq!(again.milli_value(), quantity.milli_value(), "{text} and {canonical} differ");
+    assert_eq!(again.canonical(), canonical, "the canonical form of {text} is not canonical");
+}

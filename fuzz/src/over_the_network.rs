@@ -1,0 +1,29 @@
+//! What other programs send: watches, lists, answers of extenders, requests; and the file that says where
+//! the API server is.
+
+use std::fs;
+
+use plimsoll_kube::{client, extender, watch};
+
+/// The body of a watch.
+pub(crate) fn watches(input: &[u8]) {
+    watch::fuzzing::watch(input);
+}
+
+/// The body of a list.
+pub(crate) fn lists(input: &[u8]) {
+    watch::fuzzing::list(input);
+}
+
+/// The answer of an extender.
+pub(crate) fn extenders(input: &[u8]) {
+    extender::fuzzing::answer(input);
+}
+
+/// A kubeconfig.
+pub(crate) fn kubeconfigs(input: &[u8]) {
+    let folder = tempfile::tempdir().expect("a folder for temporary files");
+    let path = folder.path().join("kubeconfig");
+    fs::write(&path, input).expect("room for a small file");
+    client::fuzzing::kubeconfig(&path);
+}
