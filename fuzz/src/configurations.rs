@@ -1,5 +1,6 @@
 //! Configurations, policies and flags.
 
+use plimsoll_api::Release;
 use plimsoll_config::{Catalogue, Configuration, GivenGates, GoDuration, load, load_policy};
 use plimsoll_plugins::{default_profile, in_tree};
 
@@ -42,7 +43,9 @@ fn check(configuration: &Configuration, catalogue: &Catalogue) {
 pub(crate) fn flags(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     let given: Vec<String> = text.split(',').map(str::to_owned).collect();
-    drop(GivenGates::parse(&given));
+    for release in [Release::V1_36, Release::V1_37] {
+        drop(GivenGates::parse(release, &given));
+    }
     if let Ok(duration) = text.parse::<GoDuration>() {
         let shown = duration.to_string();
         assert_eq!(shown.parse::<GoDuration>().ok(), Some(duration), "{text} is shown as {shown}");

@@ -33,7 +33,7 @@ pub const TARGETS: &[Target] = &[
     ("lists", over_the_network::lists),
     ("extenders", over_the_network::extenders),
     ("kubeconfigs", over_the_network::kubeconfigs),
-    //("requests", over_the_network::requests),
+    ("requests", over_the_network::requests),
 ];
 
 /// Gives `input` to the target called `name`. Panics if there is no such target.

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use plimsoll_kube::{client, extender, watch};
+use plimsoll_kube::{client, extender, serve, watch};
 
 /// The body of a watch.
 pub(crate) fn watches(input: &[u8]) {
@@ -26,4 +26,9 @@ pub(crate) fn kubeconfigs(input: &[u8]) {
     let path = folder.path().join("kubeconfig");
     fs::write(&path, input).expect("room for a small file");
     client::fuzzing::kubeconfig(&path);
+}
+
+/// The bytes of a connection, in HTTP/1.1 and in HTTP/2.
+pub(crate) fn requests(input: &[u8]) {
+    serve::fuzzing::connection(input);
 }

@@ -137,7 +137,7 @@ impl Service {
 }
 
 /// Every limit that a connection by itself can keep.
-fn builder(is_h2: bool, max_streams: u32, patience: Patience) -> Builder<TokioExecutor> {
+pub(super) fn builder(is_h2: bool, max_streams: u32, patience: Patience) -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
     builder
         .http1()

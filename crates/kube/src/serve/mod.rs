@@ -20,6 +20,8 @@ mod activity;
 mod auth;
 mod connection;
 mod desk;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod gate;
 mod guests;
 mod health;

@@ -197,6 +197,12 @@ impl Server {
         })
     }
 
+    /// What answers requests.
+    #[cfg(feature = "fuzzing")]
+    pub(super) fn router(self) -> Router {
+        self.router
+    }
+
     /// Where it listens.
     pub fn address(&self) -> Option<SocketAddr> {
         self.listener.local_addr().ok()

@@ -1,0 +1,126 @@
+//! For fuzz targets: requests.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use futures::FutureExt as _;
+use http::Request;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use plimsoll_api::PodKey;
+use plimsoll_engine::metrics::Family;
+use plimsoll_framework::PodInfo;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::runtime::{Builder, Runtime};
+use tower::ServiceExt as _;
+
+use super::connection::builder;
+use super::limits::{self, Patience};
+use super::options::Options;
+use super::server::Server;
+use super::site::Peer;
+use super::{Ask, Clients, Explained, Inside, Silent, Soon, Told};
+
+/// An answer that takes longer never comes: no request here waits for anybody.
+const LONG: Duration = Duration::from_secs(30);
+
+/// A scheduler that never answers.
+struct Nobody;
+
+fn silent<T: Send + 'static>() -> Soon<'static, T> {
+    futures::future::ready(Err(Silent)).boxed()
+}
+
+impl Inside for Nobody {
+    fn metrics(&self) -> Soon<'_, Vec<Family>> {
+        futures::future::ready(Ok(Vec::new())).boxed()
+    }
+
+    fn reset_metrics(&self) -> Soon<'_, ()> {
+        silent()
+    }
+
+    fn explain(&self, _: PodKey) -> Soon<'_, Explained> {
+        futures::future::ready(Ok(Explained::Unknown)).boxed()
+    }
+
+    fn pods(&self) -> Soon<'_, Vec<PodInfo>> {
+        silent()
+    }
+
+    fn dump(&self) -> Soon<'_, String> {
+        silent()
+    }
+
+    fn configuration(&self) -> Arc<str> {
+        "{}".into()
+    }
+
+    fn is_leader(&self) -> bool {
+        true
+    }
+
+    fn set_verbosity(&self, level: &str) -> Result<(), String> {
+        level.parse::<u8>().map(|_| ()).map_err(|error| error.to_string())
+    }
+}
+
+/// The bytes of one connection, behind TLS, once as HTTP/1.1 and once as HTTP/2. Everybody may ask
+/// everything, so that the bytes reach what answers.
+pub fn connection(input: &[u8]) {
+    static SERVER: OnceLock<(Runtime, Router)> = OnceLock::new();
+    let (runtime, router) = SERVER.get_or_init(|| {
+        let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        let runtime = runtime.expect("a runtime can be made");
+        let router = runtime.block_on(router());
+        (runtime, router)
+    });
+    for is_h2 in [false, true] {
+        let answered = async { tokio::time::timeout(LONG, exchange(input, is_h2, router)).await };
+        runtime.block_on(answered).expect("the end of a client ends its connection");
+    }
+}
+
+async fn router() -> Router {
+    let mut options = Options::default();
+    options.serving.bind_address = Ipv4Addr::LOCALHOST.into();
+    options.authentication.skip_lookup = true;
+    options.authorization.always_allow_paths = vec!["/*".to_owned()];
+    let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
+    let listener = listener.expect("there is a free port");
+    let told = Told { profiling: true, ..Told::default() };
+    let ask = Ask { inside: Arc::new(Nobody), clients: Clients::default(), told };
+    Server::on(listener, &options, ask).await.expect("the options are right").router()
+}
+
+async fn exchange(input: &[u8], is_h2: bool, router: &Router) {
+    // No input is refused because of the many before it.
+    static CLIENTS: AtomicU32 = AtomicU32::new(0);
+    let address = IpAddr::V4(Ipv4Addr::from(CLIENTS.fetch_add(1, Ordering::Relaxed)));
+    let peer = Arc::new(Peer { address, chain: Vec::new() });
+    let (mut client, server) = tokio::io::duplex(1 << 16);
+    let service = service_fn(|mut request: Request<Incoming>| {
+        request.extensions_mut().insert(peer.clone());
+        router.clone().oneshot(request.map(Body::new))
+    });
+    let builder = builder(is_h2, limits::STREAMS, Patience::default());
+    let serving = builder.serve_connection(TokioIo::new(server), service);
+    let asking = async {
+        let (mut answers, mut requests) = tokio::io::split(&mut client);
+        let write = async {
+            // A server that refuses to read ends the connection.
+            let _ = requests.write_all(input).await;
+            let _ = requests.shutdown().await;
+        };
+        let mut all = Vec::new();
+        let (_, read) = futures::join!(write, answers.read_to_end(&mut all));
+        drop(read);
+    };
+    let (served, ()) = futures::join!(serving, asking);
+    drop(served);
+}
