@@ -31,6 +31,12 @@ impl<T: Elsewhere> Elsewhere for Option<T> {
     }
 }
 
+impl<T: Elsewhere> Elsewhere for Box<T> {
+    fn elsewhere(&self) -> usize {
+        size_of::<T>() + T::elsewhere(self)
+    }
+}
+
 impl<T: Elsewhere> Elsewhere for Vec<T> {
     fn elsewhere(&self) -> usize {
         self.len() * size_of::<T>() + self.iter().map(T::elsewhere).sum::<usize>()
@@ -103,7 +109,9 @@ impl Elsewhere for PodAffinity {
 
 impl Elsewhere for SpreadConstraint {
     fn elsewhere(&self) -> usize {
-        self.topology_key.elsewhere() + self.selector.elsewhere()
+        self.topology_key.elsewhere()
+            + self.selector.elsewhere()
+            + self.without_label_keys.elsewhere()
     }
 }
 
@@ -254,6 +262,7 @@ mod tests {
             topology_key,
             when_unsatisfiable: WhenUnsatisfiable::DoNotSchedule,
             selector: Selector::default(),
+            without_label_keys: None,
             min_domains: 1,
             honor_node_affinity: true,
             honor_node_taints: false,

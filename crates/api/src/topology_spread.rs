@@ -22,6 +22,9 @@ pub struct SpreadConstraint {
     pub when_unsatisfiable: WhenUnsatisfiable,
     /// Which pods are counted, in the namespace of the pod; `matchLabelKeys` are merged in.
     pub selector: Selector,
+    /// The selector without them, where it is another: what it is where nobody reads `matchLabelKeys`
+    /// (`MatchLabelKeysInPodTopologySpread` is off).
+    pub without_label_keys: Option<Box<Selector>>,
     /// With fewer eligible domains than this the least count is taken as 0; 1 unless given.
     pub min_domains: i32,
     /// Whether only nodes that the pod's node selection allows make domains (`Honor`, the default).

@@ -119,8 +119,11 @@ const ASKED: &[&str] = &[
     "DRADeviceBindingConditions",
     "DRAResourceClaimDeviceStatus",
     "DRASchedulerFilterTimeout",
+    "InPlacePodLevelResourcesVerticalScaling",
+    "MatchLabelKeysInPodTopologySpread",
     "NodeDeclaredFeatures",
     "NominatedNodeNameForExpectation",
+    "PodLevelResources",
     "SchedulerAsyncPreemption",
     "SchedulerPopFromBackoffQ",
     "StorageCapacityScoring",
@@ -128,9 +131,15 @@ const ASKED: &[&str] = &[
     "VolumeLimitScaling",
 ];
 
-/// The gates of which nothing can be seen in kube-scheduler either: the first changes what the API server does
-/// with a binding, and writes hold up no decision here, whatever the second says.
-const UNSEEN: &[&str] = &["ClearingNominatedNodeNameAfterBinding", "SchedulerAsyncAPICalls"];
+/// The gates of which nothing can be seen in what is decided. Two are of the API server, which takes the
+/// nomination from a pod that it binds, and merges `matchLabelKeys` into selectors of topology spread: a
+/// scheduler counts them either way. And writes hold up no decision here, as kube-scheduler's do not with
+/// `SchedulerAsyncAPICalls`.
+const UNSEEN: &[&str] = &[
+    "ClearingNominatedNodeNameAfterBinding",
+    "MatchLabelKeysInPodTopologySpreadSelectorMerge",
+    "SchedulerAsyncAPICalls",
+];
 
 /// A gate that cannot be set so.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -345,6 +345,7 @@ mod tests {
             topology_key: "zone".into(),
             when_unsatisfiable: WhenUnsatisfiable::DoNotSchedule,
             selector: Selector::default(),
+            without_label_keys: None,
             min_domains: 1,
             honor_node_affinity: true,
             honor_node_taints: false,

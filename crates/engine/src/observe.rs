@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use plimsoll_api::requests::RequestGates;
 use plimsoll_api::{Node, Pod, PodKey, Str};
 use plimsoll_framework::events::{self, Object};
 use plimsoll_framework::parts::{NodeReads, StoreReads};
@@ -83,7 +82,7 @@ impl Scheduler {
 
     fn pod_is(&mut self, now: Time, mut pod: Arc<Pod>) {
         if pod.resources.is_some() {
-            Arc::make_mut(&mut pod).reckon(RequestGates::of(self.options.release));
+            Arc::make_mut(&mut pod).reckon(self.options.gates.requests(self.options.release));
         }
         let mut number = self.names.find(&pod.key);
         let is_another = |id: PodId| self.is_known(id) && self.names[id].uid != pod.uid;

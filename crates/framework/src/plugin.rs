@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use plimsoll_api::Release;
+use plimsoll_api::requests::RequestGates;
 use serde::de::DeserializeOwned;
 
 /// A plugin of the scheduling framework.
@@ -60,5 +61,19 @@ impl FeatureGates {
     /// Whether gate `name` is on; `default` is its value in the [`release`](FeatureGates::release).
     pub fn enabled(&self, name: &str, default: bool) -> bool {
         self.set.get(name).copied().unwrap_or(default)
+    }
+
+    /// How what pods request is reckoned.
+    pub fn requests(&self) -> RequestGates {
+        let by_release = RequestGates::of(self.release);
+        let is_on = |name, by_default| self.enabled(name, by_default);
+        RequestGates {
+            pod_level_resources: is_on("PodLevelResources", by_release.pod_level_resources),
+            pod_level_resize: is_on(
+                "InPlacePodLevelResourcesVerticalScaling",
+                by_release.pod_level_resize,
+            ),
+            ..by_release
+        }
     }
 }

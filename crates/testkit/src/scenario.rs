@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use plimsoll_api::requests::RequestGates;
 use plimsoll_api::wire::{self, Object};
 use plimsoll_api::{Namespace, Node, PodDisruptionBudget, Selecting, Str, VolumeObject};
 use plimsoll_framework::{FeatureGates, PodInfo, ReleaseError};
@@ -118,7 +117,7 @@ impl Scenario {
         match wire::object(&manifest).map_err(|error| error.to_string())? {
             Object::Node(node) => self.add_node(*node),
             Object::Pod(mut pod) => {
-                pod.reckon(RequestGates::of(self.gates.release()));
+                pod.reckon(self.gates.requests());
                 self.add_pod(PodInfo::new(*pod), on)
             }
             Object::Namespace(namespace) => {

@@ -153,7 +153,7 @@ impl Term {
         namespaces.sort_unstable();
         namespaces.dedup();
         Ok(AffinityTerm {
-            selector: merged(self.label_selector, &keys, owner.labels)?,
+            selector: keys.merged_into(&selector(self.label_selector)?, owner.labels),
             namespaces,
             namespace_selector: optional("namespaceSelector", self.namespace_selector)?,
             topology_key: topology_key(self.topology_key)?,
@@ -185,11 +185,14 @@ impl Spread {
         let affinity_policy = self.node_affinity_policy.as_deref();
         let taints_policy = self.node_taints_policy.as_deref();
         let keys = LabelKeys { matching: self.match_label_keys, mismatching: List::default() };
+        let without = selector(self.label_selector)?;
+        let selector = keys.merged_into(&without, owner.labels);
         Ok(SpreadConstraint {
             max_skew,
             topology_key: topology_key(self.topology_key)?,
             when_unsatisfiable,
-            selector: merged(self.label_selector, &keys, owner.labels)?,
+            without_label_keys: (without != selector).then(|| Box::new(without)),
+            selector,
             min_domains,
             honor_node_affinity: honors("nodeAffinityPolicy", affinity_policy, true)?,
             honor_node_taints: honors("nodeTaintsPolicy", taints_policy, false)?,
@@ -198,9 +201,8 @@ impl Spread {
 }
 
 /// A selector that is not given selects nothing, whatever the label keys.
-fn merged(selector: Option<LabelSelector>, keys: &LabelKeys, pod: &Labels) -> Result<Selector> {
-    let taken = selector.map(|selector| selector.take_with(keys, pod));
-    taken.unwrap_or(Ok(Selector::Nothing)).within("labelSelector")
+fn selector(selector: Option<LabelSelector>) -> Result<Selector> {
+    selector.map_or(Ok(Selector::Nothing), LabelSelector::take).within("labelSelector")
 }
 
 fn topology_key(key: Option<Str>) -> Result<Str> {

@@ -52,13 +52,6 @@ struct Expression {
 impl LabelSelector {
     /// The selector, in canonical order.
     pub(super) fn take(self) -> Result<Selector> {
-        self.take_with(&LabelKeys::default(), &Labels::default())
-    }
-
-    /// The selector with the label keys merged in, as the API server does when it stores a pod
-    /// (pkg/registry/core/pod/strategy.go). A key on which the selector has a requirement already
-    /// was merged before.
-    pub(super) fn take_with(self, keys: &LabelKeys, pod: &Labels) -> Result<Selector> {
         let mut requirements: Vec<Requirement> =
             Labels::from(self.match_labels).iter().map(|(k, v)| equals(k, v)).collect();
         requirements.extend(each("matchExpressions", self.match_expressions, |expression| {
@@ -67,17 +60,6 @@ impl LabelSelector {
                 .map(|test| Requirement { key, test })
                 .ok_or_else(|| WireError::invalid("operator", &operator, NOT_AN_OPERATOR))
         })?);
-        let named = requirements.len();
-        let matching = keys.matching.0.iter().map(|key| (key, true));
-        let mismatching = keys.mismatching.0.iter().map(|key| (key, false));
-        for (key, matches) in matching.chain(mismatching) {
-            let merged = requirements[..named].iter().any(|requirement| requirement.key == *key);
-            if let (false, Some(value)) = (merged, pod.get(key)) {
-                let values = vec![value.clone()];
-                let test = if matches { Test::In(values) } else { Test::NotIn(values) };
-                requirements.push(Requirement { key: key.clone(), test });
-            }
-        }
         Ok(Selector::All(canonical(requirements)))
     }
 }
@@ -87,6 +69,24 @@ impl LabelSelector {
 pub(super) struct LabelKeys {
     pub(super) matching: List<Str>,
     pub(super) mismatching: List<Str>,
+}
+
+impl LabelKeys {
+    /// The selector with the label keys merged in, as the API server does when it stores a pod
+    /// (pkg/registry/core/pod/strategy.go). A key on which the selector has a requirement already
+    /// was merged before.
+    pub(super) fn merged_into(&self, selector: &Selector, pod: &Labels) -> Selector {
+        let Selector::All(named) = selector else { return Selector::Nothing };
+        let matching = self.matching.0.iter().map(|key| (key, true));
+        let mismatching = self.mismatching.0.iter().map(|key| (key, false));
+        let added = matching.chain(mismatching).filter_map(|(key, matches)| {
+            let is_merged = named.iter().any(|requirement| requirement.key == *key);
+            let values = vec![pod.get(key).filter(|_| !is_merged)?.clone()];
+            let test = if matches { Test::In(values) } else { Test::NotIn(values) };
+            Some(Requirement { key: key.clone(), test })
+        });
+        Selector::All(canonical(named.iter().cloned().chain(added).collect()))
+    }
 }
 
 /// The selector of a Service or ReplicationController: a plain map of labels, which selects nothing
@@ -303,7 +303,7 @@ mod tests {
             mismatching: List(vec!["app".into()]),
         };
         table(
-            |selector: LabelSelector| selector.take_with(&keys(), &pod),
+            |selector: LabelSelector| Ok(keys().merged_into(&selector.take()?, &pod)),
             &[
                 ("{}", "app not in [web], rev in [7]"),
                 (r#"{"matchLabels":{"a":"b"}}"#, "a in [b], app not in [web], rev in [7]"),

@@ -8,7 +8,12 @@ use crate::{Gates, Options};
 
 /// Runs a script with all gates on, and with all off.
 fn check(script: &str, on: expect_test::Expect, off: expect_test::Expect) {
-    let none = Gates { pops_from_backoff: false, preempts_async: false, says_expected_node: false };
+    let none = Gates {
+        pops_from_backoff: false,
+        preempts_async: false,
+        says_expected_node: false,
+        ..Gates::default()
+    };
     for (gates, expected) in [(Gates::default(), on), (none, off)] {
         let mut lab = Lab::new(Options { gates, ..Options::default() });
         play(&mut lab, script);

@@ -118,9 +118,10 @@ async fn exchange(input: &[u8], is_h2: bool, router: &Router) {
             let _ = requests.shutdown().await;
         };
         let mut all = Vec::new();
-        let (_, read) = futures::join!(write, answers.read_to_end(&mut all));
-        drop(read);
+        // Neither side has to end well; both have to end.
+        let _: ((), std::io::Result<usize>) =
+            futures::future::join(write, answers.read_to_end(&mut all)).await;
     };
-    let (served, ()) = futures::join!(serving, asking);
-    drop(served);
+    let (connection, _) = futures::future::join(serving, asking).await;
+    drop(connection);
 }

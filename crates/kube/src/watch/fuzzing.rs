@@ -26,12 +26,7 @@ pub fn watch(input: &[u8]) {
     for other in others {
         assert_eq!(first, other, "the frames depend on how the bytes arrive");
     }
-    for frame in &first {
-        match frame {
-            Some(text) => read_frame(text),
-            None => (),
-        }
-    }
+    first.iter().flatten().for_each(|frame| read_frame(frame));
     if let Ok(text) = std::str::from_utf8(input)
         && let Some((_, object)) = split_beginning(text)
     {

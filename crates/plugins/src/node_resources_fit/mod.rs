@@ -202,6 +202,8 @@ impl NodeResourcesFit {
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_testkit::{check, expect};
+
     use super::*;
 
     /// `cpu memory ephemeral-storage`, then scalar resources.
@@ -278,6 +280,34 @@ mod tests {
         assert_eq!(verdict(&Resources::default(), &overdrawn), "fits");
         assert_eq!(verdict(&amounts([1, 0, 0], &[]), &overdrawn), "U: Insufficient cpu");
         assert_eq!(verdict(&amounts([0, 0, 0], &[("example.com/a", 0)]), &overdrawn), "fits");
+    }
+
+    #[test]
+    fn what_a_pod_asks_for_as_a_whole_counts_unless_the_gate_is_off() {
+        let cluster = r#"
+            node n {"allocatable": {"cpu": "4", "pods": "9"}}
+            pod 1 on n {"resources": {"requests": {"cpu": "3"}},
+                "containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]}
+            pod p {"containers": [{"name": "c", "resources": {"requests": {"cpu": "2"}}}]}
+            "#;
+        let with = |gate: &str, expected: &_| {
+            let profile = r#"args {"scoringStrategy": {"type": "LeastAllocated",
+                "resources": [{"name": "cpu", "weight": 1}]}}"#;
+            check(entry(), &format!("{gate}{profile}{cluster}"), expected);
+        };
+        with(
+            "",
+            &expect![[r"
+                p n Unschedulable: Insufficient cpu
+            "]],
+        );
+        with(
+            "gate PodLevelResources=false\n",
+            &expect![[r"
+                p n Success
+                p n scores 25
+            "]],
+        );
     }
 
     #[test]

@@ -78,6 +78,7 @@ impl From<DefaultConstraint> for SpreadConstraint {
                 Unsatisfiable::ScheduleAnyway => WhenUnsatisfiable::ScheduleAnyway,
             },
             selector: Selector::default(),
+            without_label_keys: None,
             min_domains: default.min_domains.unwrap_or(1),
             honor_node_affinity: honored(default.node_affinity_policy, true),
             honor_node_taints: honored(default.node_taints_policy, false),

@@ -483,6 +483,46 @@ mod tests {
         );
     }
 
+    /// The API server has merged the key of the second pod into its selector.
+    #[test]
+    fn match_label_keys_that_nobody_has_merged_count_unless_their_gate_is_off() {
+        let cluster = r#"
+            node a zone=a
+            node b zone=b
+            pod 1 app=web rev=1 on a
+            pod p app=web rev=2 {"topologySpreadConstraints": [{
+                "maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule",
+                "matchLabelKeys": ["rev"], "labelSelector": {"matchLabels": {"app": "web"}}}]}
+            pod merged app=web rev=2 {"topologySpreadConstraints": [{
+                "maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule",
+                "matchLabelKeys": ["rev"],
+                "labelSelector": {"matchLabels": {"app": "web", "rev": "2"}}}]}
+            "#;
+        let with = |gate: &str, expected: &_| check(entry(), &format!("{gate}{cluster}"), expected);
+        with(
+            "",
+            &expect![[r"
+                p a Success
+                p b Success
+                p skips score
+                merged a Success
+                merged b Success
+                merged skips score
+            "]],
+        );
+        with(
+            "gate MatchLabelKeysInPodTopologySpread=false\n",
+            &expect![[r"
+                p a Unschedulable: node(s) didn't match pod topology spread constraints
+                p b Success
+                p skips score
+                merged a Success
+                merged b Success
+                merged skips score
+            "]],
+        );
+    }
+
     #[test]
     fn default_constraints_hold_for_pods_that_a_service_selects() {
         check(

@@ -53,6 +53,9 @@ pub struct PodTopologySpread {
     system_defaulted: bool,
     /// Whether tolerations may compare.
     comparisons: Comparisons,
+    /// Whether `matchLabelKeys` of pods count (`MatchLabelKeysInPodTopologySpread`). Where the API server has
+    /// merged them into the selector they count all the same.
+    label_keys: bool,
 }
 
 /// Registration.
@@ -65,17 +68,14 @@ impl Plugin for PodTopologySpread {
     type Args = PodTopologySpreadArgs;
     fn new(args: PodTopologySpreadArgs, gates: &FeatureGates) -> Self {
         let comparisons = Comparisons::from_gate(gates.enabled(Comparisons::GATE, false));
-        match args.defaulting_type {
-            DefaultingType::System => PodTopologySpread {
-                defaults: system_defaults(),
-                system_defaulted: true,
-                comparisons,
-            },
+        let label_keys = gates.enabled("MatchLabelKeysInPodTopologySpread", true);
+        let (defaults, system_defaulted) = match args.defaulting_type {
+            DefaultingType::System => (system_defaults(), true),
             DefaultingType::List => {
-                let defaults = args.default_constraints.into_iter().map(Into::into).collect();
-                PodTopologySpread { defaults, system_defaulted: false, comparisons }
+                (args.default_constraints.into_iter().map(Into::into).collect(), false)
             }
-        }
+        };
+        PodTopologySpread { defaults, system_defaulted, comparisons, label_keys }
     }
 }
 
@@ -86,6 +86,7 @@ fn system_defaults() -> Vec<SpreadConstraint> {
         topology_key: topology_key.into(),
         when_unsatisfiable: WhenUnsatisfiable::ScheduleAnyway,
         selector: Selector::default(),
+        without_label_keys: None,
         min_domains: 1,
         honor_node_affinity: true,
         honor_node_taints: false,
@@ -97,6 +98,21 @@ fn system_defaults() -> Vec<SpreadConstraint> {
 type PodParts = (Spread, PodNamespace, Labels, NodeSelection, Tolerations, Owner);
 
 impl PodTopologySpread {
+    /// Whether these constraints of a pod hold as they are.
+    fn as_they_are(&self, own: &[SpreadConstraint]) -> bool {
+        !own.is_empty()
+            && (self.label_keys || own.iter().all(|one| one.without_label_keys.is_none()))
+    }
+
+    /// Takes from the constraint of a pod what its label keys have added, unless they count.
+    fn read_label_keys(&self, constraint: &mut SpreadConstraint) {
+        if let Some(without) = constraint.without_label_keys.take()
+            && !self.label_keys
+        {
+            constraint.selector = *without;
+        }
+    }
+
     /// Whether the pod may have constraints of kind `when`. The default ones also need a selector,
     /// which takes a look at the cluster.
     fn may_spread(&self, pod: Ref<'_, PodParts>, when: WhenUnsatisfiable) -> bool {
@@ -130,7 +146,9 @@ impl PodTopologySpread {
             }
             constraints
         } else {
-            of_kind(own)
+            let mut constraints = of_kind(own);
+            constraints.iter_mut().for_each(|one| self.read_label_keys(one));
+            constraints
         };
         Some(Spreading::new(constraints, namespace, selection, tolerations, self.comparisons))
     }

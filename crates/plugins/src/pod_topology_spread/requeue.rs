@@ -26,13 +26,13 @@ impl Requeue for PodTopologySpread {
             return Hint::Skip;
         }
         let hard = WhenUnsatisfiable::DoNotSchedule;
-        let by_default = match pod.spread.is_empty() {
-            true => self.spreading(pod.part::<PodParts>(), &change.view.stores.selecting, hard),
-            false => None,
+        let made = match self.as_they_are(&pod.spread) {
+            true => None,
+            false => self.spreading(pod.part::<PodParts>(), &change.view.stores.selecting, hard),
         };
-        let own = pod.spread.iter().filter(|one| one.when_unsatisfiable == hard);
+        let all = made.as_ref().map_or(&pod.spread, |made| &made.constraints);
         let constraints =
-            &own.chain(by_default.iter().flat_map(|some| &some.constraints)).collect::<Hard<'_>>();
+            &all.iter().filter(|one| one.when_unsatisfiable == hard).collect::<Hard<'_>>();
         let helps = match change.object {
             Object::Assigned { before, after, .. } => match (before, after) {
                 (Some(before), Some(after)) => {
@@ -112,17 +112,18 @@ mod tests {
     /// object as it was and as it is, or without any.
     struct Rejected {
         pod: PodInfo,
+        gates: FeatureGates,
     }
 
     impl Rejected {
         fn is(scenario: &str) -> Self {
             let scenario = Scenario::parse(scenario).expect("the scenario is right");
-            Rejected { pod: scenario.pending[0].clone() }
+            Rejected { pod: scenario.pending[0].clone(), gates: scenario.gates }
         }
 
         fn hint(&self, resource: Resource, nodes: &Columns, object: Object<'_>) -> Hint {
             let args = PodTopologySpreadArgs::default();
-            let plugin = PodTopologySpread::new(args, &FeatureGates::default());
+            let plugin = PodTopologySpread::new(args, &self.gates);
             let view = View { nodes, stores: &Stores::default() };
             let event = ClusterEvent::new(resource, Action::all());
             plugin.hint(&self.pod, &Change { event, object, view })
@@ -163,6 +164,20 @@ mod tests {
             ("pod a app=web on n", "pod a app=web tier=front on n", Hint::Skip),
         ] {
             assert_eq!(rejected.pod(before, after), expected, "{before:?} {after:?}");
+        }
+    }
+
+    #[test]
+    fn match_label_keys_say_who_helps_unless_their_gate_is_off() {
+        let with_keys = r#"pod p app=web rev=2 {"topologySpreadConstraints": [{
+            "maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule",
+            "matchLabelKeys": ["rev"], "labelSelector": {"matchLabels": {"app": "web"}}}]}"#;
+        for (gate, expected) in
+            [("", Hint::Skip), ("gate MatchLabelKeysInPodTopologySpread=false\n", Hint::Queue)]
+        {
+            let rejected = Rejected::is(&format!("{gate}{with_keys}"));
+            assert_eq!(rejected.pod("pod a app=web rev=1 on n", ""), expected, "{gate}");
+            assert_eq!(rejected.pod("pod a app=web rev=2 on n", ""), Hint::Queue, "{gate}");
         }
     }
 

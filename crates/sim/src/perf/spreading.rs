@@ -74,6 +74,7 @@ pub(super) fn constraint(
         topology_key: topology_key.into(),
         when_unsatisfiable,
         selector: Selector::All(vec![pods]),
+        without_label_keys: None,
         min_domains: 1,
         honor_node_affinity: true,
         honor_node_taints: false,

@@ -311,6 +311,7 @@ impl Maker {
                 false => WhenUnsatisfiable::DoNotSchedule,
             },
             selector: self.pods_selector(),
+            without_label_keys: None,
             min_domains: self.pick(&[1, 1, 2, 3]),
             honor_node_affinity: !self.once_in(4),
             honor_node_taints: self.once_in(3),
