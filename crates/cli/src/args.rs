@@ -294,6 +294,9 @@ pub(crate) struct Migrate {
     #[command(flatten)]
     pub(crate) subject: Subject,
 
+    #[command(flatten)]
+    pub(crate) emulation: Emulation,
+
     /// How the answer is printed: as a file with notes, or both as JSON
     #[arg(short = 'o', long = "output", value_enum, value_name = "FORMAT", default_value_t)]
     pub(crate) format: FileFormat,

@@ -262,3 +262,37 @@ fn entries<'a>(
     let entries = list.into_iter().flatten().enumerate();
     entries.map(move |(index, entry)| (field.index(index), entry))
 }
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_framework::Release;
+    use plimsoll_plugins::in_tree;
+
+    use super::*;
+
+    #[test]
+    fn feature_gates_reach_the_engine() {
+        let registry = in_tree();
+        let options = |given: &[&str]| {
+            let given: Vec<String> = given.iter().map(|&gate| gate.to_owned()).collect();
+            let gates = GivenGates::parse(Release::NEWEST, &given).expect("all are known");
+            Setup::default_for(&registry, &gates).expect("the default is right").options().gates
+        };
+        assert_eq!(options(&[]), Gates::default());
+        let off = [
+            "SchedulerPopFromBackoffQ=false",
+            "SchedulerAsyncPreemption=false",
+            "NominatedNodeNameForExpectation=false",
+            "InPlacePodLevelResourcesVerticalScaling=false",
+            "PodLevelResources=false",
+        ];
+        let none = Gates {
+            pops_from_backoff: false,
+            preempts_async: false,
+            says_expected_node: false,
+            pod_level_resources: false,
+            pod_level_resize: false,
+        };
+        assert_eq!(options(&off), none);
+    }
+}

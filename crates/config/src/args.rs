@@ -109,8 +109,16 @@ impl Args {
     }
 
     /// The args as a configuration holds them: with `apiVersion` and `kind`.
+    ///
+    /// A default that only newer releases know is left out, so that the older can read the file: every release
+    /// puts in its own.
     pub(crate) fn to_config(&self, name: &str) -> Value {
-        let mut value = self.to_value();
+        let mut value = match self {
+            Self::VolumeBinding(args) if args.shape == Some(default_shape()) => {
+                Self::VolumeBinding(VolumeBindingArgs { shape: None, ..args.clone() }).to_value()
+            }
+            _ => self.to_value(),
+        };
         if let Value::Object(fields) = &mut value
             && !matches!(self, Self::Other(_))
         {
@@ -323,12 +331,15 @@ impl VolumeBindingArgs {
     fn set_defaults(&mut self, gates: Gates) {
         self.bind_timeout_seconds.get_or_insert(600);
         if gates.storage_capacity_scoring && self.shape.as_ref().is_none_or(Vec::is_empty) {
-            self.shape = Some(vec![
-                ShapePoint { utilization: 0, score: 10 },
-                ShapePoint { utilization: 100, score: 0 },
-            ]);
+            self.shape = Some(default_shape());
         }
     }
+}
+
+/// The more storage is left the better.
+fn default_shape() -> Vec<ShapePoint> {
+    let points = [(0, 10), (100, 0)];
+    points.map(|(utilization, score)| ShapePoint { utilization, score }).to_vec()
 }
 
 /// CPU and memory alike if none are named; a weight of 0 is 1.
@@ -379,7 +390,12 @@ mod tests {
             &json!({"scoringStrategy": {"type": "LeastAllocated", "resources": resources}}),
         );
         check("PodTopologySpread", &json!({"defaultingType": "System"}));
-        check("VolumeBinding", &json!({"bindTimeoutSeconds": 600}));
+        check(
+            "VolumeBinding",
+            &json!({"bindTimeoutSeconds": 600, "shape": [
+                {"utilization": 0, "score": 10}, {"utilization": 100, "score": 0},
+            ]}),
+        );
     }
 
     #[test]

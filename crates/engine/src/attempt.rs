@@ -344,7 +344,7 @@ impl Scheduler {
         }
         self.answers = answers;
         self.hear_extenders(now, effects);
-        self.give_up_evictions(now);
+        self.give_up_evictions(now, effects);
         self.end_refusals(now);
         for id in self.bindings.to_look_at(now) {
             if let Some(cycle) = self.bindings.take(id) {

@@ -6,6 +6,7 @@ use plimsoll_framework::FeatureGates;
 
 /// What feature gates make of the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a gate of its own")]
 pub struct Gates {
     /// `SchedulerPopFromBackoffQ`: a scheduler that has nothing else to do tries pods before their backoff is
     /// over.
@@ -36,8 +37,8 @@ impl Gates {
     }
 
     /// How what pods request is reckoned in `release`.
-    pub(crate) fn requests(&self, release: Release) -> RequestGates {
-        let &Gates { pod_level_resources, pod_level_resize, .. } = self;
+    pub(crate) fn requests(self, release: Release) -> RequestGates {
+        let Gates { pod_level_resources, pod_level_resize, .. } = self;
         RequestGates { pod_level_resources, pod_level_resize, ..RequestGates::of(release) }
     }
 }

@@ -156,13 +156,20 @@ impl Scheduler {
     }
 
     /// Evictions that were never answered count as failed.
-    pub(crate) fn give_up_evictions(&mut self, now: Time) {
+    pub(crate) fn give_up_evictions(&mut self, now: Time, effects: &mut Vec<Effect>) {
         let due = self.evictions.iter().filter(|(_, awaited)| awaited.deadline <= now);
         let due: Vec<PodKey> = due.map(|(pod, _)| pod.clone()).collect();
         for pod in due {
-            if let Some(awaited) = self.evictions.remove(&pod).filter(|one| !one.has_failed) {
+            let Some(awaited) = self.evictions.remove(&pod) else { continue };
+            for victim in awaited.writes.into_values() {
+                self.refused(now, victim, &pod);
+            }
+            if !awaited.has_failed {
                 self.counts.evictions_over(true, now.since(awaited.began));
                 self.release(now, &pod, true);
+                if !self.options.gates.preempts_async {
+                    self.take_back(&pod, effects);
+                }
             }
         }
     }

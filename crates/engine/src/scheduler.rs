@@ -1,12 +1,12 @@
 //! The scheduler: takes events in, and says step by step what the world must now do.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use plimsoll_api::{PodKey, Str};
 use plimsoll_framework::parts::StoreReads;
 use plimsoll_framework::{
-    NominatedPods, PodInfo, Release, Time, View, WaitingDecision, WaitingPod,
+    NominatedPods, PodInfo, Point, Release, Time, View, WaitingDecision, WaitingPod,
 };
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
@@ -242,6 +242,15 @@ impl Scheduler {
             Some(time) => Next::At(time),
             None => Next::Idle,
         }
+    }
+
+    /// The plugins that filter in every profile.
+    pub fn filters(&self) -> BTreeSet<&'static str> {
+        let of = |profile: &Profile| -> BTreeSet<_> {
+            profile.at(Point::Filter).map(|(plugin, _)| plugin.name).collect()
+        };
+        let common = self.profiles.iter().map(of).reduce(|some, others| &some & &others);
+        common.unwrap_or_default()
     }
 
     /// What the plugins of all profiles read beside pods and nodes. Of other objects no event is needed.

@@ -39,7 +39,8 @@ impl Simulation {
     /// The same, and an auditor looks on from the beginning and reckons again what `extent` says. The
     /// scheduler must keep [decisions](plimsoll_engine::Options::detail).
     pub fn audited(world: World, scheduler: Scheduler, cluster: Cluster, extent: Extent) -> Self {
-        Self::begin(world, scheduler, cluster, Some(Auditor::new(extent)))
+        let auditor = Auditor::new(&scheduler, extent);
+        Self::begin(world, scheduler, cluster, Some(auditor))
     }
 
     fn begin(

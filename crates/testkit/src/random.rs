@@ -22,9 +22,6 @@ const TAINTS: [(&str, &str, &str); 4] = [
 /// Amounts around the largest that are counted, and none.
 const EXTREMES: [&str; 7] =
     ["0", "9223372036854775", "9223372036854775807", "9223372036854775808", "8Ei", "1e30", "4Ei"];
-/// A request that only the largest nodes have room for; those of all pods of a scenario together are still less
-/// than 2^63, in thousandths of a core, too.
-const HUGE: &str = "500000000000000";
 const TOPOLOGY_KEYS: [&str; 3] = ["zone", "kubernetes.io/hostname", "rack"];
 const FEATURES: [&str; 2] = ["GuaranteedQoSPodCPUResize", "UserNamespacesHostNetworkSupport"];
 
@@ -204,7 +201,7 @@ impl Random {
             requests["example.com/gpu"] = json!("1");
         }
         if self.one_in(24) {
-            requests[self.pick(&["cpu", "memory"])] = json!(HUGE);
+            requests[self.pick(&["cpu", "memory"])] = json!(self.pick(&EXTREMES));
         }
         requests
     }

@@ -240,14 +240,14 @@ fn a_plugin_that_keeps_the_laws_passes() {
 fn a_wrong_update_is_caught() {
     expect![[r#"
         Crowd breaks a law: a change that is undone changes nothing, but
-        n1 Unschedulable: node(s) were in a crowded zone, expected Success
-        when team-a/p0 leaves n1 and team-a/p20 is judged
+        n3 Unschedulable: node(s) were in a crowded zone, expected Success
+        when team-a/p0 leaves n3 and team-b/p20 is judged
         in this scenario:
         args {"fault":"Sign"}
-        # seed 3
-        node n1 zone=z1
-        pod team-a/p0 on n1
-        pod team-a/p20
+        # seed 1
+        node n3 zone=z1
+        pod team-a/p0 on n3
+        pod team-b/p20
     "#]]
     .assert_eq(&complaint("Sign"));
 }
@@ -256,16 +256,18 @@ fn a_wrong_update_is_caught() {
 fn a_change_that_is_denied_is_caught() {
     expect![[r#"
         Crowd breaks a law: `Update::Same` is true, but
-        n1 Success, expected Unschedulable: node(s) were in a crowded zone
-        when team-b/p21 comes to n1 and team-a/p20 is judged
+        n0 Success, expected Unschedulable: node(s) were in a crowded zone
+        n3 Success, expected Unschedulable: node(s) were in a crowded zone
+        when default/p21 comes to n0 and team-b/p20 is judged
         in this scenario:
         args {"fault":"Same"}
-        # seed 3
-        node n1 zone=z1
-        pod team-a/p0 on n1
-        pod team-a/p1 on n1
-        pod team-a/p20
-        pod team-b/p21
+        # seed 1
+        node n0 zone=z1
+        node n3 zone=z1
+        pod team-a/p0 on n3
+        pod default/p1 on n0
+        pod team-b/p20
+        pod default/p21
     "#]]
     .assert_eq(&complaint("Same"));
 }
@@ -274,13 +276,13 @@ fn a_change_that_is_denied_is_caught() {
 fn a_filter_that_names_cells_but_judges_none_is_caught() {
     expect![[r#"
         Crowd breaks a law: only a `CellFilter` names cells, but this filter judges nodes
-        when team-a/p0 leaves n1 and team-a/p20 is judged
+        when team-b/p0 leaves n1 and team-b/p20 is judged
         in this scenario:
         args {"fault":"Cells"}
         # seed 0
         node n1
-        pod team-a/p0 on n1
-        pod team-a/p20
+        pod team-b/p0 on n1
+        pod team-b/p20
     "#]]
     .assert_eq(&complaint("Cells"));
 }
@@ -289,16 +291,18 @@ fn a_filter_that_names_cells_but_judges_none_is_caught() {
 fn a_cell_that_changes_and_is_not_named_is_caught() {
     expect![[r#"
         CrowdByCell breaks a law: cells that `update` does not name stand, but
-        n1 Unschedulable: node(s) were in a crowded zone in domain 0 of term 0, expected Success in domain 0 of term 0
-        when team-b/p21 comes to n1 and team-a/p20 is judged
+        n0 Unschedulable: node(s) were in a crowded zone in domain 0 of term 0, expected Success in domain 0 of term 0
+        n3 Unschedulable: node(s) were in a crowded zone in domain 0 of term 0, expected Success in domain 0 of term 0
+        when default/p21 comes to n0 and team-b/p20 is judged
         in this scenario:
         args {"fault":"Few"}
-        # seed 3
-        node n1
-        pod team-a/p0 on n1
-        pod team-a/p1 on n1
-        pod team-a/p20
-        pod team-b/p21
+        # seed 1
+        node n0 zone=z1
+        node n3 zone=z1
+        pod team-a/p0 on n3
+        pod default/p1 on n0
+        pod team-b/p20
+        pod default/p21
     "#]].assert_eq(&complaint_about_cells("Few"));
 }
 
@@ -306,16 +310,16 @@ fn a_cell_that_changes_and_is_not_named_is_caught() {
 fn a_node_that_is_suddenly_in_another_cell_is_caught() {
     expect![[r#"
         CrowdByCell breaks a law: cells that `update` does not name stand, but
-        n0 Success in domain 1 of term 0, expected anything in domain 0 of term 0
-        n1 anything in domain 0 of term 0, expected Success in domain 1 of term 0
-        when team-a/p0 leaves n1 and team-a/p20 is judged
+        n1 Success in domain 1 of term 0, expected anything in domain 0 of term 0
+        n3 anything in domain 0 of term 0, expected Success in domain 1 of term 0
+        when team-a/p0 leaves n3 and team-b/p20 is judged
         in this scenario:
         args {"fault":"Numbers"}
-        # seed 3
-        node n0 zone=z2
-        node n1
-        pod team-a/p0 on n1
-        pod team-a/p20
+        # seed 1
+        node n1 zone=z2
+        node n3
+        pod team-a/p0 on n3
+        pod team-b/p20
     "#]]
     .assert_eq(&complaint_about_cells("Numbers"));
 }
@@ -324,16 +328,18 @@ fn a_node_that_is_suddenly_in_another_cell_is_caught() {
 fn a_state_that_copies_share_is_caught() {
     expect![[r#"
         Crowd breaks a law: a copy is a copy, but
-        n1 Unschedulable: node(s) were in a crowded zone, expected Success
-        when team-b/p21 comes to n1 and team-a/p20 is judged
+        n0 Unschedulable: node(s) were in a crowded zone, expected Success
+        n3 Unschedulable: node(s) were in a crowded zone, expected Success
+        when default/p21 comes to n0 and team-b/p20 is judged
         in this scenario:
         args {"fault":"Shared"}
-        # seed 3
-        node n1 zone=z1
-        pod team-a/p0 on n1
-        pod team-a/p1 on n1
-        pod team-a/p20
-        pod team-b/p21
+        # seed 1
+        node n0 zone=z1
+        node n3 zone=z1
+        pod team-a/p0 on n3
+        pod default/p1 on n0
+        pod team-b/p20
+        pod default/p21
     "#]]
     .assert_eq(&complaint("Shared"));
 }
@@ -342,20 +348,20 @@ fn a_state_that_copies_share_is_caught() {
 fn a_verdict_that_depends_on_the_order_of_nodes_is_caught() {
     expect![[r#"
         Crowd breaks a law: the order of rows is irrelevant, but with nodes and pods backwards it says
-        team-a/p20 n0 Success
-        team-a/p20 n1 Unschedulable: node(s) came first
-        team-a/p20 n0 score 100
+        team-b/p20 n0 Success
+        team-b/p20 n1 Unschedulable: node(s) came first
+        team-b/p20 n0 score 100
         and before
-        team-a/p20 n0 Unschedulable: node(s) came first
-        team-a/p20 n1 Success
-        team-a/p20 n1 score 100
+        team-b/p20 n0 Unschedulable: node(s) came first
+        team-b/p20 n1 Success
+        team-b/p20 n1 score 100
 
         in this scenario:
         args {"fault":"Order"}
         # seed 0
         node n0
         node n1
-        pod team-a/p20
+        pod team-b/p20
     "#]].assert_eq(&complaint("Order"));
 }
 
@@ -375,12 +381,12 @@ fn a_panic_is_caught() {
 #[test]
 fn a_score_out_of_range_is_caught() {
     expect![[r#"
-        Crowd breaks a law: normalised scores are 0 to 100, but n0 has 101 for team-a/p20
+        Crowd breaks a law: normalised scores are 0 to 100, but n0 has 101 for team-b/p20
         in this scenario:
         args {"fault":"Range"}
         # seed 1
         node n0
-        pod team-a/p20
+        pod team-b/p20
     "#]]
     .assert_eq(&complaint("Range"));
 }

@@ -3,8 +3,6 @@
 use std::io::{self, Write};
 
 use anyhow::Result;
-use plimsoll_config::GivenGates;
-use plimsoll_framework::Release;
 use plimsoll_plugins::in_tree;
 
 use crate::args::{FileFormat, Migrate};
@@ -14,7 +12,7 @@ use crate::options::{self, Setup};
 /// Prints the file, and what is to be known about it.
 pub(crate) fn run(args: &Migrate) -> Result<()> {
     let registry = in_tree();
-    let gates = GivenGates::of(Release::NEWEST);
+    let gates = args.emulation.gates();
     let setup = Setup::of(&args.subject, &registry, &gates)?;
     let migration = setup.configuration.migrate(&options::catalogue(&registry, &gates));
     let mut out = io::stdout().lock();

@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::deciding::{Asked, Deciding};
 use super::serving::{listening, serving};
-use crate::args::{self, Client, Election, Emulation, Run};
+use crate::args::{self, Client, Election, Emulation, Ranking, Run};
 use crate::deprecated::{PolicySource, no_effect};
 use crate::given::named_config_map;
 use crate::input::Source;
@@ -69,7 +69,7 @@ async fn begin(args: Run) -> Result<()> {
     };
     let mut deciding = asked.begin()?;
     if let Some(file) = main.write_config_to {
-        return write_config(&deciding, &file);
+        return write_config(&deciding, main.ranking, &file);
     }
 
     let verbosity = logs::begin(&logs.logging_format, logs.verbosity);
@@ -144,11 +144,16 @@ async fn named_policy(asked: &args::Cluster, master: Option<String>) -> Result<V
 }
 
 /// Writes a configuration with all defaults, and says what version v1 has no words for.
-fn write_config(deciding: &Deciding, file: &Path) -> Result<()> {
+fn write_config(deciding: &Deciding, ranking: Ranking, file: &Path) -> Result<()> {
     let configuration = &deciding.setup.configuration;
     if configuration.origin.form != Form::V1 {
         let migration = configuration.migrate(&options::catalogue(&in_tree(), &deciding.gates));
         migration.notes.iter().for_each(notices::note);
+    }
+    let ranking = ranking.typed();
+    if !ranking.is_empty() {
+        let flags = ranking.trim_end();
+        notices::note(format!("no configuration can say {flags}: give it where the file is read"));
     }
     std::fs::write(file, configuration.to_yaml())
         .with_context(|| format!("--write-config-to: {}", file.display()))

@@ -35,7 +35,8 @@ pub(crate) fn run(args: &Simulate, n: u64) -> Result<()> {
         }
     };
     // An auditor knows the rules of the default profile, and what no profile may do.
-    let extent = if setup.is_default(&registry) { Extent::Decisions } else { Extent::Placements };
+    let is_default = rankings.is_none() && setup.is_default(&registry);
+    let extent = if is_default { Extent::Decisions } else { Extent::Placements };
     let mut out = anstream::stdout();
     let mut whole = Course::default();
     let mut failed = 0;

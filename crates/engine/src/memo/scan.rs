@@ -66,7 +66,7 @@ impl Moving {
         }
         for (plugin, weight) in profile.at(Point::Score) {
             let Some(score) = &plugin.points.score else { continue };
-            if score.is_by_row() && moves(score.reads().node) && score.applies(pod) {
+            if score.is_by_row() && moves(score.reads().node) && score.applies_in(pod, &view) {
                 let bound = score.bound(pod)?;
                 let ByRow::Scores(by_row, _) = score.by_row(pod, &view) else { return None };
                 moving.scores.push(Score { plugin: plugin.name, weight, bound, by_row });

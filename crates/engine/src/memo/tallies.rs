@@ -121,9 +121,8 @@ impl Plan {
             }
         }
         for (plugin, weight) in profile.at(Point::Score) {
-            let Some(score) = plugin.points.score.as_ref().filter(|one| one.applies(pod)) else {
-                continue;
-            };
+            let score = plugin.points.score.as_ref().filter(|one| one.applies_in(pod, view));
+            let Some(score) = score else { continue };
             if score.is_by_row() {
                 continue;
             }

@@ -81,7 +81,10 @@ impl<'a> Sampled<'a> {
             MeteredPoint::PreFilter | MeteredPoint::Filter => {
                 points.filter.as_ref().is_some_and(|filter| filter.applies(self.pod))
             }
-            _ => points.score.as_ref().is_some_and(|score| score.applies(self.pod)),
+            _ => {
+                let score = points.score.as_ref();
+                score.is_some_and(|score| score.applies_in(self.pod, &self.view))
+            }
         }
     }
 

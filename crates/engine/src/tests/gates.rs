@@ -1,6 +1,7 @@
 //! Gates that change what the engine does, on and off.
 
 use expect_test::expect;
+use plimsoll_framework::FeatureGates;
 
 use super::lab::Lab;
 use super::{flush_left, play};
@@ -100,6 +101,52 @@ fn a_pod_whose_victims_cannot_be_evicted_keeps_its_nomination_until_it_is_tried_
             3s high #2 !! 0/1 nodes are available: 1 Insufficient cpu. nobody to oust
         "#]],
     );
+}
+
+#[test]
+fn a_pod_whose_victims_are_never_answered_for_loses_its_nomination_at_once_only_without_a_gate() {
+    check(
+        "0 node a cpu=2
+         0 pod low cpu=2
+         0 evictions hang
+         1 pod high cpu=2 prio=5 oust=yes
+         65 wait",
+        expect![[r#"
+            0s low #1 -> a
+            0s bind low to a
+            1s high #1 !! 0/1 nodes are available: 1 Insufficient cpu.
+            1s evict low for high
+            1s nominate high to a
+            61s high #2 !! 0/1 nodes are available: 1 Insufficient cpu. nobody to oust
+            61s nominate high to nothing
+            61s high #3 !! 0/1 nodes are available: 1 Insufficient cpu. nobody to oust
+        "#]],
+        expect![[r#"
+            0s low #1 -> a
+            0s bind low to a
+            1s high #1 !! 0/1 nodes are available: 1 Insufficient cpu.
+            1s evict low for high
+            1s nominate high to a
+            61s nominate high to nothing
+            61s high #2 !! 0/1 nodes are available: 1 Insufficient cpu. nobody to oust
+        "#]],
+    );
+}
+
+#[test]
+fn every_gate_is_asked_by_its_name() {
+    let without = |name: &str| Gates::of(&FeatureGates::default().with(name, false));
+    let usual = Gates::default();
+    for (name, expected) in [
+        ("SchedulerPopFromBackoffQ", Gates { pops_from_backoff: false, ..usual }),
+        ("SchedulerAsyncPreemption", Gates { preempts_async: false, ..usual }),
+        ("NominatedNodeNameForExpectation", Gates { says_expected_node: false, ..usual }),
+        ("PodLevelResources", Gates { pod_level_resources: false, ..usual }),
+        ("InPlacePodLevelResourcesVerticalScaling", Gates { pod_level_resize: false, ..usual }),
+        ("StorageCapacityScoring", usual),
+    ] {
+        assert_eq!(without(name), expected, "{name}");
+    }
 }
 
 #[test]

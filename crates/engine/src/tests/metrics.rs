@@ -175,8 +175,8 @@ fn a_pod_that_was_only_tried_since_it_had_waited_too_long_was_scheduled_after_a_
             scheduler_pod_scheduled_after_flush_total
               1
             scheduler_queue_incoming_pods_total
-              queue=active event=UnscheduledPodAdd 1
               queue=active event=UnschedulableTimeout 1
+              queue=active event=UnscheduledPodAdd 1
               queue=unschedulable event=ScheduleAttemptFailure 1
         "#]],
     );

@@ -81,10 +81,14 @@ fn an_eviction_that_is_never_answered_counts_as_failed() {
             1s high #1 !! 0/1 nodes are available: 1 Insufficient cpu.
             1s evict low for high
             1s nominate high to a
-            61s high #2 !! 0/1 nodes are available: 1 Insufficient cpu.
-            61s evict low for high
-            61s high #3 -> a
-            61s bind high to a
+            61s high #2 !! 0/1 nodes are available: 1 Insufficient cpu. nobody to oust
+            61s nominate high to nothing
+            61s high #3 !! 0/1 nodes are available: 1 Insufficient cpu. nobody to oust
+            71s high #4 !! 0/1 nodes are available: 1 Insufficient cpu.
+            71s evict low for high
+            71s nominate high to a
+            71s high #5 -> a
+            71s bind high to a
         "#]],
     );
 }

@@ -122,6 +122,6 @@ async fn exchange(input: &[u8], is_h2: bool, router: &Router) {
         let _: ((), std::io::Result<usize>) =
             futures::future::join(write, answers.read_to_end(&mut all)).await;
     };
-    let (connection, _) = futures::future::join(serving, asking).await;
+    let (connection, ()) = futures::future::join(serving, asking).await;
     drop(connection);
 }

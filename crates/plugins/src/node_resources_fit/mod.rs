@@ -303,10 +303,10 @@ mod tests {
         );
         with(
             "gate PodLevelResources=false\n",
-            &expect![[r"
+            &expect![[r#"
                 p n Success
-                p n scores 25
-            "]],
+                p n score 25
+            "#]],
         );
     }
 

@@ -147,7 +147,9 @@ impl PodTopologySpread {
             constraints
         } else {
             let mut constraints = of_kind(own);
-            constraints.iter_mut().for_each(|one| self.read_label_keys(one));
+            for one in &mut constraints {
+                self.read_label_keys(one);
+            }
             constraints
         };
         Some(Spreading::new(constraints, namespace, selection, tolerations, self.comparisons))

@@ -120,7 +120,6 @@ impl PodClaims {
     }
 }
 
-/// The claim behind a volume of a pod, if there is one; an error is why no node can run the pod.
 /// Whether a claim of a pod is yet to be bound. One that is missing is not: it rejects the pod elsewhere.
 pub(super) fn wait(pod: ClaimingPod<'_>, cluster: &VolumeStore) -> bool {
     let mut claims = pod.volumes.iter().filter_map(|volume| {
@@ -130,6 +129,7 @@ pub(super) fn wait(pod: ClaimingPod<'_>, cluster: &VolumeStore) -> bool {
     claims.any(|claim| !(claim.bind_completed && claim.volume.is_some()))
 }
 
+/// The claim behind a volume of a pod, if there is one; an error is why no node can run the pod.
 fn usable_claim<'a>(
     pod: ClaimingPod<'_>,
     volume: &PodVolume,

@@ -21,24 +21,42 @@ impl Known {
         let node = self.nodes.get(node).ok_or("there is no such node")?;
         let others = |other: &&Pod| other.key != pod.key && !without.contains(&other.key);
         let there: Vec<&Pod> = self.pods_on(&node.name).filter(others).collect();
-        fits(pod, node, &there)?;
-        self.has_ports(pod, node, &there)?;
-        tolerated(pod, node)?;
-        if !pod.node_selection.matches(&node.name, &node.labels) {
+        if self.filter(&["NodeResourcesFit"]) {
+            fits(pod, node, &there)?;
+        }
+        if self.filter(&["NodePorts"]) {
+            self.has_ports(pod, node, &there)?;
+        }
+        if self.filter(&["NodeUnschedulable", "TaintToleration"]) {
+            tolerated(pod, node)?;
+        }
+        if self.filter(&["NodeAffinity"]) && !pod.node_selection.matches(&node.name, &node.labels) {
             return Err("the pod asks for other nodes".to_owned());
         }
-        if let Some(feature) = missing_feature(pod, node) {
+        if let Some(feature) = missing_feature(pod, node)
+            && self.filter(&["NodeDeclaredFeatures"])
+        {
             return Err(format!("the node lacks the feature {feature}"));
         }
-        self.has_volumes(pod, &node.name, without)?;
-        self.has_disks(pod, &node.name, &there)?;
-        self.near_and_far(pod, node, without)?;
-        self.evenly_spread(pod, node, without)
+        if self.filter(&["NodeVolumeLimits", "VolumeBinding", "VolumeRestrictions", "VolumeZone"]) {
+            self.has_volumes(pod, &node.name, without)?;
+            self.has_disks(pod, &node.name, &there)?;
+        }
+        if self.filter(&["InterPodAffinity"]) {
+            self.near_and_far(pod, node, without)?;
+        }
+        if self.filter(&["PodTopologySpread"]) {
+            self.evenly_spread(pod, node, without)?;
+        }
+        Ok(())
     }
 
     /// What there is too much of on a node: what its pods ask for beyond what it has, too many of
     /// them, or a port that two use.
     pub(crate) fn overfull(&self, node: &str) -> Option<String> {
+        if !self.filter(&["NodePorts", "NodeResourcesFit"]) {
+            return None;
+        }
         let node = self.nodes.get(node)?;
         let pods: Vec<&Pod> = self.pods_on(&node.name).collect();
         let taken = sum(&pods);

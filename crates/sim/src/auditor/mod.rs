@@ -21,7 +21,7 @@ use plimsoll_api::{
     CsiNodeDriver, HostPort, Labels, Node, ObjectKey, PersistentVolume, PersistentVolumeClaim, Pod,
     PodKey, PodPhase, PreemptionPolicy, Str, VolumeKind, VolumeObject,
 };
-use plimsoll_engine::{Decision, Effect, EffectId, Event, Outcome, Seen, Write};
+use plimsoll_engine::{Decision, Effect, EffectId, Event, Outcome, Scheduler, Seen, Write};
 use plimsoll_framework::{Nomination, Time};
 
 /// Something that must not be.
@@ -67,6 +67,8 @@ pub struct Auditor {
 /// The cluster as the scheduler was told that it is.
 #[derive(Debug, Default)]
 pub(crate) struct Known {
+    /// The plugins that filter in every profile: no other rule keeps a pod off a node.
+    pub(crate) filters: BTreeSet<&'static str>,
     pub(crate) nodes: BTreeMap<Str, Node>,
     pub(crate) pods: BTreeMap<PodKey, Pod>,
     pub(crate) namespaces: BTreeMap<Str, Labels>,
@@ -88,6 +90,11 @@ pub(crate) struct Known {
 }
 
 impl Known {
+    /// Whether these plugins all filter.
+    fn filter(&self, plugins: &[&str]) -> bool {
+        plugins.iter().all(|plugin| self.filters.contains(plugin))
+    }
+
     /// The node that a pod is on, or is to be on.
     pub(crate) fn place<'a>(&'a self, pod: &'a Pod) -> Option<&'a Str> {
         pod.node_name.as_ref().or_else(|| self.chosen.get(&pod.key).map(|(_, node)| node))
@@ -106,9 +113,10 @@ impl Known {
 }
 
 impl Auditor {
-    /// An auditor who reckons so much again.
-    pub(crate) fn new(extent: Extent) -> Self {
-        Auditor { extent, ..Auditor::default() }
+    /// An auditor of a scheduler, who reckons so much again.
+    pub(crate) fn new(scheduler: &Scheduler, extent: Extent) -> Self {
+        let known = Known { filters: scheduler.filters(), ..Known::default() };
+        Auditor { known, extent, ..Auditor::default() }
     }
 
     /// The scheduler was told this.

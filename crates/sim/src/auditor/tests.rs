@@ -5,7 +5,13 @@ use plimsoll_api::{
 use plimsoll_engine::{Decision, Effect, EffectId, Event, Eviction, Outcome, Seen, Write};
 use plimsoll_framework::{Binding, Time};
 
-use super::Auditor;
+use super::{Auditor, Known};
+
+/// An auditor of the default profile.
+fn auditor() -> Auditor {
+    let filters = plimsoll_plugins::default_profile().into_iter().map(|(name, _)| name).collect();
+    Auditor { known: Known { filters, ..Known::default() }, ..Auditor::default() }
+}
 
 fn node(name: &str) -> Node {
     let allocatable = Resources { milli_cpu: 1000, pods: 3, ..Resources::default() };
@@ -39,7 +45,7 @@ fn scheduled(pod: &Pod, node: &str) -> Decision {
 
 /// What is found when `pod` is placed on node `a` where `there` are.
 fn placed(a: Node, there: &[Pod], pod: &Pod) -> String {
-    let mut auditor = Auditor::default();
+    let mut auditor = auditor();
     auditor.observe(&is_node(a));
     there.iter().chain([pod]).map(is_pod).for_each(|event| auditor.observe(&event));
     auditor.decided(Time::ZERO, &scheduled(pod, "a"));
@@ -92,7 +98,7 @@ fn a_pod_that_does_not_fit_is_told_with_the_reason() {
 
 #[test]
 fn two_pods_that_were_chosen_before_either_is_seen_count_both() {
-    let mut auditor = Auditor::default();
+    let mut auditor = auditor();
     auditor.observe(&is_node(node("a")));
     for name in ["p", "q"] {
         auditor.observe(&is_pod(&pod(name, 600)));
@@ -105,7 +111,7 @@ fn two_pods_that_were_chosen_before_either_is_seen_count_both() {
 
 #[test]
 fn what_others_do_to_a_node_is_not_the_schedulers_fault() {
-    let mut auditor = Auditor::default();
+    let mut auditor = auditor();
     auditor.observe(&is_node(node("a")));
     auditor.observe(&is_pod(&on("a", pod("q", 2000))));
     auditor.rests(Time::ZERO);
@@ -119,7 +125,7 @@ fn a_port_that_others_share_is_free_as_soon_as_one_of_them_leaves() {
         pod.host_ports.push(HostPort { protocol: "TCP".into(), ip: "0.0.0.0".into(), port: 80 });
         pod
     };
-    let mut auditor = Auditor::default();
+    let mut auditor = auditor();
     auditor.observe(&is_node(node("a")));
     for name in ["q", "r"] {
         auditor.observe(&is_pod(&on("a", with_port(name))));
@@ -141,7 +147,7 @@ fn a_port_that_others_share_is_free_as_soon_as_one_of_them_leaves() {
 
 #[test]
 fn victims_are_of_lower_priority_and_bindings_as_chosen() {
-    let mut auditor = Auditor::default();
+    let mut auditor = auditor();
     let (mut high, low) = (pod("high", 0), on("a", pod("low", 0)));
     high.priority = 5;
     for event in [is_node(node("a")), is_pod(&high), is_pod(&low)] {

@@ -64,11 +64,14 @@ fn a_provisioner_that_fails_has_the_pod_tried_anew() {
         "#,
         &expect![[r#"
             1s p #1 -> a
+            1s nominate p to a
             1s patch PersistentVolumeClaim default/data for p
             32s p #1 error
+            32s nominate p to nothing
             32s event p FailedScheduling: running PreBind plugin "VolumeBinding": binding volumes: provisioning failed for PVC "data"
             32s condition p SchedulerError: running PreBind plugin "VolumeBinding": binding volumes: provisioning failed for PVC "data"
             34s p #2 -> a
+            34s nominate p to a
             34s patch PersistentVolumeClaim default/data for p
             66s bind p to a
             66s event p Scheduled: Successfully assigned default/p to a
@@ -89,11 +92,14 @@ fn a_pod_whose_volume_is_too_late_is_tried_anew() {
         "#,
         &expect![[r#"
             1s p #1 -> a
+            1s nominate p to a
             1s patch PersistentVolumeClaim default/data for p
             601s p #1 error
+            601s nominate p to nothing
             601s event p FailedScheduling: running PreBind plugin "VolumeBinding": binding volumes: context deadline exceeded
             601s condition p SchedulerError: running PreBind plugin "VolumeBinding": binding volumes: context deadline exceeded
             603s p #2 -> a
+            603s nominate p to a
             701s bind p to a
             701s event p Scheduled: Successfully assigned default/p to a
         "#]],
@@ -136,8 +142,10 @@ fn a_pod_whose_node_goes_before_it_is_bound_goes_elsewhere() {
         "#,
         &expect![[r#"
             1s p #1 -> a
+            1s nominate p to a
             1s patch PersistentVolumeClaim default/data for p
             10s p #1 error
+            10s nominate p to nothing
             10s event p FailedScheduling: running PreBind plugin "VolumeBinding": binding volumes: failed to get node "a": node "a" not found
             10s condition p SchedulerError: running PreBind plugin "VolumeBinding": binding volumes: failed to get node "a": node "a" not found
             12s p #2 !!
@@ -227,8 +235,8 @@ fn a_nomination_does_not_outlast_the_last_node() {
             1s medium #1 clears a
             1s evict low for medium
             1s nominate medium to a
-            1s event medium FailedScheduling: 0/1 nodes are available: 1 Insufficient cpu.
-            1s condition medium Unschedulable: 0/1 nodes are available: 1 Insufficient cpu.
+            1s event medium FailedScheduling: 0/1 nodes are available: 1 Insufficient cpu. preemption: found a potential placement for pod on node a, preempting 1 victims
+            1s condition medium Unschedulable: 0/1 nodes are available: 1 Insufficient cpu. preemption: found a potential placement for pod on node a, preempting 1 victims
             6s medium #2 !!
             6s nominate medium to nothing
             6s event medium FailedScheduling: no nodes available to schedule pods
@@ -254,27 +262,20 @@ fn a_pod_that_may_not_be_deleted_is_tried_again_ever_more_seldom() {
             1s medium #1 clears a
             1s evict low for medium
             1s nominate medium to a
-            1s event medium FailedScheduling: 0/1 nodes are available: 1 Insufficient cpu.
-            1s condition medium Unschedulable: 0/1 nodes are available: 1 Insufficient cpu.
-            1s medium #2 !!
-            1s nominate medium to nothing
-            1s event medium FailedScheduling: 0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.
-            1s condition medium Unschedulable: 0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.
-            1s medium #3 !!
-            1s event medium FailedScheduling: 0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.
-            1s condition medium Unschedulable: 0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.
+            1s event medium FailedScheduling: 0/1 nodes are available: 1 Insufficient cpu. preemption: found a potential placement for pod on node a, preempting 1 victims
+            1s condition medium Unschedulable: 0/1 nodes are available: 1 Insufficient cpu. preemption: found a potential placement for pod on node a, preempting 1 victims
+            3s medium #2 !!
+            3s nominate medium to nothing
+            3s event medium FailedScheduling: 0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.
+            3s condition medium Unschedulable: 0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.
+            3s medium #3 !!
+            3s event medium FailedScheduling: 0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.
+            3s condition medium Unschedulable: 0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.
             3600s medium #4 clears a
             3600s evict low for medium
             3600s nominate medium to a
-            3600s event medium FailedScheduling: 0/1 nodes are available: 1 Insufficient cpu.
-            3600s condition medium Unschedulable: 0/1 nodes are available: 1 Insufficient cpu.
-            3600s medium #5 !!
-            3600s nominate medium to nothing
-            3600s event medium FailedScheduling: 0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.
-            3600s condition medium Unschedulable: 0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.
-            3600s medium #6 !!
-            3600s event medium FailedScheduling: 0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.
-            3600s condition medium Unschedulable: 0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.
+            3600s event medium FailedScheduling: 0/1 nodes are available: 1 Insufficient cpu. preemption: found a potential placement for pod on node a, preempting 1 victims
+            3600s condition medium Unschedulable: 0/1 nodes are available: 1 Insufficient cpu. preemption: found a potential placement for pod on node a, preempting 1 victims
         "#]],
     );
 }

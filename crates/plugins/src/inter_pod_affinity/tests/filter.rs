@@ -219,6 +219,8 @@ fn namespaces_can_be_selected_by_what_they_are_not() {
         pod bare/db app=db on c
         pod not-a wants:zone:app=db@team!=a
         pod untold wants:zone:app=db@!team
+        pod away-from-others shuns:zone:app=db@team!=a
+        pod away-from-untold shuns:zone:app=db@!team
         ",
         &expect![[r"
             not-a a UnschedulableAndUnresolvable: node(s) didn't match pod affinity rules
@@ -229,6 +231,14 @@ fn namespaces_can_be_selected_by_what_they_are_not() {
             untold b UnschedulableAndUnresolvable: node(s) didn't match pod affinity rules
             untold c Success
             untold skips score
+            away-from-others a Success
+            away-from-others b Unschedulable: node(s) didn't match pod anti-affinity rules
+            away-from-others c Unschedulable: node(s) didn't match pod anti-affinity rules
+            away-from-others skips score
+            away-from-untold a Success
+            away-from-untold b Success
+            away-from-untold c Unschedulable: node(s) didn't match pod anti-affinity rules
+            away-from-untold skips score
         "]],
     );
 }
