@@ -10,9 +10,10 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
+use crate::call::Failed;
 use crate::client::Caller;
 
-use super::send::{Sender, Written, pause};
+use super::send::{self, Sender, Written};
 use super::series::{FINISHED_AFTER, Series};
 use super::wire::{Dialect, Event};
 use super::{Occurrence, Options, Tally};
@@ -21,8 +22,6 @@ use super::{Occurrence, Options, Tally};
 const TRIES_MAX: u32 = 12;
 /// How often the counts of series are written, so that the API server does not forget them.
 const REFRESHED_AFTER: Duration = Duration::from_mins(30);
-/// The pause before an event is tried again at the end.
-const LAST_PAUSE: Duration = Duration::from_millis(500);
 /// How often it is told that events were lost.
 const TOLD_AFTER: Duration = Duration::from_mins(1);
 
@@ -54,6 +53,8 @@ pub(super) struct Desk {
     n_rested: u64,
     tasks: JoinSet<(Letter, Written)>,
     finishing: Vec<oneshot::Sender<()>>,
+    /// The process ends, and the API server cannot be reached: what is left is given up.
+    is_hopeless: bool,
     /// How many lost events were told of.
     n_told: u64,
 }
@@ -71,6 +72,7 @@ impl Desk {
             n_rested: 0,
             tasks: JoinSet::new(),
             finishing: Vec::new(),
+            is_hopeless: false,
             n_told: 0,
         }
     }
@@ -115,8 +117,9 @@ impl Desk {
                     );
                 }
                 Some(done) = self.tasks.join_next(), if !self.tasks.is_empty() => {
-                    if let Ok((letter, written)) = done {
-                        self.note(letter, written);
+                    match done {
+                        Ok((letter, written)) => self.note(letter, written),
+                        Err(_) => self.lose(1),
                     }
                 }
                 () = until(next) => self.wake(),
@@ -132,28 +135,42 @@ impl Desk {
         }
     }
 
-    /// Asks the API server for its dialect until it knows; once, at the end.
+    /// Asks the API server for its dialect until it knows. At the end it asks only as often, and only where,
+    /// it would try an event again.
     async fn dialect(&self) -> Option<Dialect> {
         if let Some(dialect) = self.options.dialect {
             return Some(dialect);
         }
+        let mut tries = 0;
         loop {
-            match self.sender.dialect().await {
+            let failed = match self.sender.dialect().await {
                 Ok(dialect) => return Some(dialect),
-                Err(error) if self.is_finishing() => {
-                    tracing::warn!(%error, "no event can be written: those that wait are given up");
-                    return None;
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "could not learn which API for events there is");
-                    tokio::time::sleep(pause()).await;
-                }
-            }
+                Err(failed) => failed,
+            };
+            tries += 1;
+            let rest = send::rest(&failed);
+            let rest = match self.is_finishing() {
+                true if tries == TRIES_MAX => None,
+                true => rest.and_then(|span| send::rest_at_the_end(&failed, span)),
+                // No event can be written before this is known, whatever the API server says.
+                false => Some(rest.unwrap_or_else(send::pause)),
+            };
+            let Some(rest) = rest else {
+                tracing::warn!(error = %failed, "no event can be written: those that wait are given up");
+                return None;
+            };
+            tracing::warn!(error = %failed, "could not learn which API for events there is");
+            tokio::time::sleep(rest).await;
         }
     }
 
     /// Begins to write as many as may be under way.
     fn send(&mut self, dialect: Dialect) {
+        if self.is_hopeless {
+            self.lose(self.ready.len() + self.resting.len());
+            self.ready.clear();
+            self.resting.clear();
+        }
         while self.tasks.len() < self.options.in_flight.max(1)
             && let Some(letter) = self.ready.pop_front()
         {
@@ -175,7 +192,12 @@ impl Desk {
     }
 
     fn note(&mut self, mut letter: Letter, written: Written) {
-        let written = if self.is_finishing() { written.at_the_end(LAST_PAUSE) } else { written };
+        let written = if self.is_finishing() { written.at_the_end() } else { written };
+        if self.is_finishing() && matches!(&written, Written::Rejected(Failed::NotSent(_))) {
+            self.is_hopeless = true;
+            // Most of them wait for their turn, in the client.
+            self.tasks.abort_all();
+        }
         let error = match written {
             Written::Done => return,
             Written::Later(span, _) if letter.tries + 1 < TRIES_MAX => {
@@ -186,9 +208,15 @@ impl Desk {
             }
             Written::Later(_, error) | Written::Rejected(error) => error,
         };
-        self.tally.rejected.fetch_add(1, Ordering::Relaxed);
+        self.lose(1);
         let event = &*letter.event.occurrence;
         tracing::debug!(name = %letter.event.name, reason = event.reason, %error, "event not written");
+    }
+
+    /// So many events will never be written.
+    fn lose(&self, n: usize) {
+        let n = u64::try_from(n).unwrap_or(u64::MAX);
+        self.tally.rejected.fetch_add(n, Ordering::Relaxed);
     }
 
     /// Those that have rested long enough are tried again.

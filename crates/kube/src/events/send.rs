@@ -12,6 +12,8 @@ use crate::client::Caller;
 const PAUSE: Duration = Duration::from_secs(10);
 /// By how much it may be longer, so that many clients do not come back at once.
 const PAUSE_JITTER: f64 = 0.25;
+/// The same where the process is about to end.
+const LAST_PAUSE: Duration = Duration::from_millis(500);
 /// The longest that the API server can make us wait.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(30);
 
@@ -27,15 +29,13 @@ pub(super) enum Written {
 }
 
 impl Written {
-    /// What it means where the process is about to end: an API server that cannot be reached is not waited for,
-    /// and after a `pause` what was lost on the way is tried again. Only the API server itself can ask for more
-    /// time.
-    pub(super) fn at_the_end(self, pause: Duration) -> Self {
+    /// What it means where the process is about to end.
+    pub(super) fn at_the_end(self) -> Self {
         match self {
-            Written::Later(_, failed @ Failed::NotSent(_)) => Written::Rejected(failed),
-            Written::Later(span, failed @ Failed::Unanswered(_)) => {
-                Written::Later(span.min(pause), failed)
-            }
+            Written::Later(span, failed) => match rest_at_the_end(&failed, span) {
+                Some(span) => Written::Later(span, failed),
+                None => Written::Rejected(failed),
+            },
             other => other,
         }
     }
@@ -82,21 +82,37 @@ impl Sender {
     }
 }
 
-/// Whether to try again, and when.
+/// What becomes of an event that could not be written.
 fn judge(failed: Failed, is_series: bool) -> Written {
-    let Failed::Refused(refusal) = &failed else { return Written::Later(pause(), failed) };
-    let exists = refusal.code == StatusCode::CONFLICT && refusal.reason == "AlreadyExists";
-    match refusal.retry_after {
-        // Of a series that could not be changed and cannot be made: it was made a moment ago.
-        _ if exists && is_series => Written::Later(pause(), failed),
-        // It was made by a request that was thought to be lost.
-        _ if exists => Written::Done,
-        Some(span)
-            if refusal.code == StatusCode::TOO_MANY_REQUESTS || refusal.code.is_server_error() =>
-        {
-            Written::Later(span.min(RETRY_AFTER_MAX), failed)
-        }
-        _ => Written::Rejected(failed),
+    if let Failed::Refused(refusal) = &failed
+        && refusal.code == StatusCode::CONFLICT
+        && refusal.reason == "AlreadyExists"
+    {
+        // Of a series that could not be changed and cannot be made: it was made a moment ago. Of others: it was
+        // made by a request that was thought to be lost.
+        return if is_series { Written::Later(pause(), failed) } else { Written::Done };
+    }
+    match rest(&failed) {
+        Some(span) => Written::Later(span, failed),
+        None => Written::Rejected(failed),
+    }
+}
+
+/// After how long the same request may succeed; `None` if it is of no use to send it again.
+pub(super) fn rest(failed: &Failed) -> Option<Duration> {
+    let Failed::Refused(refusal) = failed else { return Some(pause()) };
+    let is_busy = refusal.code == StatusCode::TOO_MANY_REQUESTS || refusal.code.is_server_error();
+    refusal.retry_after.filter(|_| is_busy).map(|span| span.min(RETRY_AFTER_MAX))
+}
+
+/// What is left of this rest where the process is about to end: an API server that cannot be reached is not
+/// waited for, and what was lost on the way is soon tried again. Only the API server itself can ask for more
+/// time.
+pub(super) fn rest_at_the_end(failed: &Failed, span: Duration) -> Option<Duration> {
+    match failed {
+        Failed::NotSent(_) => None,
+        Failed::Unanswered(_) => Some(span.min(LAST_PAUSE)),
+        Failed::Refused(_) => Some(span),
     }
 }
 

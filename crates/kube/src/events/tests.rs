@@ -150,13 +150,21 @@ async fn an_event_that_the_api_server_has_forgotten_is_made_again() {
     assert_eq!(seen[2].body["metadata"]["name"], seen[0].body["metadata"]["name"]);
 }
 
-/// What is lost, and how often it was tried.
+/// How long it takes until an event was tried so often, by an instance that goes on. It is not tried once more
+/// after that.
 async fn check(replies: &[Reply], expected: Lost, tries: usize) -> Duration {
     let fake = Fake::scripted(&[(EVENTS, replies)]);
+    let broadcaster = broadcaster(&fake, |_| {});
     let begun = tokio::time::Instant::now();
-    assert_eq!(write(&fake, vec![failed("p", "1")]).await, expected);
-    assert_eq!(written(&fake).len(), tries);
-    begun.elapsed()
+    broadcaster.record(failed("p", "1"));
+    while written(&fake).len() < tries {
+        assert!(begun.elapsed() < LONG, "{:?}", fake.lines());
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let took = begun.elapsed();
+    tokio::time::sleep(LONG).await;
+    assert_eq!((broadcaster.lost(), written(&fake).len()), (expected, tries));
+    took
 }
 
 #[tokio::test(start_paused = true)]
@@ -250,6 +258,30 @@ async fn at_the_end_nobody_waits_for_an_api_server_that_cannot_be_reached() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn at_the_end_many_events_are_given_up_with_the_first_that_cannot_be_sent() {
+    let gone = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let is_gone = gone.clone();
+    let fake = Fake::new(move |_, _| match is_gone.load(std::sync::atomic::Ordering::SeqCst) {
+        // Whoever waits for a connection that is never made waits for a while.
+        true => Reply::Unreachable,
+        false => Reply::Silence,
+    });
+    let broadcaster = broadcaster(&fake, |options| {
+        options.dialect = Some(Dialect::Events);
+        options.in_flight = 2;
+        options.request_timeout = Duration::from_secs(5);
+    });
+    for i in 0..1000 {
+        broadcaster.record(failed(&format!("p{i}"), "1"));
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    gone.store(true, std::sync::atomic::Ordering::SeqCst);
+    broadcaster.finish(LONG).await;
+    assert_eq!(broadcaster.lost(), Lost { dropped: 0, rejected: 1000 });
+    assert!(written(&fake).len() < 10, "{}", written(&fake).len());
+}
+
+#[tokio::test(start_paused = true)]
 async fn at_the_end_nobody_waits_for_an_api_server_that_was_never_there() {
     for events in [0, 3] {
         let fake = Fake::scripted(&[(GROUP, &[Reply::Unreachable])]);
@@ -261,6 +293,22 @@ async fn at_the_end_nobody_waits_for_an_api_server_that_was_never_there() {
         let begun = tokio::time::Instant::now();
         broadcaster.finish(LONG).await;
         assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn at_the_end_an_api_server_that_never_says_what_it_has_is_not_asked_for_ever() {
+    let refusal = Reply::error(403, "Forbidden", "no");
+    for (reply, most) in
+        [(Reply::Broken, Duration::from_mins(1)), (refusal, Duration::from_secs(2))]
+    {
+        let fake = Fake::scripted(&[(GROUP, &[reply])]);
+        let broadcaster = broadcaster(&fake, |_| {});
+        broadcaster.record(failed("p", "1"));
+        let begun = tokio::time::Instant::now();
+        broadcaster.finish(LONG).await;
+        assert!(begun.elapsed() < most, "{:?}", begun.elapsed());
+        assert!(written(&fake).is_empty());
     }
 }
 
