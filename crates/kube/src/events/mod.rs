@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use plimsoll_api::{Pod, Str};
+use plimsoll_api::{Edition, Pod, Str};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::client::Caller;
@@ -45,6 +45,23 @@ pub struct Occurrence {
     pub action: &'static str,
     /// The text, at most 1,024 bytes.
     pub note: String,
+}
+
+impl Occurrence {
+    /// The same, about objects of which no more is known than an event says.
+    fn without_bodies(&self) -> Self {
+        let mut bare = self.clone();
+        for subject in [Some(&mut bare.regarding), bare.related.as_mut()].into_iter().flatten() {
+            let Subject::Pod(pod) = subject else { continue };
+            let edition = Edition {
+                resource_version: pod.edition.resource_version.clone(),
+                ..Edition::default()
+            };
+            let (key, uid) = (pod.key.clone(), pod.uid.clone());
+            *subject = Subject::Pod(Arc::new(Pod { key, uid, edition, ..Pod::default() }));
+        }
+        bare
+    }
 }
 
 /// An object that an event is about.

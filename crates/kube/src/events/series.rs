@@ -10,11 +10,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-
+use plimsoll_api::Pod;
 use tokio::time::Instant;
 
 use super::wire::{Event, Repeats, name_of};
-use super::{Dialect, Occurrence};
+use super::{Dialect, Occurrence, Subject};
 
 /// After so long without a repetition a series is over.
 pub(super) const FINISHED_AFTER: Duration = Duration::from_mins(6);
@@ -22,10 +22,13 @@ pub(super) const FINISHED_AFTER: Duration = Duration::from_mins(6);
 /// An event that is told once in the life of a pod: it needs not be remembered.
 const TOLD_ONCE: &str = "Scheduled";
 
-/// The most events that are remembered. A repetition of one that was forgotten is a new event.
+/// The most events that are remembered, each in a few words. A repetition of one that was forgotten is a new
+/// event.
 const EVENTS_MAX: usize = 50_000;
-/// The most series that are counted.
+/// The most series that are counted, and the most bytes that they may take: each keeps the text of its event and
+/// what that is about.
 const SERIES_MAX: usize = 10_000;
+const SERIES_BYTES: usize = 16 << 20;
 
 /// The events of the last minutes.
 #[derive(Debug, Default)]
@@ -36,6 +39,8 @@ pub(super) struct Series {
     /// Events that happened once, the oldest first. Some have happened again since.
     once: VecDeque<(u64, Instant)>,
     n_repeated: usize,
+    /// What the series take.
+    bytes: usize,
 }
 
 /// An event that was written.
@@ -86,12 +91,18 @@ impl Series {
                 let series = Some(*repeats);
                 (dialect == Dialect::Core).then(|| Event { series, ..first.clone() })
             }
-            Some(Known::Once(..)) if SERIES_MAX <= self.n_repeated => Some(event),
             Some(known @ Known::Once(..)) => {
+                let bytes = bytes_of(&event.occurrence);
+                if SERIES_MAX <= self.n_repeated || SERIES_BYTES < self.bytes + bytes {
+                    return Some(event);
+                }
                 let repeats = Repeats { count: 2, last: now };
                 let event = Event { series: Some(repeats), ..known.first(event) };
-                *known = Known::Again(event.clone(), repeats, seen);
+                // The whole pod would live on for as long as the series does.
+                let occurrence = Arc::new(event.occurrence.without_bodies());
+                *known = Known::Again(Event { occurrence, ..event.clone() }, repeats, seen);
                 self.n_repeated += 1;
+                self.bytes += bytes;
                 Some(event)
             }
         }
@@ -112,6 +123,7 @@ impl Series {
         let over = self.known.extract_if(|_, known| over(known));
         let events: Vec<Event> = over.filter_map(|(_, known)| known.counted()).collect();
         self.n_repeated -= events.len();
+        self.bytes -= events.iter().map(|event| bytes_of(&event.occurrence)).sum::<usize>();
         events
     }
 
@@ -147,6 +159,24 @@ impl Series {
         let regarding = regarding.reference();
         self.hasher.hash_one((controller, regarding, related, kind, reason, action, text))
     }
+}
+
+/// About how much a series of this event takes.
+fn bytes_of(occurrence: &Occurrence) -> usize {
+    let Occurrence { controller, regarding, related, note, .. } = occurrence;
+    let subject = |subject: &Subject| {
+        let reference = subject.reference();
+        let texts =
+            [reference.namespace, reference.name, reference.uid, reference.resource_version];
+        let body = match subject {
+            Subject::Pod(_) => size_of::<Pod>(),
+            Subject::Lease { .. } => 0,
+        };
+        body + texts.iter().map(|text| text.len()).sum::<usize>()
+    };
+    let fixed = size_of::<(u64, Known)>() + size_of::<Occurrence>();
+    let related = related.as_ref().map_or(0, subject);
+    fixed + controller.len() + note.len() + subject(regarding) + related
 }
 
 impl Known {
@@ -195,6 +225,35 @@ mod tests {
         tokio::time::advance(FINISHED_AFTER * 2).await;
         assert_eq!(series.finish().len(), SERIES_MAX);
         assert_eq!((series.known.len(), series.once.len()), (0, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn series_of_long_texts_about_large_pods_take_no_more_than_they_may() {
+        let mut series = Series::default();
+        let large = |i: usize| {
+            let mut event = failed(&format!("p{i}-{}", "x".repeat(200)), "1");
+            let Subject::Pod(pod) = &mut event.regarding else { panic!("it is about a pod") };
+            Arc::make_mut(pod).labels =
+                (0..100).map(|i| (format!("l{i}"), "v".repeat(63))).collect();
+            Occurrence { note: "y".repeat(1024), ..event }
+        };
+        for i in 0..SERIES_MAX {
+            for _ in 0..2 {
+                let event = series.take_in(large(i), Dialect::Events, Timestamp::UNIX_EPOCH);
+                assert!(event.is_some(), "what is not counted is told each time");
+            }
+        }
+        let kept = series.refresh();
+        assert!(1000 < kept.len() && kept.len() < SERIES_MAX, "{}", kept.len());
+        assert!(series.bytes <= SERIES_BYTES);
+        for event in &kept {
+            let Subject::Pod(pod) = &event.occurrence.regarding else {
+                panic!("it is about a pod")
+            };
+            assert!(pod.labels.is_empty(), "the pod itself is let go of");
+        }
+        tokio::time::advance(FINISHED_AFTER * 2).await;
+        assert_eq!((series.finish().len(), series.bytes), (kept.len(), 0));
     }
 
     #[tokio::test(start_paused = true)]

@@ -47,13 +47,13 @@ pub(super) struct Repeats {
 pub(super) struct Reference<'a> {
     kind: &'static str,
     #[serde(skip_serializing_if = "str::is_empty")]
-    namespace: &'a str,
-    name: &'a str,
+    pub(super) namespace: &'a str,
+    pub(super) name: &'a str,
     #[serde(skip_serializing_if = "str::is_empty")]
-    uid: &'a str,
+    pub(super) uid: &'a str,
     api_version: &'static str,
     #[serde(skip_serializing_if = "str::is_empty")]
-    resource_version: &'a str,
+    pub(super) resource_version: &'a str,
 }
 
 impl Subject {
