@@ -134,9 +134,12 @@ impl Setup {
         configuration.profiles.iter().map(of).collect()
     }
 
-    /// Lets each profile rank nodes by its priorities of `release`, and warns of score plugins that have no
-    /// say then.
-    pub(crate) fn rank_by_priorities(&mut self, release: OldRelease, is_given: bool) -> Result<()> {
+    /// The same, with a warning of each score plugin that has no say then.
+    pub(crate) fn rankings_in_place(
+        &self,
+        release: OldRelease,
+        is_given: bool,
+    ) -> Result<Vec<OldRanking>> {
         let rankings = self.rankings(release, is_given)?;
         for (ranking, profile) in rankings.iter().zip(&self.configuration.profiles) {
             for plugin in &ranking.without {
@@ -147,6 +150,12 @@ impl Setup {
                 ));
             }
         }
+        Ok(rankings)
+    }
+
+    /// Lets each profile rank nodes by its priorities of `release`.
+    pub(crate) fn rank_by_priorities(&mut self, release: OldRelease, is_given: bool) -> Result<()> {
+        let rankings = self.rankings_in_place(release, is_given)?;
         self.profiles = old_scale::ranked(std::mem::take(&mut self.profiles), &rankings);
         Ok(())
     }

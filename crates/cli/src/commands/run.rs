@@ -2,11 +2,13 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use plimsoll_config::{Configuration, Form, GoDuration};
 use plimsoll_engine::{Options, TieBreak};
+use plimsoll_framework::Prioritize;
 use plimsoll_kube::client::Access;
 use plimsoll_kube::lease;
 use plimsoll_kube::limit::Rate;
@@ -85,10 +87,11 @@ async fn begin(args: Run) -> Result<()> {
         };
         deciding = asked.follow(deciding, release)?;
     }
-    let Deciding { gates: given_gates, mut setup } = deciding;
-    if let Some(release) = main.ranking.by_priorities() {
-        setup.rank_by_priorities(release, cluster.config.is_some())?;
-    }
+    let Deciding { gates: given_gates, setup } = deciding;
+    let rankings = match main.ranking.by_priorities() {
+        Some(release) => setup.rankings_in_place(release, cluster.config.is_some())?,
+        None => Vec::new(),
+    };
     tracing::info!(release = %given_gates.plugins.release(), "deciding as kube-scheduler of this release");
     let controller = setup.configuration.profiles[0].scheduler_name.clone();
     let leader_election = &setup.configuration.effective.leader_election;
@@ -117,6 +120,7 @@ async fn begin(args: Run) -> Result<()> {
         grace: span("--shutdown-grace-period", main.shutdown_grace_period)?,
         stall_timeout: span("--engine-stall-timeout", main.engine_stall_timeout)?,
         profiles: setup.profiles,
+        rankings: rankings.into_iter().map(|one| one.priorities as Arc<dyn Prioritize>).collect(),
         engine,
         seed: rand::random(),
         serving: Some(serving),

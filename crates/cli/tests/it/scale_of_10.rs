@@ -427,7 +427,7 @@ fn a_cluster_is_scheduled_by_the_priorities_of_a_policy_in_a_config_map() {
     };
     let held = json!([{"names": ["web:1"], "sizeBytes": 300 * 1024 * 1024}]);
     let priorities =
-        "{name: LeastRequestedPriority, weight: 1}, {name: ImageLocalityPriority, weight: 1}";
+        "{name: LeastRequestedPriority, weight: 1}, {name: ImageLocalityPriority, weight: 2}";
     let map = json!({
         "apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {"name": "policy", "namespace": "kube-system"},
@@ -471,11 +471,12 @@ fn a_cluster_is_scheduled_by_the_priorities_of_a_policy_in_a_config_map() {
     }
     assert_eq!(node_of_web().as_deref(), Some("n2"));
     let log = read(&log);
+    // As in 1.16: the points before their weight.
     for score in [
-        "default/web-0 -> n1: LeastRequestedPriority, Score: (7)",
-        "default/web-0 -> n2: LeastRequestedPriority, Score: (6)",
-        "default/web-0 -> n1: ImageLocalityPriority, Score: (0)",
-        "default/web-0 -> n2: ImageLocalityPriority, Score: (3)",
+        "web-0_default -> n1: LeastRequestedPriority, Score: (7)",
+        "web-0_default -> n2: LeastRequestedPriority, Score: (6)",
+        "web-0_default -> n1: ImageLocalityPriority, Score: (0)",
+        "web-0_default -> n2: ImageLocalityPriority, Score: (3)",
     ] {
         assert!(log.contains(score), "{score} is not in the log: {log}");
     }

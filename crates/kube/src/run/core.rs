@@ -67,6 +67,8 @@ pub(crate) struct Core {
     /// Told once, when the first decision can be made.
     ready: watch::Sender<bool>,
     pulse: Pulse,
+    /// Whether the scores of nodes are logged from here: a ranking does so by itself.
+    logs_scores: bool,
 }
 
 impl Core {
@@ -77,8 +79,19 @@ impl Core {
         (writer, extenders): (Arc<Writer>, Arc<Extenders>),
         ready: watch::Sender<bool>,
         pulse: Pulse,
+        logs_scores: bool,
     ) -> Self {
-        Core { scheduler, clock, inbox, writer, extenders, knows_all: false, ready, pulse }
+        Core {
+            scheduler,
+            clock,
+            inbox,
+            writer,
+            extenders,
+            knows_all: false,
+            ready,
+            pulse,
+            logs_scores,
+        }
     }
 
     /// Works until it is stopped; then finishes what it has begun, within `grace`.
@@ -112,9 +125,13 @@ impl Core {
             if effects.is_empty() {
                 handed_over = now;
             }
-            self.scheduler.set_detail(scores::detail());
+            if self.logs_scores {
+                self.scheduler.set_detail(scores::detail());
+            }
             let next = self.scheduler.step(now, &mut effects);
-            scores::log(&self.scheduler.take_decisions());
+            if self.logs_scores {
+                scores::log(&self.scheduler.take_decisions());
+            }
             let is_late = || HANDED_OVER_AFTER <= self.clock.now().since(handed_over);
             if next != Next::Again || HANDED_OVER <= effects.len() || is_late() {
                 self.perform(&mut effects);

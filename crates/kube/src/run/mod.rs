@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use plimsoll_config::Extender;
 use plimsoll_engine::{Options, Profile, ProfileError, Scheduler};
-use plimsoll_framework::Release;
+use plimsoll_framework::{Prioritize, Release};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -44,11 +44,18 @@ use crate::write::{self, Writer};
 
 /// So many batches of events may wait for the engine; then watches wait.
 const EVENT_BATCHES: usize = 256;
+
+/// What the part is called that decides.
+const ENGINE: &str = "the engine";
+
 /// Everything that is set up before anything is begun.
 #[derive(Debug)]
 pub struct Setup {
     /// What decides.
     pub profiles: Vec<Profile>,
+    /// What ranks nodes in place of the scores of the profiles, for each of them in their order; empty where
+    /// the scores do.
+    pub rankings: Vec<Arc<dyn Prioritize>>,
     /// How the engine works.
     pub engine: Options,
     /// Where chance comes from.
@@ -120,7 +127,13 @@ pub enum RunError {
 
 /// Runs until `stop` is cancelled or the lease is lost.
 pub async fn run(setup: Setup, stop: CancellationToken) -> Result<Exit, RunError> {
-    let scheduler = Scheduler::new(setup.profiles, setup.engine, setup.seed)?;
+    let logs_scores = setup.rankings.is_empty();
+    let mut profiles = setup.profiles;
+    if !logs_scores {
+        let ranked = profiles.into_iter().zip(setup.rankings);
+        profiles = ranked.map(|(one, by)| one.ranked_by(scores::logged(by))).collect();
+    }
+    let scheduler = Scheduler::new(profiles, setup.engine, setup.seed)?;
     let mut scheduler =
         scheduler.with_extenders(setup.extenders.iter().map(Extender::to_engine).collect());
     let metrics = Arc::new(RestMetrics::default());
@@ -186,7 +199,7 @@ pub async fn run(setup: Setup, stop: CancellationToken) -> Result<Exit, RunError
         stop: stop_deciding.clone(),
     };
     let outlets = (writer.clone(), extenders.clone());
-    let core = Core::new(scheduler, clock, inbox, outlets, ready, pulse.clone());
+    let core = Core::new(scheduler, clock, inbox, outlets, ready, pulse.clone(), logs_scores);
     let mut core = on_own_thread(core, setup.grace);
 
     // Whoever leads now must not be disturbed by what was decided before.
@@ -195,34 +208,70 @@ pub async fn run(setup: Setup, stop: CancellationToken) -> Result<Exit, RunError
         extenders.stop_at_once();
         stop_deciding.cancel();
     };
-    let ended: Option<&str> = tokio::select! {
-        biased;
-        () = stop.cancelled() => None,
-        lost = post.lost() => {
+    let ending = {
+        let parts = async {
+            tokio::select! {
+                biased;
+                () = watched.ended() => Ending::Part("the watches"),
+                () = writer.ended() => Ending::Part("the writer"),
+                () = pulse.stops() => Ending::Stuck,
+                _ = &mut core => Ending::Part(ENGINE),
+            }
+        };
+        until_it_ends(&mut post, &stop, parts).await
+    };
+    let ended = match ending {
+        Ending::Told => None,
+        Ending::Lost(lost) => {
             stop_at_once();
             return lost.map(|()| Exit::LostLease);
         }
-        () = watched.ended() => Some("the watches"),
-        () = writer.ended() => Some("the writer"),
-        () = pulse.stops() => {
+        Ending::Stuck => {
             // What it decided last is as old as its silence.
             stop_at_once();
             stuck.cancel();
             let spans = (setup.stall_timeout, setup.grace);
             return Err(give_up(&mut post, end_election, spans, &stop).await);
         }
-        _ = &mut core => Some("the engine"),
+        Ending::Part(part) => Some(part),
     };
-    // A part that ends because the lease is lost may be seen to end before that is.
-    if ended.is_some() && post.has_lost() {
-        stop_at_once();
-        return Ok(Exit::LostLease);
-    }
     stop_deciding.cancel();
-    let core = (ended != Some("the engine")).then_some(core);
+    let core = (ended != Some(ENGINE)).then_some(core);
     finish(core, &extenders, &writer, &broadcaster, setup.grace).await;
     let exit = post.give_back(end_election).await?;
     ended.map_or(Ok(exit), |part| Err(RunError::Ended(part)))
+}
+
+/// How the work comes to an end.
+#[derive(Debug)]
+enum Ending {
+    /// It was told to stop.
+    Told,
+    /// The lease is lost, or nobody sees to it any more that it is kept.
+    Lost(Result<(), RunError>),
+    /// The engine does not move any more.
+    Stuck,
+    /// A part has ended that must not.
+    Part(&'static str),
+}
+
+/// Waits until it is told to stop, the lease is lost, or `parts` say that they cannot go on.
+async fn until_it_ends(
+    post: &mut Post,
+    stop: &CancellationToken,
+    parts: impl Future<Output = Ending>,
+) -> Ending {
+    let ending = tokio::select! {
+        biased;
+        () = stop.cancelled() => Ending::Told,
+        lost = post.lost() => Ending::Lost(lost),
+        ending = parts => ending,
+    };
+    match ending {
+        // The parts hear of the lease by themselves: one that ends for its sake may be seen to end first.
+        Ending::Part(_) if post.has_lost() => Ending::Lost(Ok(())),
+        ending => ending,
+    }
 }
 
 /// How the writer works: as long as this instance leads, and so much at a time.
@@ -341,4 +390,33 @@ fn begin_to_watch(
 fn on_own_thread(core: Core, grace: Duration) -> JoinHandle<()> {
     let runtime = tokio::runtime::Handle::current();
     tokio::task::spawn_blocking(move || runtime.block_on(core.run(grace)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lease::State;
+
+    #[tokio::test]
+    async fn a_part_that_ends_since_the_lease_is_lost_is_no_bug() {
+        let (leads, state) = watch::channel(State::Leading);
+        let mut post = Post::at(state);
+        // As the engine does: it hears that the lease is lost, and ends, after it was looked for the last time
+        // whether the lease is lost.
+        let engine = async {
+            leads.send_replace(State::Lost);
+            Ending::Part(ENGINE)
+        };
+        let ending = until_it_ends(&mut post, &CancellationToken::new(), engine).await;
+        assert!(matches!(ending, Ending::Lost(Ok(()))), "{ending:?}");
+    }
+
+    #[tokio::test]
+    async fn a_part_that_ends_while_it_leads_is_a_bug() {
+        let (_leads, state) = watch::channel(State::Leading);
+        let mut post = Post::at(state);
+        let engine = std::future::ready(Ending::Part(ENGINE));
+        let ending = until_it_ends(&mut post, &CancellationToken::new(), engine).await;
+        assert!(matches!(ending, Ending::Part("the engine")), "{ending:?}");
+    }
 }

@@ -47,6 +47,12 @@ impl Post {
         Ok(Post { leadership: Some(leadership), state, election, _leads: None })
     }
 
+    /// The place of one that stands where `state` says.
+    #[cfg(test)]
+    pub(super) fn at(state: watch::Receiver<State>) -> Self {
+        Post { leadership: None, state, election: None, _leads: None }
+    }
+
     /// Waits until this instance leads; `false` if it is told to stop before.
     pub(super) async fn wait_to_lead(
         &mut self,

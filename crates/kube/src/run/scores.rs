@@ -1,21 +1,30 @@
 //! What every node got, in the log.
+//!
+//! A line is `POD -> NODE: PLUGIN, Score: (N)`, as in generic_scheduler.go of 1.16, PrioritizeNodes. By the scores of
+//! today N has its weight, as what schedule_one.go, prioritizeNodes, logs with the same verbosity. Where priorities
+//! rank the nodes it is as it was with them: the points before the weight, and the pod as `NAME_NAMESPACE`
+//! (GetPodFullName).
+
+use std::sync::Arc;
 
 use plimsoll_engine::{Decision, Detail, NodeVerdict};
+use plimsoll_framework::{PodInfo, Prioritize, Prioritized, Row, View};
 use tracing::Level;
 
 /// The target of these lines. They are many: a filter leaves them out unless somebody asks for them.
 pub const SCORES: &str = "scores";
 
-/// How much of decisions the log wants to know. To know all, each decision is made from scratch.
-pub(super) fn detail() -> Detail {
-    match tracing::enabled!(target: SCORES, Level::TRACE) {
-        true => Detail::Nodes,
-        false => Detail::None,
-    }
+/// Whether the log wants to know them.
+fn are_wanted() -> bool {
+    tracing::enabled!(target: SCORES, Level::TRACE)
 }
 
-/// Logs every score of every node, with its weight, as `pod -> node: Plugin, Score: (n)`. As in
-/// generic_scheduler.go of 1.16, PrioritizeNodes.
+/// How much of decisions the log wants to know. To know all, each decision is made from scratch.
+pub(super) fn detail() -> Detail {
+    if are_wanted() { Detail::Nodes } else { Detail::None }
+}
+
+/// Logs every score of every node.
 pub(super) fn log(decisions: &[Decision]) {
     for decision in decisions {
         let pod = &decision.pod;
@@ -29,10 +38,42 @@ pub(super) fn log(decisions: &[Decision]) {
     }
 }
 
+/// The same ranking, which logs the points that it gives.
+pub(super) fn logged(ranking: Arc<dyn Prioritize>) -> Arc<dyn Prioritize> {
+    Arc::new(Logged(ranking))
+}
+
+#[derive(Debug)]
+struct Logged(Arc<dyn Prioritize>);
+
+impl Prioritize for Logged {
+    fn most(&self) -> i64 {
+        self.0.most()
+    }
+
+    fn prioritize(&self, pod: &PodInfo, view: View<'_>, feasible: &[Row]) -> Vec<Prioritized> {
+        let ranked = self.0.prioritize(pod, view, feasible);
+        if are_wanted() {
+            let key = &pod.seen().key;
+            let (name, namespace) = (&key.name, &key.namespace);
+            for Prioritized { name: priority, points, .. } in &ranked {
+                for (&row, points) in feasible.iter().zip(points) {
+                    let node = view.nodes.name_of(row);
+                    tracing::trace!(
+                        target: SCORES,
+                        "{name}_{namespace} -> {node}: {priority}, Score: ({points})"
+                    );
+                }
+            }
+        }
+        ranked
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::io;
-    use std::sync::{Arc, Mutex};
+    use std::sync::Mutex;
 
     use plimsoll_api::PodKey;
     use plimsoll_engine::{NodeDecision, Outcome};
@@ -73,6 +114,8 @@ mod tests {
         let writer = kept.clone();
         let log = tracing_subscriber::fmt()
             .with_writer(move || writer.clone())
+            // Colours would stand between the target and the text.
+            .with_ansi(false)
             .with_max_level(level)
             .without_time()
             .finish();

@@ -139,6 +139,7 @@ impl Instance {
         let options = Options { tie_break: TieBreak::First, audit_every: 50, ..Options::default() };
         let mut setup = Setup {
             profiles: profiles(),
+            rankings: Vec::new(),
             engine: options,
             seed: 1,
             extenders: Vec::new(),
