@@ -1,4 +1,5 @@
-//! The dashboard, the alerts and the page about metrics speak of what an instance really exports.
+//! The dashboard, the alerts and the page about metrics speak of what an instance really exports, and so do the
+//! queries of a dashboard for kube-scheduler.
 //!
 //! An instance does everything that there is to measure. Every selector of every query must then match
 //! something, by its name, its labels and their values.
@@ -13,9 +14,13 @@ use plimsoll_testserver::{Asker, Fault, Options, Right, TestServer, Trouble, Use
 use serde_json::{Value, json};
 
 use crate::lab::{Instance, election, eventually, fill, node, placed, pod, pods, until_placed};
+use crate::mixin;
 
 /// The labels that Prometheus gives to what it scrapes.
-const OF_THE_TARGET: [&str; 2] = ["job", "instance"];
+const OF_THE_TARGET: [&str; 3] = ["cluster", "job", "instance"];
+
+/// How often a binding is sent before it has failed.
+const SENDS: u64 = 1 + 3;
 
 /// A row of a page of metrics: its labels.
 type Labels = BTreeMap<String, String>;
@@ -182,6 +187,11 @@ fn read(query: &str) -> (Vec<Selector>, BTreeSet<String>) {
     while let Some(word) = words.next() {
         match word {
             "by" => groups.extend(words.labels()),
+            // All others are kept, the bounds of a histogram among them.
+            "without" => {
+                let gone = words.labels();
+                groups.extend(["le".to_owned()].into_iter().filter(|label| !gone.contains(label)));
+            }
             "(" => open.push(function.take().unwrap_or_default()),
             ")" => _ = open.pop().expect("as many parentheses end as begin"),
             "," | "/" | ">" | "==" | "<" => {}
@@ -214,6 +224,7 @@ fn check(query: &str, exported: &Exported) {
     let (selectors, groups) = read(query);
     assert!(!selectors.is_empty(), "{query}: it asks about something");
     let mut known: BTreeSet<String> = OF_THE_TARGET.iter().map(ToString::to_string).collect();
+    known.insert(mixin::NO_MORE.to_owned());
     for Selector { metric, matchers, over_time, functions } in &selectors {
         let rows = exported.rows.get(metric);
         let rows = rows.unwrap_or_else(|| panic!("{query}: nothing is called {metric}"));
@@ -267,7 +278,7 @@ fn exported() -> Exported {
     let asker = asker.with_token("token");
     fill(&server, pods("web", 24));
     until_placed(&server, 24);
-    // One that fits nowhere until a node comes, one with a gate, and one whose binding fails once.
+    // One that fits nowhere until a node comes, one with a gate, and one whose binding fails as often as it is sent.
     let mut gated = pod("gated", 100);
     gated["spec"]["schedulingGates"] = json!([{"name": "example.com/later"}]);
     let mut large = pod("large", 9000);
@@ -275,7 +286,7 @@ fn exported() -> Exported {
     fill(&server, [gated, large]);
     server
         .faults()
-        .add(Fault::every(1, Trouble::Status(500)).resources(&["pods/binding"]).times(1));
+        .add(Fault::every(1, Trouble::Status(500)).resources(&["pods/binding"]).times(SENDS));
     fill(&server, [pod("again", 100)]);
     until_placed(&server, 25);
     // One for which others have to go.
@@ -372,9 +383,12 @@ fn of_the_page() -> Vec<(String, String, BTreeSet<String>)> {
 fn every_query_finds_what_it_asks_for_and_the_page_knows_every_metric() {
     let exported = exported();
     assert!(100 < exported.series(), "much is told");
-    for query in of_the_dashboard().iter().chain(&of_the_alerts()) {
-        check(query, &exported);
+    let mixin = mixin::queries().into_iter().map(|(_, query)| query);
+    for query in of_the_dashboard().into_iter().chain(of_the_alerts()).chain(mixin) {
+        check(&query, &exported);
     }
+    let of_go = exported.rows.keys().find(|name| name.starts_with("go_"));
+    assert_eq!(of_go, None, "nothing here is of Go");
     let mut told = BTreeMap::new();
     for (name, kind, labels) in of_the_page() {
         assert_eq!(exported.types.get(&name), Some(&kind), "docs/metrics.md: {name}");

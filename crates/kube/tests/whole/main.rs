@@ -7,6 +7,7 @@ mod extenders;
 mod faults;
 mod lab;
 mod leaders;
+mod mixin;
 mod objects;
 mod rights;
 mod serving;
