@@ -9,11 +9,18 @@ use serde_json::Value;
 use super::error::WireError;
 use super::{Object, Reader, take};
 
-/// So often a part is taken out of one object. Each time all of it is read again, which must not keep the
-/// others waiting for long.
-const MOST_ROUNDS: usize = 64;
-/// After so many parts the next ones are larger, so that an object with many faults still comes to an end.
-const ROUNDS_OF_ONE_SIZE: usize = 16;
+/// How large the parts become that are taken out. After so many of one size the next ones are larger, so that an
+/// object with many faults still comes to an end. The last ones are whole fields of its spec or its metadata, of
+/// which there are few.
+const SIZES: usize = 5;
+const WHOLE_FIELD: usize = SIZES - 1;
+/// So many parts of one size are taken out of the largest object.
+const LEAST_ROUNDS: usize = 16;
+/// After each part all of the object is read again, which must not keep the others waiting for long: so many bytes
+/// are read for the parts of one size, whatever the object.
+const BYTES_OF_ONE_SIZE: usize = 16 << 20;
+/// So many parts of one size are taken out of the smallest object.
+const MOST_ROUNDS: usize = 1024;
 /// So many faults are told; there may be as many as there are rounds.
 const MOST_TOLD: usize = 3;
 
@@ -47,25 +54,28 @@ impl Reader {
     pub fn salvage(self, json: &str) -> std::result::Result<Salvaged, WireError> {
         let tree = serde_json::from_str(json);
         let mut tree: Value = tree.map_err(|error| WireError::new("", error.to_string()))?;
+        let rounds = rounds_of_one_size(json.len());
         let mut faults: Vec<WireError> = Vec::new();
-        for round in 0..=MOST_ROUNDS {
-            match take(self.0, &tree) {
+        for round in 0..SIZES * rounds {
+            let error = match take(self.0, &tree) {
                 Ok(mut object) => {
                     tell(&mut object, &faults);
                     return Ok(Salvaged { object, faults });
                 }
-                Err(error) => {
-                    let is_out = round < MOST_ROUNDS
-                        && leave_out(&mut tree, &error.field, round / ROUNDS_OF_ONE_SIZE);
-                    if !is_out {
-                        return Err(error);
-                    }
-                    faults.push(error);
-                }
+                Err(error) => error,
+            };
+            if !leave_out(&mut tree, &error.field, round / rounds) {
+                return Err(error);
             }
+            faults.push(error);
         }
         Err(faults.swap_remove(0))
     }
+}
+
+/// How many parts of one size are taken out of an object of so many bytes.
+fn rounds_of_one_size(bytes: usize) -> usize {
+    (BYTES_OF_ONE_SIZE / bytes.max(1)).clamp(LEAST_ROUNDS, MOST_ROUNDS)
 }
 
 /// Lets a pod say what of it cannot be read, unless nothing depends on that.
@@ -119,7 +129,7 @@ fn steps(field: &str) -> Vec<Step<'_>> {
 }
 
 /// Takes what `field` names out of an object, or what it is missing in; whether there was anything. The
-/// larger `size`, the more goes with it.
+/// larger `size`, the more goes with it, up to the [`WHOLE_FIELD`] that it stands in.
 fn leave_out(tree: &mut Value, field: &str, size: usize) -> bool {
     let steps = steps(field);
     let n_there = (1..=steps.len()).take_while(|&n| at(tree, &steps[..n]).is_some()).count();
@@ -127,7 +137,10 @@ fn leave_out(tree: &mut Value, field: &str, size: usize) -> bool {
         WHOLE_ITEMS.contains(&pair[0]) && pair[1].bytes().all(|byte| byte.is_ascii_digit())
     };
     let whole = steps.windows(2).position(is_item).map(|list| list + 2);
-    let n_steps = whole.map_or(n_there, |whole| whole.min(n_there)).saturating_sub(size);
+    let n_steps = match size {
+        WHOLE_FIELD.. => 0,
+        size => whole.map_or(n_there, |whole| whole.min(n_there)).saturating_sub(size),
+    };
     // What stands directly in the object is left out only where it is itself at fault, and an object without
     // metadata is none.
     let n_steps = n_steps.max(2).min(n_there);
@@ -269,17 +282,50 @@ mod tests {
     }
 
     #[test]
-    fn an_object_with_many_faults_comes_to_an_end_and_keeps_its_name() {
-        let entries: serde_json::Map<String, Value> =
-            (0..5000).map(|i| (format!("example.com/r{i}"), json!("lots"))).collect();
-        let (pod, faults) = pod(&json!({
-            "nodeName": "a",
-            "hostNetwork": "yes",
-            "containers": [{ "resources": { "requests": entries } }],
-            "tolerations": (0..5000).map(|_| json!({ "operator": "Exists", "key": 5 })).collect::<Vec<_>>(),
-        }));
+    fn a_pod_with_a_fault_in_each_of_its_containers_asks_for_all_that_can_be_read() {
+        let container =
+            |_| json!({ "resources": { "requests": { "cpu": "1", "memory": "lots" } } });
+        let containers: Vec<Value> = (0..100).map(container).collect();
+        let (pod, faults) = pod(&json!({ "nodeName": "a", "containers": containers }));
         assert_eq!(pod.node_name.as_deref(), Some("a"));
-        assert!(faults.len() <= MOST_ROUNDS, "{}", faults.len());
+        assert_eq!((pod.requests.milli_cpu, pod.requests.memory), (100_000, 0));
+        assert_eq!(faults.len(), 100);
+        let told = pod.unreadable.expect("it says so");
+        assert!(told.ends_with("; and 97 more"), "{told}");
+    }
+
+    #[test]
+    fn what_has_too_many_faults_is_left_out_as_a_whole_and_the_rest_counts() {
+        let quantities = |n: usize| -> Value {
+            let entries = (0..n).map(|i| (format!("example.com/r{i}"), json!("lots")));
+            entries.collect::<serde_json::Map<_, _>>().into()
+        };
+        let container = |_| json!({ "resources": { "requests": quantities(2) } });
+        for containers in [
+            vec![json!({ "resources": { "requests": quantities(5000) } })],
+            (0..5000).map(container).collect(),
+        ] {
+            let tolerations = (0..5000).map(|_| json!({ "operator": "Exists", "key": 5 }));
+            let (pod, faults) = pod(&json!({
+                "nodeName": "a",
+                "containers": containers,
+                "tolerations": tolerations.collect::<Vec<_>>(),
+                "topologySpreadConstraints": "none",
+                "nodeSelector": { "disk": "ssd" },
+                "priority": 7,
+            }));
+            assert_eq!(pod.node_name.as_deref(), Some("a"));
+            assert!(pod.priority == 7 && !pod.node_selection.is_any());
+            assert!(faults.len() <= SIZES * MOST_ROUNDS, "{}", faults.len());
+            assert!(pod.unreadable.is_some());
+        }
+    }
+
+    #[test]
+    fn a_large_object_is_not_read_too_often() {
+        assert_eq!(rounds_of_one_size(0), MOST_ROUNDS);
+        assert_eq!(rounds_of_one_size(20_000), 838);
+        assert_eq!(rounds_of_one_size(64 << 20), LEAST_ROUNDS);
     }
 
     #[test]
