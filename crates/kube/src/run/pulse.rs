@@ -17,6 +17,10 @@ use tokio::time::{MissedTickBehavior, interval};
 /// how often no beat was seen: a process that was stopped for a while looks once when it goes on.
 const LOOKS: u32 = 20;
 
+/// How often it is looked, at most. A shorter limit counts as so many looks of this length: an engine that beat for
+/// it more often would do nothing else, and no clock is that exact.
+const LOOK_MIN: Duration = Duration::from_millis(1);
+
 /// How often a thread beats that has nothing to do: twice between two looks, but not more often than is of use.
 const REST_MAX: Duration = Duration::from_secs(1);
 
@@ -50,7 +54,12 @@ impl Pulse {
 
     /// How long a thread that has nothing to do may be silent.
     pub(crate) fn rest(&self) -> Duration {
-        if self.limit.is_zero() { Duration::MAX } else { (self.limit / LOOKS / 2).min(REST_MAX) }
+        if self.limit.is_zero() { Duration::MAX } else { (self.look() / 2).min(REST_MAX) }
+    }
+
+    /// The time between two looks.
+    fn look(&self) -> Duration {
+        (self.limit / LOOKS).max(LOOK_MIN)
     }
 
     /// Waits until there was no beat for as long as is allowed; for ever, where anything is.
@@ -58,7 +67,7 @@ impl Pulse {
         if self.limit.is_zero() {
             return std::future::pending().await;
         }
-        let mut look = interval(self.limit / LOOKS);
+        let mut look = interval(self.look());
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let (mut seen, mut in_vain) = (None, 0);
         while in_vain <= LOOKS {
@@ -113,6 +122,17 @@ mod tests {
         // Neither the engine nor who watches it did anything meanwhile.
         tokio::time::advance(Duration::from_hours(1)).await;
         assert!(futures::poll!(watch.as_mut()).is_pending());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_limit_that_no_clock_can_measure_is_no_bug() {
+        for limit in [Duration::from_nanos(1), Duration::from_nanos(19), Duration::from_micros(1)] {
+            let pulse = Pulse::new(limit);
+            assert!(!pulse.rest().is_zero(), "an engine that never rests does nothing else");
+            let begun = Instant::now();
+            pulse.stops().await;
+            assert!(begun.elapsed() < Duration::from_secs(1), "{limit:?}: {:?}", begun.elapsed());
+        }
     }
 
     #[tokio::test(start_paused = true)]
