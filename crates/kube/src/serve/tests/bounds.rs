@@ -157,6 +157,33 @@ async fn connections_that_do_nothing_keep_no_probe_out() {
 }
 
 #[tokio::test]
+async fn in_a_crowd_clients_get_less_time_to_shake_hands() {
+    let patience = Patience {
+        handshake: Duration::from_hours(1),
+        handshake_in_a_crowd: Duration::from_millis(200),
+        ..Patience::default()
+    };
+    let server = Setup { patience, ..Setup::new(None) }.start().await;
+    let mut first = connect_from(&server, 2).await;
+    // Its time runs before there is a crowd.
+    while server.site.guests.count() == 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(server.get("/livez", &[]).await.code, 200);
+    let mut silent = Vec::new();
+    for number in 0..limits::CROWD {
+        let last = u8::try_from(2 + number % 4).expect("it is small");
+        silent.push(connect_from(&server, last).await);
+    }
+    let mut last = silent.pop().expect("they were just made");
+    let left = tokio::time::timeout(GENEROUS, last.read_to_end(&mut Vec::new())).await;
+    assert!(left.is_ok(), "who says nothing in a crowd is left soon");
+    assert_eq!(server.get("/livez", &[]).await.code, 200, "who shakes hands is let in");
+    let kept = tokio::time::timeout(Duration::from_millis(50), first.read(&mut [0])).await;
+    assert!(kept.is_err(), "who came before has the time that it was given");
+}
+
+#[tokio::test]
 async fn a_server_that_stops_ends() {
     let server = Setup::new(None).start().await;
     let _idle = server.connect(None).await;
