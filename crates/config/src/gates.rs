@@ -6,13 +6,16 @@
 use plimsoll_framework::{FeatureGates, Release};
 
 use crate::catalogue::Gates;
+use crate::foreign_gates;
 use crate::old_gates::{self, OldGate};
 
 /// How far a feature has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+pub(crate) enum Stage {
     /// It is part of the release and cannot be switched off.
     Locked,
+    /// It is no more part of the release and cannot be switched on.
+    LockedOff,
     /// It is part of the release, and can still be switched off.
     Stable,
     /// It is on.
@@ -21,16 +24,24 @@ enum Stage {
     BetaOff,
     /// It is off.
     Alpha,
+    /// It is off, and will be gone.
+    Deprecated,
+    /// It is on, and what it stands against will be gone.
+    DeprecatedOn,
     /// Nobody knows the gate any more.
     Gone,
 }
 
 use Release::{V1_36, V1_37};
-use Stage::{Alpha, Beta, BetaOff, Gone, Locked, Stable};
+use Stage::{Alpha, Beta, BetaOff, Deprecated, DeprecatedOn, Gone, Locked, LockedOff, Stable};
 
 impl Stage {
     fn is_on(self) -> bool {
-        matches!(self, Locked | Stable | Beta)
+        matches!(self, Locked | Stable | Beta | DeprecatedOn)
+    }
+
+    fn is_locked(self) -> bool {
+        matches!(self, Locked | LockedOff)
     }
 
     fn name(self) -> &'static str {
@@ -38,6 +49,7 @@ impl Stage {
             Locked | Stable | Gone => "",
             Beta | BetaOff => "BETA",
             Alpha => "ALPHA",
+            Deprecated | DeprecatedOn | LockedOff => "DEPRECATED",
         }
     }
 }
@@ -109,7 +121,8 @@ const GATES: &[(&str, &[(Release, Stage)])] = &[
 
 /// The stage of the gate `name` in `release`; `None` if the release does not know it.
 fn stage_of(name: &str, release: Release) -> Option<Stage> {
-    let (_, stages) = GATES.iter().find(|(gate, _)| *gate == name)?;
+    let mut gates = GATES.iter().chain(foreign_gates::GATES);
+    let (_, stages) = gates.find(|(gate, _)| *gate == name)?;
     let (_, stage) = stages.iter().rfind(|(since, _)| *since <= release)?;
     Some(*stage).filter(|stage| *stage != Gone)
 }
@@ -163,9 +176,14 @@ pub enum GateError {
         /// The release that was asked.
         release: Release,
     },
-    /// It is part of the release.
-    #[error("cannot set feature gate {0} to false, feature is locked to true: leave it out")]
-    Locked(String),
+    /// It cannot be set.
+    #[error("cannot set feature gate {gate} to {}, feature is locked to {to}: leave it out", !to)]
+    Locked {
+        /// What was given.
+        gate: String,
+        /// What it is, always.
+        to: bool,
+    },
 }
 
 /// Feature gates that were given.
@@ -202,8 +220,8 @@ impl GivenGates {
         GivenGates::parse(release, &[]).expect("nothing was given that could be wrong")
     }
 
-    /// Reads `NAME=BOOL` each, as `release` does. `AllAlpha` and `AllBeta` stand for many and have no effect
-    /// here.
+    /// Reads `NAME=BOOL` or `kube:NAME=BOOL` each, as `release` does. `AllAlpha` and `AllBeta` stand for many and
+    /// have no effect here, nor have the gates of other components.
     pub fn parse(release: Release, given: &[String]) -> Result<Self, GateError> {
         let is_on = |name| stage_of(name, release).is_some_and(Stage::is_on);
         let mut plugins = FeatureGates::of(release);
@@ -215,6 +233,8 @@ impl GivenGates {
             let (name, value) =
                 one.split_once('=').ok_or_else(|| GateError::NoValue(one.to_owned()))?;
             let (name, value) = (name.trim(), value.trim());
+            // As in component-base, ComponentGlobalsRegistry: the component that is meant if none is named.
+            let name = name.strip_prefix("kube:").unwrap_or(name);
             let on = truth(value).ok_or_else(|| GateError::NoBool {
                 gate: name.to_owned(),
                 value: value.to_owned(),
@@ -229,8 +249,8 @@ impl GivenGates {
             }
             let stage = stage_of(name, release)
                 .ok_or_else(|| GateError::Unknown { name: name.to_owned(), release })?;
-            if stage == Locked && !on {
-                return Err(GateError::Locked(name.to_owned()));
+            if stage.is_locked() && on != stage.is_on() {
+                return Err(GateError::Locked { gate: name.to_owned(), to: !on });
             }
             if ASKED.contains(&name) {
                 plugins = plugins.with(name, on);
@@ -256,7 +276,7 @@ impl Default for GivenGates {
 }
 
 impl GivenGates {
-    /// All gates of the release as they stand.
+    /// All gates of the release that have to do with scheduling, as they stand.
     pub fn all(&self) -> impl Iterator<Item = Gate> {
         let of_release = |name| stage_of(name, self.plugins.release());
         GATES.iter().filter_map(move |&(name, _)| {
@@ -284,7 +304,8 @@ fn remedy(name: &str, release: Release) -> String {
         let when = if *other < release { "no more" } else { "not yet" };
         return format!(": release {release} knows it {when}: leave it out, or decide as {other}");
     }
-    let mut gates = GATES.iter().map(|(gate, _)| *gate).chain(old_gates::names());
+    let known = GATES.iter().chain(foreign_gates::GATES).map(|(gate, _)| *gate);
+    let mut gates = known.chain(old_gates::names());
     let meant = gates.find(|gate| gate.eq_ignore_ascii_case(name));
     meant.map_or_else(String::new, |gate| format!(": did you mean {gate}?"))
 }
@@ -331,8 +352,52 @@ mod tests {
             "unrecognized feature gate: evenpodsspread: did you mean EvenPodsSpread?"
         );
         for name in old_gates::names() {
-            assert!(GATES.iter().all(|(gate, _)| *gate != name), "{name} is a gate of today");
+            let of_today = GATES.iter().chain(foreign_gates::GATES);
+            assert!(of_today.map(|(gate, _)| *gate).all(|gate| gate != name), "{name} is of today");
         }
+    }
+
+    #[test]
+    fn gates_of_other_components_are_taken_and_have_no_effect() {
+        let given = [
+            "ContextualLogging=true",
+            "LoggingBetaOptions=true",
+            "LoggingAlphaOptions=true",
+            "kube:ShardedListAndWatch=true",
+            "kube:NodeSwap=true",
+            "kube:StorageCapacityScoring=true",
+        ];
+        for release in Release::ALL {
+            let gates = parse_at(release, &given).expect("kube-scheduler takes all of them");
+            assert_eq!(gates.without_effect, ["LoggingAlphaOptions", "ShardedListAndWatch"]);
+            assert!(gates.plugins.enabled("StorageCapacityScoring", false));
+            assert!(gates.all().all(|gate| gate.name != "ContextualLogging"));
+        }
+        for (gate, _) in foreign_gates::GATES {
+            assert!(GATES.iter().all(|(own, _)| own != gate), "{gate} has to do with scheduling");
+            let given = [true, false].map(|on| format!("{gate}={on}"));
+            let taken = given.iter().any(|given| parse(&[given]).is_ok());
+            assert!(taken, "{gate}");
+        }
+        for (given, told) in [
+            (
+                "NodeSwap=false",
+                "cannot set feature gate NodeSwap to false, feature is locked to true: leave it out",
+            ),
+            (
+                "GitRepoVolumeDriver=true",
+                "cannot set feature gate GitRepoVolumeDriver to true, feature is locked to false: leave it out",
+            ),
+            (
+                "contextualLogging=true",
+                "unrecognized feature gate: contextualLogging: did you mean ContextualLogging?",
+            ),
+        ] {
+            assert_eq!(parse(&[given]).expect_err("it is wrong"), told);
+        }
+        assert!(parse_at(Release::V1_36, &["DefaultPodSysctls=true"]).is_err(), "it is of 1.37");
+        assert!(parse_at(Release::V1_36, &["HPAConfigurableTolerance=false"]).is_ok());
+        assert!(parse_at(Release::V1_37, &["HPAConfigurableTolerance=false"]).is_err());
     }
 
     #[test]

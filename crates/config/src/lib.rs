@@ -42,6 +42,7 @@ mod duration;
 mod extenders;
 mod faults;
 mod flags;
+mod foreign_gates;
 mod gates;
 mod legacy;
 mod migrate;
