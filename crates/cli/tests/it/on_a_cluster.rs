@@ -110,6 +110,75 @@ fn told_to_stop_it_ends_well() {
 }
 
 #[test]
+fn told_to_stop_it_ends_soon_where_the_api_server_is_gone() {
+    let server = TestServer::start(Options::default());
+    let kubeconfig = server.kubeconfig_file().expect("there is room for a file");
+    server.store().apply_all((0..4).map(node)).expect("they are valid");
+    server.store().apply_all((0..10).map(pod)).expect("they are valid");
+    let child = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+        .args(["run", "--secure-port=0", "--shutdown-grace-period=5m", "--kubeconfig"])
+        .arg(&kubeconfig)
+        .stderr(Stdio::null())
+        .spawn();
+    let mut process = Process(child.expect("the binary starts"));
+    eventually("all are bound", || n_bound(&server) == 10);
+    // Bindings, conditions and events are under way, and more wait for their turn.
+    let silent = Fault::every(1, Trouble::Slow(Duration::from_hours(1)));
+    server.faults().add(silent.resources(&["pods/binding", "pods/status", "events"]));
+    let before = server.counts().requests("create", "pods/binding");
+    server.store().apply_all((10..200).map(pod)).expect("they are valid");
+    eventually("some are being bound", || {
+        before < server.counts().requests("create", "pods/binding")
+    });
+    drop(server);
+    let begun = Instant::now();
+    let id = process.0.id().to_string();
+    assert!(Command::new("kill").arg(id).status().expect("kill is there").success());
+    process.0.wait().expect("it can be waited for");
+    // It takes about a second: whoever runs it kills it after a few.
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn what_was_typed_is_warned_of_once_however_old_the_api_server_is() {
+    let server = TestServer::start(Options { release: 36, ..Options::default() });
+    let kubeconfig = server.kubeconfig_file().expect("there is room for a file");
+    let dir = tempfile::tempdir().expect("there is room");
+    let (config, log) = (dir.path().join("config.yaml"), dir.path().join("log"));
+    let text = json!({
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "leaderElection": {"leaderElect": false},
+        "clientConnection": {"kubeconfig": kubeconfig},
+        "profiles": [{"pluginConfig": [{"name": "DefaultPreemption", "args": {"minCandidateNodesPercentage": 100}}]}],
+        "enableContentionProfiling": true,
+    });
+    std::fs::write(&config, text.to_string()).expect("there is room");
+    let child = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+        .args([
+            "run",
+            "--secure-port=0",
+            "--feature-gates=EvenPodsSpread=true,LoggingAlphaOptions=true",
+        ])
+        .args(["--contention-profiling=true", "--kube-api-qps=70", "--config"])
+        .arg(&config)
+        .stderr(std::fs::File::create(&log).expect("there is room"))
+        .spawn();
+    let _process = Process(child.expect("the binary starts"));
+    let read = || std::fs::read_to_string(&log).unwrap_or_default();
+    eventually("it knows how old the API server is", || read().contains("release=\"1.36\""));
+    let log = read();
+    let warnings: Vec<&str> = log.lines().filter(|line| line.contains("warning: ")).collect();
+    for part in
+        ["EvenPodsSpread=true is of an earlier release", "LoggingAlphaOptions has no effect"]
+    {
+        assert!(warnings.iter().any(|line| line.contains(part)), "{part}: {log}");
+    }
+    let unlike: std::collections::BTreeSet<&&str> = warnings.iter().collect();
+    assert_eq!(unlike.len(), warnings.len(), "{warnings:#?}");
+}
+
+#[test]
 fn a_configuration_is_written_with_all_defaults() {
     let dir = tempfile::tempdir().expect("there is room");
     let file = dir.path().join("effective.yaml");

@@ -148,7 +148,7 @@ impl Courier {
         let mut backoff = Backoff::new(PAUSE, PAUSE_MAX, LOOKS - 1);
         let mut looked_unbound = 0;
         loop {
-            match self.read(pod_path(&pod.key), LOOK_TIMEOUT).await {
+            let failed = match self.read(pod_path(&pod.key), LOOK_TIMEOUT).await {
                 Ok(body) => {
                     let seen: WirePod = serde_json::from_slice(&body).unwrap_or_default();
                     match seen.spec.node_name.as_deref() {
@@ -160,15 +160,20 @@ impl Courier {
                     if looks_to_believe <= looked_unbound {
                         return Seen::Unbound;
                     }
+                    None
                 }
                 Err(failed) if failed.is_not_found() => return Seen::Otherwise,
-                Err(error) => {
-                    tracing::debug!(pod = %pod.key, %error, "could not look at the pod");
+                Err(failed) => {
+                    tracing::debug!(pod = %pod.key, error = %failed, "could not look at the pod");
+                    Some(failed)
                 }
-            }
-            match backoff.next(None) {
-                Some(pause) => tokio::time::sleep(pause).await,
-                None => return Seen::Otherwise,
+            };
+            let Some(pause) = backoff.next(None) else { return Seen::Otherwise };
+            match &failed {
+                // Where the process ends, nobody waits for an API server that is gone.
+                Some(failed) if !self.rest(pause, failed).await => return Seen::Otherwise,
+                Some(_) => {}
+                None => tokio::time::sleep(pause).await,
             }
         }
     }

@@ -19,6 +19,8 @@ use crate::client::Caller;
 /// Why nothing is sent where another instance may lead.
 const NOT_LEADING: &str = "this scheduler does not hold the lease";
 const TOO_LATE: &str = "timed out before it was sent";
+/// Why nothing is sent where the process ends and the API server is gone.
+const HOPELESS: &str = "the scheduler ends, and the API server cannot be reached";
 
 /// How often something is sent again, at most.
 const RETRIES: u32 = 8;
@@ -38,6 +40,8 @@ pub(super) struct Courier {
     /// The process is about to end, and since when.
     ends: CancellationToken,
     ends_since: OnceLock<Instant>,
+    /// It is about to end, and the API server is gone: nothing more is tried, and nothing waits for its turn.
+    hopeless: CancellationToken,
 }
 
 /// Why something was not written.
@@ -72,8 +76,9 @@ impl std::fmt::Debug for Courier {
 
 impl Courier {
     pub(super) fn new(caller: Caller, options: Options) -> Self {
-        let (ends, ends_since) = (CancellationToken::new(), OnceLock::new());
-        Courier { caller, options, is_closed: AtomicBool::new(false), ends, ends_since }
+        let (ends, hopeless) = (CancellationToken::new(), CancellationToken::new());
+        let (is_closed, ends_since) = (AtomicBool::new(false), OnceLock::new());
+        Courier { caller, options, is_closed, ends, ends_since, hopeless }
     }
 
     /// The process is about to end: what cannot be sent is soon given up.
@@ -132,7 +137,10 @@ impl Courier {
         let is_too_late = || deadline < Instant::now() + timeout;
         loop {
             if !is_too_late() {
-                (self.options.turn)().await;
+                let turn = self.hopeless.run_until_cancelled((self.options.turn)());
+                if turn.await.is_none() {
+                    return Err(Failed::NotSent(HOPELESS.to_owned()));
+                }
             }
             if is_too_late() {
                 return Err(Failed::NotSent(TOO_LATE.to_owned()));
@@ -158,7 +166,7 @@ impl Courier {
 
     /// Waits before something is sent again. `false` if it is given up instead, since the process ends and the
     /// API server cannot be reached.
-    async fn rest(&self, wait: Duration, failed: &Failed) -> bool {
+    pub(super) async fn rest(&self, wait: Duration, failed: &Failed) -> bool {
         let hopeless = async {
             self.ends.cancelled().await;
             let since = *self.ends_since.get_or_init(Instant::now);
@@ -166,7 +174,10 @@ impl Courier {
         };
         tokio::select! {
             biased;
-            () = hopeless, if matches!(failed, Failed::NotSent(_)) => false,
+            () = hopeless, if matches!(failed, Failed::NotSent(_)) => {
+                self.hopeless.cancel();
+                false
+            }
             () = tokio::time::sleep(wait) => true,
         }
     }
