@@ -235,6 +235,46 @@ fn two_containers_that_ask_for_more_than_64_bits_hold_leave_no_room_on_their_nod
     assert!(out.contains("d/small: 0/1 nodes are available: 1 Insufficient memory."), "{out}");
 }
 
+#[test]
+fn a_file_of_anchors_in_anchors_takes_little_memory_and_is_told_of() {
+    /// What the program takes for any file of this size, several times over.
+    const LITTLE: usize = 512 << 20;
+    let anchored = |depth: usize| {
+        let open: String = (0..depth).map(|number| format!("&a{number} [")).collect();
+        let close = "]".repeat(depth);
+        format!("{open}{close}")
+    };
+    let mut doubled = "- &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+    for number in 1..3000 {
+        let last = number - 1;
+        doubled += &format!("- &a{number} [*a{last}, *a{last}]\n");
+    }
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    for (name, text) in [
+        // Each anchor holds all that are in it, and some alias names each.
+        ("nested.yaml", {
+            let names = (0..5000).map(|number| format!("*a{number}"));
+            format!("a: {}\nb: [{}]\n", anchored(5000), names.collect::<Vec<_>>().join(", "))
+        }),
+        ("unnamed.yaml", format!("a: {}\n", anchored(10_000))),
+        ("doubled.yaml", doubled),
+    ] {
+        let file = folder.path().join(name);
+        std::fs::write(&file, &text).expect("there is room for a file");
+        let file = file.to_str().expect("a folder has a name");
+        let output = limited(LITTLE, &["simulate", "-f", file]).output();
+        let Output { status, stderr, .. } = output.expect("there is a shell");
+        let err = String::from_utf8_lossy(&stderr);
+        // It ends by itself, with an error that names the file.
+        let told = err.chars().take(2000).collect::<String>();
+        assert!(
+            status.code().is_some_and(|code| code == 1 || code == 2),
+            "{name}: {status}: {told}"
+        );
+        assert!(err.contains("error: ") && err.contains(name), "{name}: {told}");
+    }
+}
+
 /// A process that ends with the test.
 struct Running(Child);
 

@@ -93,6 +93,14 @@ impl Link {
 
     /// Looks at the files anew, unless that happened a short time ago. Nobody waits for it.
     fn look(self: &Arc<Self>, why: Why) {
+        self.look_by(why, |link| async move { link.renew(why).await });
+    }
+
+    /// The same, where `renew` is what it takes to look at them.
+    fn look_by<F>(self: &Arc<Self>, why: Why, renew: impl FnOnce(Arc<Self>) -> F)
+    where
+        F: Future<Output = Result<(), AccessError>> + Send + 'static,
+    {
         {
             let now = Instant::now();
             let mut looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
@@ -108,9 +116,10 @@ impl Link {
                 looked.refused = Some(now);
             }
         }
-        let looking = Looking(self.clone());
+        let (looking, renewed) = (Looking(self.clone()), renew(self.clone()));
         tokio::spawn(async move {
-            if let Err(error) = looking.0.renew(why).await {
+            let _looking = looking;
+            if let Err(error) = renewed.await {
                 tracing::warn!(%error, "credentials could not be made anew; the old ones stay");
             }
         });
@@ -229,5 +238,41 @@ impl TokenFile {
         let mut header = header.map_err(|_| named("holds no token".to_owned()))?;
         header.set_sensitive(true);
         Ok(header)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+
+    use super::*;
+
+    async fn settled(link: &Link) {
+        while link.is_looking.load(Ordering::Acquire) {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn files_are_looked_at_again_after_a_library_has_panicked_over_them() {
+        let access = Access { master: Some("http://localhost:1".to_owned()), ..Access::default() };
+        let link = Arc::new(Link::new(access).await.expect("an address is enough"));
+        link.look_by(Why::Refused, |_| async { panic!("half a character, on purpose") });
+        settled(&link).await;
+        let n_looks = Arc::new(AtomicUsize::new(0));
+        let look = || {
+            let n_looks = n_looks.clone();
+            link.look_by(Why::Refused, |_| async move {
+                n_looks.fetch_add(1, Ordering::Relaxed);
+                Ok(())
+            });
+        };
+        look();
+        settled(&link).await;
+        assert_eq!(n_looks.load(Ordering::Relaxed), 0, "it was looked at a moment ago");
+        tokio::time::advance(REFUSED_EVERY).await;
+        look();
+        settled(&link).await;
+        assert_eq!(n_looks.load(Ordering::Relaxed), 1);
     }
 }
