@@ -23,6 +23,14 @@ fn misshapen(name: &str, milli_cpu: u32) -> Value {
     pod
 }
 
+/// A pod with a toleration that the feature gate `TaintTolerationComparisonOperators` is about.
+fn tolerating_more(name: &str, milli_cpu: u32) -> Value {
+    let mut pod = pod(name, milli_cpu);
+    pod["spec"]["tolerations"] =
+        json!([{ "key": "sla", "operator": "Gt", "value": "900", "effect": "NoSchedule" }]);
+    pod
+}
+
 /// A pod whose only term compares with what is no integer, as an API server lets it pass.
 fn comparing(name: &str, milli_cpu: u32) -> Value {
     let mut pod = pod(name, milli_cpu);
@@ -31,6 +39,15 @@ fn comparing(name: &str, milli_cpu: u32) -> Value {
     pod["spec"]["affinity"] = json!({ "nodeAffinity": {
         "requiredDuringSchedulingIgnoredDuringExecution": { "nodeSelectorTerms": [term] } } });
     pod
+}
+
+/// Whether an event says that a pod could not be scheduled.
+fn is_told_by_an_event(server: &TestServer, name: &str) -> bool {
+    let events = server.store().list("events").into_iter();
+    let mut about = events.filter(|event| {
+        ["involvedObject", "regarding"].iter().any(|field| event[field]["name"] == name)
+    });
+    about.any(|event| event["reason"] == "FailedScheduling")
 }
 
 fn on_node(mut pod: Value) -> Value {
@@ -64,13 +81,7 @@ fn no_pod_is_invisible() {
         "the pod cannot be read: spec.tolerations[0].key: invalid type: integer `5`, expected a string; \
          correct the field, or delete the pod"
     );
-    eventually("an event says so, too", || {
-        let events = server.store().list("events").into_iter();
-        let mut about = events.filter(|event| {
-            ["involvedObject", "regarding"].iter().any(|field| event[field]["name"] == "odd")
-        });
-        about.any(|event| event["reason"] == "FailedScheduling")
-    });
+    eventually("an event says so, too", || is_told_by_an_event(&server, "odd"));
     let prometheus = anonymous.with_token("token-of-prometheus");
     let unreadable = || {
         let rows = rows(&until(&prometheus, "/metrics", 200).body);
@@ -83,6 +94,34 @@ fn no_pod_is_invisible() {
     server.store().delete("pods", "default", "taken");
     until_placed(&server, 4);
     eventually("all can be read", || unreadable() == Some(0.0));
+    assert_eq!(instance.stop(), Exit::Stopped);
+}
+
+#[test]
+fn pods_with_tolerations_of_a_gate_that_is_off_hold_their_room_and_are_told_what_is_wrong() {
+    let server = cluster();
+    let mut tainted = node(0);
+    tainted["spec"] = json!({"taints": [{"key": "sla", "value": "950", "effect": "NoSchedule"}]});
+    // Of the 4 CPUs of the other node one is left.
+    let mut bound = tolerating_more("bound", 3000);
+    bound["spec"]["nodeName"] = "node-00001".into();
+    fill(&server, [tainted, node(1), bound]);
+    // One fits beside the pod on the node, one would only fit without it, and one only where its toleration counts.
+    fill(&server, [pod("small", 900), pod("large", 1100), tolerating_more("pending", 1500)]);
+    let (instance, _) = Instance::serving(&server, |_| ());
+    eventually("those that wait are told why", || {
+        ["large", "pending"].iter().all(|name| told(&server, name).is_some())
+    });
+    until_placed(&server, 2);
+    assert_eq!(placed(&server)["small"], "node-00001");
+    for name in ["large", "pending"] {
+        let (reason, message) = told(&server, name).expect("it was told");
+        assert_eq!(reason, "Unschedulable", "{name}");
+        for part in ["1 Insufficient cpu", "1 node(s) had untolerated taint(s)"] {
+            assert!(message.contains(part), "{name}: {message}");
+        }
+        eventually("an event says so, too", || is_told_by_an_event(&server, name));
+    }
     assert_eq!(instance.stop(), Exit::Stopped);
 }
 
