@@ -43,7 +43,7 @@ fn check(configuration: &Configuration, catalogue: &Catalogue) {
 pub(crate) fn flags(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     let given: Vec<String> = text.split(',').map(str::to_owned).collect();
-    for release in [Release::V1_36, Release::V1_37] {
+    for release in Release::ALL {
         drop(GivenGates::parse(release, &given));
     }
     if let Ok(duration) = text.parse::<GoDuration>() {
