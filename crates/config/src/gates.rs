@@ -3,6 +3,8 @@
 //! Those of kube-scheduler, with what they are unless somebody says. As in kube_features.go and in
 //! feature_gate.go of component-base.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use plimsoll_framework::{FeatureGates, Release};
 
 use crate::catalogue::Gates;
@@ -119,6 +121,9 @@ const GATES: &[(&str, &[(Release, Stage)])] = &[
     ("WorkloadWithJob", &[(V1_36, Alpha)]),
 ];
 
+/// What stands for all gates of a stage.
+const STAGES: [(&str, &str); 2] = [("AllAlpha", "ALPHA"), ("AllBeta", "BETA")];
+
 /// The stage of the gate `name` in `release`; `None` if the release does not know it.
 fn stage_of(name: &str, release: Release) -> Option<Stage> {
     let mut gates = GATES.iter().chain(foreign_gates::GATES);
@@ -154,6 +159,19 @@ const UNSEEN: &[&str] = &[
     "SchedulerAsyncAPICalls",
 ];
 
+/// What gates need of others while they are on. As in kube_features.go,
+/// defaultKubernetesFeatureGateDependencies.
+const NEEDS: &[(&str, &[&str])] = &[
+    ("CompositePodGroup", &["GenericWorkload", "TopologyAwareWorkloadScheduling"]),
+    ("DRADeviceBindingConditions", &["DRAResourceClaimDeviceStatus"]),
+    ("DRAWorkloadResourceClaims", &["GenericWorkload"]),
+    ("GangScheduling", &["GenericWorkload"]),
+    ("InPlacePodLevelResourcesVerticalScaling", &["PodLevelResources", "NodeDeclaredFeatures"]),
+    ("TopologyAwareWorkloadScheduling", &["GenericWorkload"]),
+    ("WorkloadAwarePreemption", &["GangScheduling"]),
+    ("WorkloadWithJob", &["GenericWorkload"]),
+];
+
 /// A gate that cannot be set so.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GateError {
@@ -183,6 +201,17 @@ pub enum GateError {
         gate: String,
         /// What it is, always.
         to: bool,
+    },
+    /// It needs others.
+    #[error(
+        "{gate} is enabled, but depends on features that are disabled: [{}]: switch them on, or {gate} off",
+        needs.join(" ")
+    )]
+    Needs {
+        /// The gate.
+        gate: &'static str,
+        /// What it needs.
+        needs: Vec<&'static str>,
     },
 }
 
@@ -220,15 +249,11 @@ impl GivenGates {
         GivenGates::parse(release, &[]).expect("nothing was given that could be wrong")
     }
 
-    /// Reads `NAME=BOOL` or `kube:NAME=BOOL` each, as `release` does. `AllAlpha` and `AllBeta` stand for many and
-    /// have no effect here, nor have the gates of other components.
+    /// Reads `NAME=BOOL` or `kube:NAME=BOOL` each, as `release` does. `AllAlpha` and `AllBeta` stand for all gates
+    /// of a stage that are not given themselves. The gates of other components have no effect here.
     pub fn parse(release: Release, given: &[String]) -> Result<Self, GateError> {
-        let is_on = |name| stage_of(name, release).is_some_and(Stage::is_on);
-        let mut plugins = FeatureGates::of(release);
-        for &name in ASKED {
-            plugins = plugins.with(name, is_on(name));
-        }
-        let (mut without_effect, mut old_gates) = (Vec::new(), Vec::new());
+        let mut old_gates = Vec::new();
+        let (mut own, mut of_stages) = (BTreeMap::new(), Vec::new());
         for one in given.iter().map(|one| one.trim()).filter(|one| !one.is_empty()) {
             let (name, value) =
                 one.split_once('=').ok_or_else(|| GateError::NoValue(one.to_owned()))?;
@@ -239,8 +264,8 @@ impl GivenGates {
                 gate: name.to_owned(),
                 value: value.to_owned(),
             })?;
-            if matches!(name, "AllAlpha" | "AllBeta") {
-                without_effect.push(name.to_owned());
+            if let Some((_, stage)) = STAGES.iter().find(|(all, _)| *all == name) {
+                of_stages.push((*stage, on));
                 continue;
             }
             if let Some(old) = OldGate::named(name, on) {
@@ -252,12 +277,32 @@ impl GivenGates {
             if stage.is_locked() && on != stage.is_on() {
                 return Err(GateError::Locked { gate: name.to_owned(), to: !on });
             }
-            if ASKED.contains(&name) {
-                plugins = plugins.with(name, on);
-            } else if on != stage.is_on() && !UNSEEN.contains(&name) {
-                without_effect.push(name.to_owned());
+            own.insert(name, on);
+        }
+        let is_on = |name: &str| {
+            let by_release = stage_of(name, release);
+            let of_stage =
+                of_stages.iter().rfind(|(of, _)| Some(*of) == by_release.map(Stage::name));
+            let by_stage = of_stage.map(|&(_, on)| on);
+            own.get(name).copied().or(by_stage).or(by_release.map(Stage::is_on)).unwrap_or(false)
+        };
+        for &(gate, needs) in NEEDS.iter().filter(|(gate, _)| is_on(gate)) {
+            let needs: Vec<_> = needs.iter().copied().filter(|needed| !is_on(needed)).collect();
+            if !needs.is_empty() {
+                return Err(GateError::Needs { gate, needs });
             }
         }
+        let mut plugins = FeatureGates::of(release);
+        for &name in ASKED {
+            plugins = plugins.with(name, is_on(name));
+        }
+        let of_scheduling = GATES.iter().map(|(name, _)| *name);
+        let named = own.keys().copied().chain(of_scheduling).collect::<BTreeSet<_>>();
+        let is_other =
+            |name: &&str| stage_of(name, release).is_some_and(|it| it.is_on() != is_on(name));
+        let is_silent = |name: &&str| ASKED.contains(name) || UNSEEN.contains(name);
+        let without_effect = named.into_iter().filter(|name| is_other(name) && !is_silent(name));
+        let without_effect = without_effect.map(ToOwned::to_owned).collect();
         let args = Gates {
             storage_capacity_scoring: plugins.enabled("StorageCapacityScoring", false),
             dra_scheduler_filter_timeout: plugins.enabled("DRASchedulerFilterTimeout", true),
@@ -355,6 +400,38 @@ mod tests {
             let of_today = GATES.iter().chain(foreign_gates::GATES);
             assert!(of_today.map(|(gate, _)| *gate).all(|gate| gate != name), "{name} is of today");
         }
+    }
+
+    #[test]
+    fn all_gates_of_a_stage_are_set_but_those_that_are_given_themselves() {
+        let enabled = |given: &[&str]| {
+            let gates = parse_at(Release::V1_36, given).expect("all are known").plugins;
+            ["StorageCapacityScoring", "VolumeLimitScaling", "PodLevelResources"]
+                .map(|gate| gates.enabled(gate, false))
+        };
+        assert_eq!(enabled(&[]), [false, false, true]);
+        assert_eq!(enabled(&["AllAlpha=true", "VolumeLimitScaling=false"]), [true, false, true]);
+        assert_eq!(enabled(&["AllBeta=false"]), [false, false, false]);
+        let told =
+            parse_at(Release::V1_36, &["AllBeta=false"]).expect("it is known").without_effect;
+        assert!(told.iter().any(|gate| gate == "OpportunisticBatching"), "{told:?}");
+        assert!(told.iter().all(|gate| gate != "PodLevelResources"), "{told:?}");
+    }
+
+    #[test]
+    fn a_gate_needs_others() {
+        let error = |given: &[&str]| parse(given).expect_err("something is missing");
+        assert_eq!(
+            error(&["PodLevelResources=false"]),
+            "InPlacePodLevelResourcesVerticalScaling is enabled, but depends on features that are disabled: \
+             [PodLevelResources]: switch them on, or InPlacePodLevelResourcesVerticalScaling off"
+        );
+        let both = ["PodLevelResources=false", "InPlacePodLevelResourcesVerticalScaling=false"];
+        assert!(parse(&both).is_ok());
+        assert!(
+            error(&["CompositePodGroup=true"])
+                .contains("[GenericWorkload TopologyAwareWorkloadScheduling]")
+        );
     }
 
     #[test]

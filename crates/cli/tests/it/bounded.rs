@@ -240,15 +240,13 @@ fn a_file_of_anchors_in_anchors_takes_little_memory_and_is_told_of() {
     /// What the program takes for any file of this size, several times over.
     const LITTLE: usize = 512 << 20;
     let anchored = |depth: usize| {
-        let open: String = (0..depth).map(|number| format!("&a{number} [")).collect();
-        let close = "]".repeat(depth);
-        format!("{open}{close}")
+        let open: Vec<String> = (0..depth).map(|number| format!("&a{number} [")).collect();
+        open.concat() + &"]".repeat(depth)
     };
-    let mut doubled = "- &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
-    for number in 1..3000 {
-        let last = number - 1;
-        doubled += &format!("- &a{number} [*a{last}, *a{last}]\n");
-    }
+    let twice = |number| format!("- &a{} [*a{number}, *a{number}]\n", number + 1);
+    let mut doubled = vec!["- &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned()];
+    doubled.extend((0..2999).map(twice));
+    let doubled = doubled.concat();
     let folder = tempfile::tempdir().expect("a folder can be made");
     for (name, text) in [
         // Each anchor holds all that are in it, and some alias names each.

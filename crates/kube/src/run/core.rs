@@ -69,6 +69,8 @@ pub(crate) struct Core {
     pulse: Pulse,
     /// Whether the scores of nodes are logged from here: a ranking does so by itself.
     logs_scores: bool,
+    /// Of how many differences between decisions the log tells.
+    differences_told: usize,
 }
 
 impl Core {
@@ -91,6 +93,7 @@ impl Core {
             ready,
             pulse,
             logs_scores,
+            differences_told: 0,
         }
     }
 
@@ -103,6 +106,19 @@ impl Core {
         }
         // Told in vain if it takes too long: whoever waits for this finds out what is left.
         let _ = tokio::time::timeout(grace, self.wind_up()).await;
+    }
+
+    /// Logs what audits of decisions have found: the first few.
+    fn tell_differences(&mut self) {
+        let found = &self.scheduler.audit().differences;
+        for difference in found.iter().skip(self.differences_told) {
+            tracing::error!(
+                %difference,
+                "a decision from memory came out otherwise from scratch: the one from scratch is carried out; \
+                 please report it"
+            );
+        }
+        self.differences_told = found.len();
     }
 
     async fn decide(&mut self) {
@@ -132,6 +148,7 @@ impl Core {
             if self.logs_scores {
                 scores::log(&self.scheduler.take_decisions());
             }
+            self.tell_differences();
             let is_late = || HANDED_OVER_AFTER <= self.clock.now().since(handed_over);
             if next != Next::Again || HANDED_OVER <= effects.len() || is_late() {
                 self.perform(&mut effects);

@@ -127,12 +127,9 @@ pub enum RunError {
 
 /// Runs until `stop` is cancelled or the lease is lost.
 pub async fn run(setup: Setup, stop: CancellationToken) -> Result<Exit, RunError> {
+    // A ranking logs its scores by itself.
     let logs_scores = setup.rankings.is_empty();
-    let mut profiles = setup.profiles;
-    if !logs_scores {
-        let ranked = profiles.into_iter().zip(setup.rankings);
-        profiles = ranked.map(|(one, by)| one.ranked_by(scores::logged(by))).collect();
-    }
+    let profiles = ranked(setup.profiles, setup.rankings);
     let scheduler = Scheduler::new(profiles, setup.engine, setup.seed)?;
     let mut scheduler =
         scheduler.with_extenders(setup.extenders.iter().map(Extender::to_engine).collect());
@@ -178,11 +175,8 @@ pub async fn run(setup: Setup, stop: CancellationToken) -> Result<Exit, RunError
     }
 
     if setup.delay_cache_until_active {
-        let leads = tokio::select! {
-            leads = post.wait_to_lead(&stop) => leads?,
-            never = answer(&mut questions, clock, &mut scheduler) => match never {},
-        };
-        if !leads {
+        let asked = answer(&mut questions, clock, &mut scheduler);
+        if !leads_at_last(&mut post, &stop, asked).await? {
             return post.give_back(end_election).await;
         }
     }
@@ -240,6 +234,27 @@ pub async fn run(setup: Setup, stop: CancellationToken) -> Result<Exit, RunError
     finish(core, &extenders, &writer, &broadcaster, setup.grace).await;
     let exit = post.give_back(end_election).await?;
     ended.map_or(Ok(exit), |part| Err(RunError::Ended(part)))
+}
+
+/// The profiles, each with the ranking that decides in place of its scores, if any does.
+fn ranked(profiles: Vec<Profile>, rankings: Vec<Arc<dyn Prioritize>>) -> Vec<Profile> {
+    if rankings.is_empty() {
+        return profiles;
+    }
+    let ranked = profiles.into_iter().zip(rankings);
+    ranked.map(|(profile, by)| profile.ranked_by(scores::logged(by))).collect()
+}
+
+/// Waits for the lease, and answers questions meanwhile; whether it came before the end.
+async fn leads_at_last(
+    post: &mut Post,
+    stop: &CancellationToken,
+    asked: impl Future<Output = Infallible>,
+) -> Result<bool, RunError> {
+    tokio::select! {
+        leads = post.wait_to_lead(stop) => leads,
+        never = asked => match never {},
+    }
 }
 
 /// How the work comes to an end.
