@@ -539,7 +539,8 @@ mod tests {
         );
         for gate in ["DRAExtendedResource", "DRAPrioritizedList", "DRAResourceClaimDeviceStatus"] {
             let given = format!("{gate}=false");
-            assert!(parse_at(Release::V1_36, &[&given]).is_ok(), "{gate}");
+            let with = [given.as_str(), "DRADeviceBindingConditions=false"];
+            assert!(parse_at(Release::V1_36, &with).is_ok(), "{gate}");
             let told = format!("cannot set feature gate {gate} to false");
             assert!(error(Release::V1_37, &given).starts_with(&told), "{gate}");
         }
