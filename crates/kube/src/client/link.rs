@@ -247,10 +247,15 @@ mod tests {
 
     use super::*;
 
+    /// Waits until nobody looks at files. The time is that of the test: less than a second.
     async fn settled(link: &Link) {
-        while link.is_looking.load(Ordering::Acquire) {
-            tokio::task::yield_now().await;
+        for _ in 0..900 {
+            if !link.is_looking.load(Ordering::Acquire) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
         }
+        panic!("somebody looks at files for ever");
     }
 
     #[tokio::test(start_paused = true)]
