@@ -202,19 +202,8 @@ pub async fn run(setup: Setup, stop: CancellationToken) -> Result<Exit, RunError
         extenders.stop_at_once();
         stop_deciding.cancel();
     };
-    let ending = {
-        let parts = async {
-            tokio::select! {
-                biased;
-                () = watched.ended() => Ending::Part("the watches"),
-                () = writer.ended() => Ending::Part("the writer"),
-                () = pulse.stops() => Ending::Stuck,
-                _ = &mut core => Ending::Part(ENGINE),
-            }
-        };
-        until_it_ends(&mut post, &stop, parts).await
-    };
-    let ended = match ending {
+    let parts = cannot_go_on(&mut watched, &writer, &pulse, &mut core);
+    let ended = match until_it_ends(&mut post, &stop, parts).await {
         Ending::Told => None,
         Ending::Lost(lost) => {
             stop_at_once();
@@ -268,6 +257,22 @@ enum Ending {
     Stuck,
     /// A part has ended that must not.
     Part(&'static str),
+}
+
+/// Waits until a part of the process ends that must not, or the engine is stuck.
+async fn cannot_go_on(
+    watched: &mut Watches,
+    writer: &Writer,
+    pulse: &Pulse,
+    core: &mut JoinHandle<()>,
+) -> Ending {
+    tokio::select! {
+        biased;
+        () = watched.ended() => Ending::Part("the watches"),
+        () = writer.ended() => Ending::Part("the writer"),
+        () = pulse.stops() => Ending::Stuck,
+        _ = core => Ending::Part(ENGINE),
+    }
 }
 
 /// Waits until it is told to stop, the lease is lost, or `parts` say that they cannot go on.
