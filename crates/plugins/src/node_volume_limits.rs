@@ -362,6 +362,8 @@ impl Requeue for NodeVolumeLimits {
         vec![
             ClusterEvent::new(Resource::CsiNode, Action::ADD | Action::UPDATE),
             ClusterEvent::new(Resource::Pod, Action::DELETE),
+            // Unlike in kube-scheduler: a new node has room for all volumes until its drivers are told.
+            ClusterEvent::new(Resource::Node, Action::ADD),
             // Unlike in kube-scheduler, also claims that are bound: their volume may take another slot than
             // a claim does that is not, or none.
             ClusterEvent::new(Resource::PersistentVolumeClaim, Action::ADD | Action::UPDATE),
@@ -771,6 +773,16 @@ mod tests {
         assert_eq!(hint(vec![gce(), claimed("a")], "ebs.csi.aws.com"), Hint::Queue);
         assert_eq!(hint(vec![PodVolumeKind::Ephemeral("p-v".into())], "d"), Hint::Skip);
         assert_eq!(hint(vec![], "d"), Hint::Skip);
+    }
+
+    #[test]
+    fn a_new_node_helps_since_nothing_is_known_of_its_drivers() {
+        let plugin = NodeVolumeLimits { drivers_must_run: false };
+        let hears =
+            |one: &ClusterEvent| one.resource == Resource::Node && one.action.contains(Action::ADD);
+        assert!(plugin.events().iter().any(hears));
+        let object = Object::Node { before: None, after: None };
+        assert_eq!(hint(&pod_with([claimed("a")]), object), Hint::Queue);
     }
 
     #[test]

@@ -221,13 +221,14 @@ impl Requeue for VolumeRestrictions {
     }
 }
 
+/// Unlike in kube-scheduler, whose hint passes over pods of other namespaces: a disk has none.
 fn shares_volumes(pod: &Pod, gone: &Pod) -> bool {
     let same_claim = || {
         let own: BTreeSet<&Str> = pod_claims::named(&pod.volumes).collect();
         pod_claims::named(&gone.volumes).any(|name| own.contains(name))
     };
     let same_disk = || Disks::of(&pod.volumes).conflict_with(&gone.volumes);
-    pod.key.namespace == gone.key.namespace && (same_disk() || same_claim())
+    same_disk() || (pod.key.namespace == gone.key.namespace && same_claim())
 }
 
 /// Registration.
@@ -421,10 +422,10 @@ mod tests {
             let object = Object::Assigned { before: Some(gone), after: None, row: None };
             hint_after_pod(&VolumeRestrictions, &waiting, object)
         };
-        for volume in [inline(gce("a")), claimed("one")] {
+        for (volume, elsewhere) in [(inline(gce("a")), Hint::Queue), (claimed("one"), Hint::Skip)] {
             let gone = pod_with([volume]);
             assert_eq!(hint(&gone), Hint::Queue);
-            assert_eq!(hint(&moved_to("other", &gone)), Hint::Skip);
+            assert_eq!(hint(&moved_to("other", &gone)), elsewhere);
         }
         assert_eq!(hint(&pod_with([inline(gce("b")), claimed("two")])), Hint::Skip);
         let made_for_it = PodVolumeKind::Ephemeral("one".into());
