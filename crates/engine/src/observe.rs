@@ -116,9 +116,15 @@ impl Scheduler {
             self.counts.hears(EventLabel::PENDING_POD_ADD);
             let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
             self.queue.set(now, id, pod.clone(), with);
+            // Room may have been kept for it until now: it is not tried any more, since it is being deleted. As in
+            // nominator.go, addNominatedPodUnlocked.
+            let kept = self.nominated.node_of(&pod.key).cloned();
+            self.nominated.remove(&pod.key);
             if pod.nominated_node.is_some() && self.counts_when_new(id) {
                 self.renominate(id, &pod);
             }
+            let left = kept.filter(|node| pod.nominated_node.as_ref() != Some(node));
+            self.leaves_nomination(now, left.map(|node| pod.placed_on(node)));
         } else if self.queue.get(id).is_some() {
             self.counts.hears(EventLabel::PENDING_POD_UPDATE);
             if pod.is_terminating() && self.waiting.has(&pod.key) {
@@ -126,18 +132,31 @@ impl Scheduler {
             }
             // As in eventhandlers.go, updatePodInSchedulingQueue: a pod that is assumed to be on its node has its
             // room there, and hears of no change of its own.
+            let left = self.left_by(id, pod.nominated_node.as_ref());
             if self.cache.knows(id) {
                 self.queue.refresh(id, pod);
+                self.leaves_nomination(now, left);
                 return;
             }
-            let left = self.left_by(id, pod.nominated_node.as_ref());
             if pod.nominated_node.is_none() {
                 self.expected.remove(&id);
             }
+            let before = self.awaited(id);
             self.renominate(id, &pod);
+            let after = self.nominated.node_of(&pod.key).cloned();
+            let after = after.map(|node| pod.placed_on(node));
             let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
             self.queue.set(now, id, pod, with);
+            let is_told = left.is_some();
             self.leaves_nomination(now, left);
+            match (before, after) {
+                (Some(before), Some(after)) if before.node() == after.node() => {
+                    self.awaited_changes(now, &before, &after);
+                }
+                // We kept room for it elsewhere than it said.
+                (before @ Some(_), _) if !is_told => self.leaves_nomination(now, before),
+                _ => {}
+            }
         }
         // Otherwise it is assumed to be on a node, and this was written before it was bound; or nothing is new. It
         // must not be scheduled again.
@@ -169,8 +188,8 @@ impl Scheduler {
     /// it is there. As in eventhandlers.go, deletePodFromSchedulingQueue.
     fn left_untried(&self, id: PodId) -> Option<PodInfo> {
         let pod = (!self.is_known(id)).then(|| &self.names[id])?;
-        let node = pod.nominated_node.clone().filter(|_| pod.node_name.is_none())?;
-        Some(PodInfo::new(pod.clone()).placed_on(node))
+        let node = self.nominated.node_of(&pod.key).filter(|_| pod.node_name.is_none())?;
+        Some(PodInfo::new(pod.clone()).placed_on(node.clone()))
     }
 
     /// The room that was cleared for a pod is no longer kept for it. As in eventhandlers.go,
@@ -179,6 +198,24 @@ impl Scheduler {
     fn leaves_nomination(&mut self, now: Time, pod: Option<PodInfo>) {
         if let Some(pod) = pod {
             self.freed(now, &pod, Audience::UpTo(pod.priority));
+        }
+    }
+
+    /// A pending pod for which room is kept on a node, as if it were there.
+    fn awaited(&self, id: PodId) -> Option<PodInfo> {
+        let pod = &self.queue.get(id)?.pod;
+        Some(pod.placed_on(self.nominated.node_of(&pod.key)?.clone()))
+    }
+
+    /// A pod for which room is kept has changed. Whoever takes it to be there already may fit now. Unlike in
+    /// kube-scheduler, where they wait for another change.
+    fn awaited_changes(&mut self, now: Time, before: &PodInfo, after: &PodInfo) {
+        let action = events::pod_actions(before, after);
+        if !action.is_empty() {
+            let row = after.node().and_then(|node| self.cache.row(node));
+            let object = Object::Assigned { before: Some(before), after: Some(after), row };
+            let event = ClusterEvent::new(Resource::Pod, action);
+            self.changed(now, event, object, Audience::UpTo(after.priority));
         }
     }
 

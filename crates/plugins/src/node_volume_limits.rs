@@ -361,7 +361,8 @@ impl Requeue for NodeVolumeLimits {
     fn events(&self) -> Vec<ClusterEvent> {
         vec![
             ClusterEvent::new(Resource::CsiNode, Action::ADD | Action::UPDATE),
-            ClusterEvent::new(Resource::Pod, Action::DELETE),
+            // Unlike in kube-scheduler, also pods that come: their volumes are on the node already.
+            ClusterEvent::new(Resource::Pod, Action::ADD | Action::DELETE),
             // Unlike in kube-scheduler: a new node has room for all volumes until its drivers are told.
             ClusterEvent::new(Resource::Node, Action::ADD),
             // Unlike in kube-scheduler, also claims that are bound: their volume may take another slot than
@@ -376,11 +377,24 @@ impl Requeue for NodeVolumeLimits {
         let helps = match change.object {
             Object::Assigned { before: Some(gone), .. } => gone.volumes.iter().any(may_take_slot),
             Object::Volume(change) => volume_helps(pod, change),
-            Object::Assigned { before: None, .. } | Object::Itself { .. } => false,
+            Object::Assigned { before: None, after: Some(came), .. } => brings_volume(pod, came),
+            Object::Assigned { .. } | Object::Itself { .. } => false,
             Object::Node { .. } | Object::Other => true,
         };
         if helps { Hint::Queue } else { Hint::Skip }
     }
+}
+
+/// Whether a pod that has come may have a volume of the pod.
+fn brings_volume(pod: &Pod, came: &Pod) -> bool {
+    let is_inline = |one: &PodVolume| matches!(one.kind, PodVolumeKind::Inline { .. });
+    let has_inline = |pod: &Pod| pod.volumes.iter().any(is_inline);
+    let claim = |one: &PodVolume| {
+        let is = |own: &PodVolume| own.claim().is_some() && own.claim() == one.claim();
+        pod.volumes.iter().any(is)
+    };
+    let same_claim = pod.key.namespace == came.key.namespace && came.volumes.iter().any(claim);
+    same_claim || (has_inline(pod) && has_inline(came))
 }
 
 fn volume_helps(pod: &Pod, change: &VolumeChange) -> bool {
@@ -773,6 +787,18 @@ mod tests {
         assert_eq!(hint(vec![gce(), claimed("a")], "ebs.csi.aws.com"), Hint::Queue);
         assert_eq!(hint(vec![PodVolumeKind::Ephemeral("p-v".into())], "d"), Hint::Skip);
         assert_eq!(hint(vec![], "d"), Hint::Skip);
+    }
+
+    #[test]
+    fn a_pod_that_comes_helps_if_it_may_have_a_volume_of_the_pod() {
+        let waiting = pod_with([claimed("a"), ebs()]);
+        let hint = |came: &PodInfo| {
+            hint(&waiting, Object::Assigned { before: None, after: Some(came), row: None })
+        };
+        assert_eq!(hint(&pod_with([claimed("a")])), Hint::Queue);
+        assert_eq!(hint(&pod_with([ebs()])), Hint::Queue);
+        assert_eq!(hint(&pod_with([claimed("b")])), Hint::Skip);
+        assert_eq!(hint(&moved_to("other", &pod_with([claimed("a")]))), Hint::Skip);
     }
 
     #[test]
