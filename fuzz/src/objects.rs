@@ -21,6 +21,11 @@ pub(crate) fn objects(input: &[u8]) {
 /// A quantity. Its canonical form is the same amount, and is its own canonical form.
 pub(crate) fn quantities(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
+    // Of a negative fraction the whole part depends on how it is written, as in kube-scheduler; no API server takes
+    // one.
+    if text.starts_with('-') {
+        return;
+    }
     let Ok(quantity) = Quantity::parse(text) else { return };
     let canonical = quantity.canonical();
     let again = Quantity::parse(&canonical).expect("a canonical form is a quantity");
