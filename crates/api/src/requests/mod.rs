@@ -4,7 +4,7 @@
 //! to be placed ([`incoming_request`]), once for a pod on a node ([`requests_on_node`]), and once
 //! for scores ([`Asks`]). All three rest on [`pod_requests`], which is `PodRequests` in
 //! `helpers.go` of component-helpers. What a change of resources under way comes to differs between
-//! releases: see [`resize`].
+//! releases: see `resize`.
 //!
 //! Limits play no part in it. Where a limit is set and a request is not, the API server has copied
 //! the one to the other before a scheduler sees the pod (`defaults.go` of core/v1, SetDefaults_Pod).

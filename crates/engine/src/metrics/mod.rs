@@ -7,7 +7,7 @@
 //!
 //! Each attempt observes the extension points that it went through. Where a decision is made from memory
 //! ([`Engine::Fast`](crate::Engine::Fast)) what is remembered counts as the point that it stands for, see
-//! [`Phases`], and plugins are measured in one decision of ten, see [`Sampled`]: `plimsoll_decisions_total`
+//! `Phases`, and plugins are measured in one decision of ten, see `Sampled`: `plimsoll_decisions_total`
 //! says how many decisions of each kind there were.
 
 mod counts;
