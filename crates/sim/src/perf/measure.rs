@@ -125,11 +125,15 @@ impl Phase {
     }
 }
 
+/// The name of all phases together.
+const TOTAL: &str = "total";
+
 impl Measurement {
     /// All phases as one.
     pub fn total(&self) -> Phase {
-        let mut total = Phase::new("total");
-        for phase in &self.phases {
+        let Some((first, others)) = self.phases.split_first() else { return Phase::new(TOTAL) };
+        let mut total = Phase { name: TOTAL, ..first.clone() };
+        for phase in others {
             total.wall += phase.wall;
             total.pods += phase.pods;
             total.scheduled += phase.scheduled;
