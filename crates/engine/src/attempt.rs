@@ -480,7 +480,7 @@ impl Scheduler {
         let left = self.cache.forget(id);
         match self.queue.get(id).map(|info| info.pod.clone()) {
             Some(latest) => {
-                self.withdraw(&latest, effects);
+                self.withdraw(now, &latest, effects);
                 self.fail(now, id, &latest, failure, effects);
             }
             None => self.fail(now, id, pod, failure, effects),

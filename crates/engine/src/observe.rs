@@ -195,7 +195,7 @@ impl Scheduler {
     /// The room that was cleared for a pod is no longer kept for it. As in eventhandlers.go,
     /// updatePodInSchedulingQueue: it was kept only from pods of its priority and lower ones. Unlike
     /// there, also when the pod has gone to another node.
-    fn leaves_nomination(&mut self, now: Time, pod: Option<PodInfo>) {
+    pub(crate) fn leaves_nomination(&mut self, now: Time, pod: Option<PodInfo>) {
         if let Some(pod) = pod {
             self.freed(now, &pod, Audience::UpTo(pod.priority));
         }
@@ -329,6 +329,19 @@ impl Scheduler {
             let after = self.cache.row(&name);
             let object = Object::Node { before: change.before.as_deref(), after };
             self.changed(now, ClusterEvent::new(Resource::Node, action), object, Audience::All);
+        }
+        if change.before.is_some() && change.changed.intersects(NodeReads::LABELS) {
+            self.nominated_leave_domains(now, &name);
+        }
+    }
+
+    /// A node has other labels: the pods that are nominated to it are no longer in the domains in which others took
+    /// them to be. A hint sees the pods that are on the node, not these.
+    fn nominated_leave_domains(&mut self, now: Time, node: &Str) {
+        let moved: Vec<PodInfo> =
+            self.nominated.on(node).map(|pod| pod.placed_on(node.clone())).collect();
+        for pod in moved {
+            self.leaves_nomination(now, Some(pod));
         }
     }
 

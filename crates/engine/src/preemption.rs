@@ -47,17 +47,22 @@ impl Scheduler {
                 self.nominated.set(pod.clone(), nomination.node.clone());
                 self.write_nomination(pod, Some(nomination.node.clone()), effects);
             }
-            None if failure.hopeless => self.withdraw(pod, effects),
+            None if failure.hopeless => self.withdraw(now, pod, effects),
             None => {}
         }
     }
 
-    /// Takes a nomination back.
-    pub(crate) fn withdraw(&mut self, pod: &PodInfo, effects: &mut Vec<Effect>) {
-        let nominated = self.nominated.remove(&pod.key).is_some();
-        if nominated || pod.nominated_node.is_some() {
+    /// Takes a nomination back. Whoever waits for the room that was kept hears of it when the pod is seen without
+    /// its node, as in kube-scheduler; at once if that will tell nobody.
+    pub(crate) fn withdraw(&mut self, now: Time, pod: &PodInfo, effects: &mut Vec<Effect>) {
+        let kept = self.nominated.remove(&pod.key);
+        if kept.is_some() || pod.nominated_node.is_some() {
             self.write_nomination(pod, None, effects);
         }
+        let queued = self.names.find(&pod.key).and_then(|id| self.queue.get(id));
+        let will_tell = queued.and_then(|queued| queued.pod.nominated_node.as_ref());
+        let left = kept.filter(|node| will_tell != Some(node));
+        self.leaves_nomination(now, left.map(|node| pod.placed_on(node)));
     }
 
     /// Writes which node a pod is nominated to, unless it says so already.
@@ -86,7 +91,7 @@ impl Scheduler {
         let lower: Vec<PodInfo> =
             self.nominated.on(&nomination.node).filter(lower).cloned().collect();
         for other in &lower {
-            self.withdraw(other, effects);
+            self.withdraw(now, other, effects);
         }
         self.counts.victims(nomination.victims.len());
         let mut writes = BTreeMap::new();
@@ -139,7 +144,7 @@ impl Scheduler {
             self.counts.evictions_over(answer.is_err(), now.since(began));
             self.release(now, &pod, answer.is_err());
             if answer.is_err() && !self.options.gates.preempts_async {
-                self.take_back(&pod, effects);
+                self.take_back(now, &pod, effects);
             }
         }
         true
@@ -147,11 +152,11 @@ impl Scheduler {
 
     /// As in preemption.go, prepareCandidate: without asynchronous preemption a pod whose victims could not be
     /// evicted is nominated to no node.
-    fn take_back(&mut self, pod: &PodKey, effects: &mut Vec<Effect>) {
+    fn take_back(&mut self, now: Time, pod: &PodKey, effects: &mut Vec<Effect>) {
         let id = self.names.find(pod);
         let pod = id.and_then(|id| self.queue.get(id)).map(|info| info.pod.clone());
         if let Some(pod) = pod {
-            self.withdraw(&pod, effects);
+            self.withdraw(now, &pod, effects);
         }
     }
 
@@ -168,7 +173,7 @@ impl Scheduler {
                 self.counts.evictions_over(true, now.since(awaited.began));
                 self.release(now, &pod, true);
                 if !self.options.gates.preempts_async {
-                    self.take_back(&pod, effects);
+                    self.take_back(now, &pod, effects);
                 }
             }
         }

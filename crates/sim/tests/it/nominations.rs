@@ -92,3 +92,49 @@ fn the_room_of_a_nominated_pod_that_goes_untried_is_offered_to_others() {
         assert_eq!(decide(&mut scheduler), ["p on a"], "{engine:?}");
     }
 }
+
+/// A pod that is not tried any more says nothing of its own when its room is given to a more important pod.
+#[test]
+fn a_nomination_that_a_more_important_pod_takes_over_keeps_nobody_away() {
+    let scenario = r#"
+        node a zone=a {"allocatable": {"cpu": "4"}}
+        pod victim on a {"requests": {"cpu": "3"}}
+        pod going {"status": {"nominatedNodeName": "a"},
+            "metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"},
+            "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+                {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "web"}}}]}}}
+        pod p app=web {
+            "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+                {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "db"}}}]}}}
+    "#;
+    for engine in [Engine::Reference, Engine::Fast] {
+        let mut scheduler = scheduler(scenario, engine);
+        assert_eq!(decide(&mut scheduler), ["p nowhere"], "{engine:?}");
+        let preemptor = Scenario::parse(r#"pod q {"priority": 10, "requests": {"cpu": "3"}}"#)
+            .expect("it can be read");
+        scheduler.observe(Time::ZERO, Event::pod((*preemptor.pending[0]).clone()));
+        assert_eq!(decide(&mut scheduler), ["q nowhere", "p on a"], "{engine:?}");
+    }
+}
+
+/// Of the domains of a node that another pod is nominated to, a pod hears when they are others.
+#[test]
+fn a_nominated_pod_keeps_nobody_out_of_a_domain_that_its_node_has_left() {
+    let scenario = r#"
+        node a zone=a
+        pod going {"status": {"nominatedNodeName": "a"},
+            "metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"},
+            "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+                {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "web"}}}]}}}
+        pod p app=web {
+            "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+                {"topologyKey": "room", "labelSelector": {"matchLabels": {"app": "db"}}}]}}}
+    "#;
+    for engine in [Engine::Reference, Engine::Fast] {
+        let mut scheduler = scheduler(scenario, engine);
+        assert_eq!(decide(&mut scheduler), ["p nowhere"], "{engine:?}");
+        let node = Scenario::parse("node a").expect("it can be read").nodes.remove(0);
+        scheduler.observe(Time::ZERO, Event::Node(Box::new(Seen::Is(node))));
+        assert_eq!(decide(&mut scheduler), ["p on a"], "{engine:?}");
+    }
+}
