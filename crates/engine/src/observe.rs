@@ -118,13 +118,12 @@ impl Scheduler {
             self.queue.set(now, id, pod.clone(), with);
             // Room may have been kept for it until now: it is not tried any more, since it is being deleted. As in
             // nominator.go, addNominatedPodUnlocked.
-            let kept = self.nominated.node_of(&pod.key).cloned();
+            let before = self.awaited(&pod.key);
             self.nominated.remove(&pod.key);
             if pod.nominated_node.is_some() && self.counts_when_new(id) {
                 self.renominate(id, &pod);
             }
-            let left = kept.filter(|node| pod.nominated_node.as_ref() != Some(node));
-            self.leaves_nomination(now, left.map(|node| pod.placed_on(node)));
+            self.was_awaited(now, before);
         } else if self.queue.get(id).is_some() {
             self.counts.hears(EventLabel::PENDING_POD_UPDATE);
             if pod.is_terminating() && self.waiting.has(&pod.key) {
@@ -141,21 +140,17 @@ impl Scheduler {
             if pod.nominated_node.is_none() {
                 self.expected.remove(&id);
             }
-            let before = self.awaited(id);
+            let before = self.awaited(&pod.key);
             self.renominate(id, &pod);
-            let after = self.nominated.node_of(&pod.key).cloned();
-            let after = after.map(|node| pod.placed_on(node));
+            let is_elsewhere = before.as_ref().is_some_and(|before| {
+                before.node_name.as_ref() != self.nominated.node_of(&pod.key)
+            });
             let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
             self.queue.set(now, id, pod, with);
-            let is_told = left.is_some();
+            let is_told = left.is_some() && is_elsewhere;
             self.leaves_nomination(now, left);
-            match (before, after) {
-                (Some(before), Some(after)) if before.node() == after.node() => {
-                    self.awaited_changes(now, &before, &after);
-                }
-                // We kept room for it elsewhere than it said.
-                (before @ Some(_), _) if !is_told => self.leaves_nomination(now, before),
-                _ => {}
+            if !is_told {
+                self.was_awaited(now, before);
             }
         }
         // Otherwise it is assumed to be on a node, and this was written before it was bound; or nothing is new. It
@@ -201,21 +196,39 @@ impl Scheduler {
         }
     }
 
-    /// A pending pod for which room is kept on a node, as if it were there.
-    fn awaited(&self, id: PodId) -> Option<PodInfo> {
-        let pod = &self.queue.get(id)?.pod;
+    /// A pod for which room is kept on a node, as if it were there.
+    fn awaited(&self, pod: &PodKey) -> Option<PodInfo> {
+        let pod = self.nominated.get(pod)?;
         Some(pod.placed_on(self.nominated.node_of(&pod.key)?.clone()))
     }
 
-    /// A pod for which room is kept has changed. Whoever takes it to be there already may fit now. Unlike in
-    /// kube-scheduler, where they wait for another change.
-    fn awaited_changes(&mut self, now: Time, before: &PodInfo, after: &PodInfo) {
+    /// Room was kept for a pod, and may now be kept for it elsewhere, as it is now, or not at all.
+    fn was_awaited(&mut self, now: Time, before: Option<PodInfo>) {
+        let Some(before) = before else { return };
+        match self.awaited(&before.key) {
+            // In kube-scheduler others wait for another change.
+            Some(after) if before.node() == after.node() => {
+                self.counted_changes(now, &before, &after, Audience::UpTo(after.priority));
+            }
+            // It may be that we kept it elsewhere than the pod said.
+            _ => self.leaves_nomination(now, Some(before)),
+        }
+    }
+
+    /// A pod that others take to be on its node already may have changed. Whoever waits for that may fit now.
+    fn counted_changes(
+        &mut self,
+        now: Time,
+        before: &PodInfo,
+        after: &PodInfo,
+        audience: Audience,
+    ) {
         let action = events::pod_actions(before, after);
-        if !action.is_empty() {
+        let ends = before.is_terminating() != after.is_terminating();
+        if ends || !Action::UPDATE_OTHER.contains(action) {
             let row = after.node().and_then(|node| self.cache.row(node));
             let object = Object::Assigned { before: Some(before), after: Some(after), row };
-            let event = ClusterEvent::new(Resource::Pod, action);
-            self.changed(now, event, object, Audience::UpTo(after.priority));
+            self.changed(now, ClusterEvent::new(Resource::Pod, action), object, audience);
         }
     }
 
@@ -260,9 +273,10 @@ impl Scheduler {
             Some(before) if before.assumed => (Some(before.pod), None),
             before => (None, before.map(|before| before.pod)),
         };
-        if let Some(elsewhere) = assumed.filter(|assumed| assumed.node() != pod.node()) {
+        let elsewhere = |assumed: &&PodInfo| assumed.node() != pod.node();
+        if let Some(assumed) = assumed.as_ref().filter(elsewhere) {
             // Someone else has bound it: the room that was kept for it is free.
-            self.freed(now, &elsewhere, Audience::All);
+            self.freed(now, assumed, Audience::All);
         }
         let action = match &seen {
             None => Action::ADD,
@@ -272,6 +286,10 @@ impl Scheduler {
             let row = self.cache.row_of(id);
             let object = Object::Assigned { before: seen.as_ref(), after: Some(pod), row };
             self.changed(now, ClusterEvent::new(Resource::Pod, action), object, Audience::All);
+        }
+        if let Some(before) = assumed.filter(|assumed| !elsewhere(&assumed)) {
+            // It was changed while it was bound. In kube-scheduler this is an addition alone.
+            self.counted_changes(now, &before, pod, Audience::All);
         }
         self.leaves_nomination(now, left);
     }

@@ -37,6 +37,11 @@ impl NominatedPods {
         self.node_of.get(pod)
     }
 
+    /// A nominated pod, as it was when it was last nominated.
+    pub fn get(&self, pod: &PodKey) -> Option<&PodInfo> {
+        self.by_node.get(self.node_of.get(pod)?)?.get(pod)
+    }
+
     /// Whether no pod is nominated.
     pub fn is_empty(&self) -> bool {
         self.node_of.is_empty()

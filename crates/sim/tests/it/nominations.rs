@@ -1,4 +1,4 @@
-//! Pods that wait for nodes that were cleared for them, and others that come meanwhile.
+//! Pods that are on their way to a node, and others that come meanwhile.
 
 use plimsoll_api::PodKey;
 use plimsoll_engine::{Decision, Detail, Engine, Event, Next, Options, Outcome, Scheduler, Seen};
@@ -135,6 +135,54 @@ fn a_nominated_pod_keeps_nobody_out_of_a_domain_that_its_node_has_left() {
         assert_eq!(decide(&mut scheduler), ["p nowhere"], "{engine:?}");
         let node = Scenario::parse("node a").expect("it can be read").nodes.remove(0);
         scheduler.observe(Time::ZERO, Event::Node(Box::new(Seen::Is(node))));
+        assert_eq!(decide(&mut scheduler), ["p on a"], "{engine:?}");
+    }
+}
+
+/// A pod that is not tried any more may still be relabelled.
+#[test]
+fn a_nominated_pod_that_is_no_longer_shunned_keeps_nobody_away() {
+    let going = |app: &str| {
+        format!(
+            r#"pod going app={app} {{"status": {{"nominatedNodeName": "a"}},
+                "metadata": {{"deletionTimestamp": "2026-01-01T00:00:00Z"}}}}"#
+        )
+    };
+    let scenario = format!(
+        r#"
+        node a zone=a
+        {}
+        pod p {{
+            "affinity": {{"podAntiAffinity": {{"requiredDuringSchedulingIgnoredDuringExecution": [
+                {{"topologyKey": "zone", "labelSelector": {{"matchLabels": {{"app": "db"}}}}}}]}}}}}}
+        "#,
+        going("db")
+    );
+    for engine in [Engine::Reference, Engine::Fast] {
+        let mut scheduler = scheduler(&scenario, engine);
+        assert_eq!(decide(&mut scheduler), ["p nowhere"], "{engine:?}");
+        let relabelled = Scenario::parse(&going("web")).expect("it can be read");
+        scheduler.observe(Time::ZERO, Event::pod((*relabelled.pending[0]).clone()));
+        assert_eq!(decide(&mut scheduler), ["p on a"], "{engine:?}");
+    }
+}
+
+/// Others take a pod to be on its node as soon as that was decided. If it is relabelled before it is seen there, they
+/// hear of that.
+#[test]
+fn a_pod_that_is_relabelled_while_it_is_bound_keeps_nobody_away() {
+    let scenario = r#"
+        node a zone=a
+        pod first app=db
+        pod p {
+            "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+                {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "db"}}}]}}}
+    "#;
+    for engine in [Engine::Reference, Engine::Fast] {
+        let mut scheduler = scheduler(scenario, engine);
+        assert_eq!(decide(&mut scheduler), ["first on a", "p nowhere"], "{engine:?}");
+        let relabelled = Scenario::parse("node a\npod first app=web on a").expect("it can be read");
+        scheduler.observe(Time::ZERO, Event::pod((*relabelled.placed[0]).clone()));
         assert_eq!(decide(&mut scheduler), ["p on a"], "{engine:?}");
     }
 }
