@@ -17,7 +17,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("sim", &["api", "engine", "framework"]),
     ("kube", &["api", "config", "engine", "framework"]),
     (
-        "cli",
+        "plimsoll",
         &[
             "api",
             "config",

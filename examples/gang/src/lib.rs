@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::time::Duration;
 
-use plimsoll_framework::events::Object;
-use plimsoll_framework::prelude::*;
+use plimsoll::framework::events::Object;
+use plimsoll::prelude::*;
 use serde::Deserialize;
 
 /// The label that names the gang of a pod. Gangs of the same name in two namespaces are two gangs.

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use plimsoll::prelude::*;
 use plimsoll_api::{Node, Pod, Resources};
 use plimsoll_engine::{Effect, Event, Options, Profile, ProfileSpec, Scheduler, Seen, Write};
-use plimsoll_framework::prelude::*;
 use plimsoll_plugins::{default_binder, node_resources_fit, priority_sort};
 
 /// A scheduler with the plugin, on one node with room for three pods.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use plimsoll_framework::prelude::*;
+use plimsoll::prelude::*;
 use serde::Deserialize;
 
 const DRAINED: Reason = Reason::Text("node(s) were in a rack that is being drained");

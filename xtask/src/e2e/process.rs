@@ -24,7 +24,7 @@ pub(super) struct Child {
 pub(super) fn build() -> Result<PathBuf> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let status = std::process::Command::new(cargo)
-        .args(["build", "--release", "--locked", "--package", "plimsoll-cli"])
+        .args(["build", "--release", "--locked", "--package", "plimsoll"])
         .status()
         .context("cargo cannot be started")?;
     ensure!(status.success(), "plimsoll cannot be built");

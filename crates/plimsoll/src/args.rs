@@ -87,6 +87,11 @@ Examples:
   # Which plugins of the file does kube-scheduler 1.36 not know?
   plimsoll config migrate old.yaml 2>&1 >/dev/null | grep 'does not know'";
 
+const NEW_PLUGIN_EXAMPLES: &str = "\
+Examples:
+  plimsoll new-plugin RackDrain
+  plimsoll new-plugin rack-drain --path plugins/rack-drain --plimsoll ../plimsoll";
+
 const COMPLETIONS_EXAMPLES: &str = "\
 Examples:
   source <(plimsoll completions bash)
@@ -114,6 +119,7 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Config(Config),
     Bench(Bench),
+    NewPlugin(NewPlugin),
     Completions(Completions),
 }
 
@@ -300,6 +306,25 @@ pub(crate) struct Migrate {
     /// How the answer is printed: as a file with notes, or both as JSON
     #[arg(short = 'o', long = "output", value_enum, value_name = "FORMAT", default_value_t)]
     pub(crate) format: FileFormat,
+}
+
+/// Write a crate with a plugin of your own, and a scheduler that has it
+///
+/// The crate has a plugin with args, its tests, a program that is plimsoll with this plugin, a configuration that enables
+/// it, and a Dockerfile. It builds as it stands, from the sources of plimsoll.
+#[derive(Debug, clap::Args)]
+#[command(after_help = NEW_PLUGIN_EXAMPLES)]
+pub(crate) struct NewPlugin {
+    /// What the plugin is called in configurations, such as RackDrain; the crate is called rack-drain then
+    pub(crate) name: String,
+
+    /// Where the crate is written; by default, the directory of its name here
+    #[arg(long, value_name = "DIRECTORY", value_hint = ValueHint::DirPath)]
+    pub(crate) path: Option<PathBuf>,
+
+    /// Where the sources of plimsoll are; by default, around this directory or this program
+    #[arg(long, value_name = "DIRECTORY", value_hint = ValueHint::DirPath)]
+    pub(crate) plimsoll: Option<PathBuf>,
 }
 
 /// Print a script that completes command lines of plimsoll

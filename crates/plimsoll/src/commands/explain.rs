@@ -6,8 +6,7 @@ use anyhow::{Context, Result, bail};
 use plimsoll_api::{Pod, PodKey, PodPhase, Str};
 use plimsoll_config::{Configuration, ResolvedProfile};
 use plimsoll_engine::{Decision, Place, Scheduler};
-use plimsoll_framework::{FeatureGates, Rejection};
-use plimsoll_plugins::in_tree;
+use plimsoll_framework::{FeatureGates, Registry, Rejection};
 use plimsoll_sim::{Cluster, Simulation};
 
 use super::Scene;
@@ -25,8 +24,8 @@ const NAMES: usize = 5;
 const SEED: u64 = 0;
 
 /// Decides one pod and prints what was found of every node.
-pub(crate) fn run(args: &Explain) -> Result<()> {
-    let Scene { mut setup, cluster } = Scene::read(&args.cluster)?;
+pub(crate) fn run(args: &Explain, registry: &Registry) -> Result<()> {
+    let Scene { mut setup, cluster } = Scene::read(&args.cluster, registry)?;
     check_pending(&cluster, &args.pod, &setup)?;
     let options = setup.options();
     let is_given = args.cluster.config.is_some();
@@ -44,7 +43,7 @@ pub(crate) fn run(args: &Explain) -> Result<()> {
     let gate = gate(scheduler, &args.pod);
     // A pod that is kept out of the queue has no node to be ranked.
     let rankings = rankings.filter(|_| gate.is_none());
-    let made_from = (&setup.configuration, &setup.gates);
+    let made_from = (&setup.configuration, registry, &setup.gates);
     let old = rankings.map(|rankings| on_old_scale(scheduler, made_from, &rankings, &decision));
     let old = old.transpose()?;
     match args.output.format {
@@ -74,7 +73,7 @@ pub(crate) fn run(args: &Explain) -> Result<()> {
 /// What the priorities of the profile that made `decision` say, and what scores of today would.
 fn on_old_scale(
     scheduler: &Scheduler,
-    (configuration, gates): (&Configuration, &FeatureGates),
+    (configuration, registry, gates): (&Configuration, &Registry, &FeatureGates),
     rankings: &[OldRanking],
     decision: &Decision,
 ) -> Result<OldScale> {
@@ -84,11 +83,10 @@ fn on_old_scale(
     };
     let index = configuration.profiles.iter().position(is_its);
     let index = index.context("no profile is for the pod")?;
-    let registry = in_tree();
-    let today = configuration.profiles(&registry, gates)?;
+    let today = configuration.profiles(registry, gates)?;
     let decider = Decider {
         profile: &configuration.profiles[index],
-        made_from: (&registry, gates),
+        made_from: (registry, gates),
         ranking: &rankings[index],
         today: &today[index],
     };

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use anyhow::Result;
 use plimsoll_config::{Configuration, Form, Note, Point, ResolvedProfile};
-use plimsoll_plugins::in_tree;
+use plimsoll_framework::Registry;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -14,12 +14,11 @@ use crate::options::{self, Setup};
 use crate::render::style::{DOUBTFUL, HEADING, Screen};
 
 /// Validates a configuration and prints what it resolves to.
-pub(crate) fn check(args: &Check) -> Result<()> {
-    let registry = in_tree();
+pub(crate) fn check(args: &Check, registry: &Registry) -> Result<()> {
     let gates = args.emulation.gates();
-    let setup = Setup::of(&args.subject, &registry, &gates)?;
+    let setup = Setup::of(&args.subject, registry, &gates)?;
     let configuration = &setup.configuration;
-    let notes = configuration.migrate(&options::catalogue(&registry, &gates)).notes;
+    let notes = configuration.migrate(&options::catalogue(registry, &gates)).notes;
     match args.output.format {
         Format::Json => {
             let mut out = io::stdout().lock();

@@ -7,6 +7,7 @@ mod deciding;
 mod explain;
 mod flags;
 mod migrate;
+mod new_plugin;
 mod plugins;
 mod run;
 mod serving;
@@ -16,7 +17,7 @@ mod swarm;
 use std::path::Path;
 
 use anyhow::{Result, ensure};
-use plimsoll_plugins::in_tree;
+use plimsoll_framework::Registry;
 use plimsoll_sim::Cluster;
 
 pub(crate) use self::run::with_dashes;
@@ -26,15 +27,16 @@ use crate::options::Setup;
 use crate::{caveats, input};
 
 /// Does what was typed, and prints the answer.
-pub(crate) fn run(args: Args) -> Result<()> {
+pub(crate) fn run(args: Args, registry: &Registry) -> Result<()> {
     match args.command {
-        Command::Run(args) => run::run(*args),
-        Command::Simulate(args) => simulate::run(&args),
-        Command::Explain(args) => explain::run(&args),
-        Command::Plugins(args) => plugins::run(&args),
-        Command::Config(Config::Check(args)) => config::check(&args),
-        Command::Config(Config::Migrate(args)) => migrate::run(&args),
-        Command::Bench(args) => bench::run(&args),
+        Command::Run(args) => run::run(*args, registry),
+        Command::Simulate(args) => simulate::run(&args, registry),
+        Command::Explain(args) => explain::run(&args, registry),
+        Command::Plugins(args) => plugins::run(&args, registry),
+        Command::Config(Config::Check(args)) => config::check(&args, registry),
+        Command::Config(Config::Migrate(args)) => migrate::run(&args, registry),
+        Command::Bench(args) => bench::run(&args, registry),
+        Command::NewPlugin(args) => new_plugin::run(&args, registry),
         Command::Completions(args) => completions::run(&args),
     }
 }
@@ -47,7 +49,7 @@ struct Scene {
 
 impl Scene {
     /// Reads all that was named, and warns of what in it has no effect.
-    fn read(args: &args::Cluster) -> Result<Self> {
+    fn read(args: &args::Cluster, registry: &Registry) -> Result<Self> {
         let stdin = Path::new(STDIN);
         let configured = [&args.config, &args.deprecated.policy_config_file];
         let configured = configured.into_iter().filter(|file| file.as_deref() == Some(stdin));
@@ -57,7 +59,7 @@ impl Scene {
             "standard input can hold the cluster or the configuration, not both"
         );
         let sources = input::read(&args.files)?;
-        let setup = Setup::choose(args, &sources, &in_tree())?;
+        let setup = Setup::choose(args, &sources, registry)?;
         let cluster = input::load(&sources, setup.config_map.as_ref())?;
         caveats::before(&cluster);
         Ok(Scene { setup, cluster })

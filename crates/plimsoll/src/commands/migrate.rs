@@ -3,18 +3,17 @@
 use std::io::{self, Write};
 
 use anyhow::Result;
-use plimsoll_plugins::in_tree;
+use plimsoll_framework::Registry;
 
 use crate::args::{FileFormat, Migrate};
 use crate::notices;
 use crate::options::{self, Setup};
 
 /// Prints the file, and what is to be known about it.
-pub(crate) fn run(args: &Migrate) -> Result<()> {
-    let registry = in_tree();
+pub(crate) fn run(args: &Migrate, registry: &Registry) -> Result<()> {
     let gates = args.emulation.gates();
-    let setup = Setup::of(&args.subject, &registry, &gates)?;
-    let migration = setup.configuration.migrate(&options::catalogue(&registry, &gates));
+    let setup = Setup::of(&args.subject, registry, &gates)?;
+    let migration = setup.configuration.migrate(&options::catalogue(registry, &gates));
     let mut out = io::stdout().lock();
     match args.format {
         FileFormat::Json => {

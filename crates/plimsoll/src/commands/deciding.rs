@@ -4,8 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use plimsoll_config::{GivenGates, OldGate};
-use plimsoll_framework::Release;
-use plimsoll_plugins::in_tree;
+use plimsoll_framework::{Registry, Release};
 
 use crate::input::{STDIN, Source};
 use crate::options::Setup;
@@ -13,6 +12,8 @@ use crate::{args, notices};
 
 /// What was typed about decisions.
 pub(super) struct Asked<'a> {
+    /// The plugins that configurations may name.
+    pub(super) registry: &'a Registry,
     pub(super) cluster: &'a args::Cluster,
     /// The Policy of the cluster, if that is where it is.
     pub(super) policy: &'a [Source],
@@ -65,7 +66,7 @@ impl Asked<'_> {
                 "--feature-gates: {name}={on} is of an earlier release and changes nothing: {now}"
             ));
         }
-        let mut setup = Setup::choose_with(self.cluster, self.policy, &in_tree(), &gates)?;
+        let mut setup = Setup::choose_with(self.cluster, self.policy, self.registry, &gates)?;
         self.election.apply(&mut setup.configuration)?;
         self.client.apply(&mut setup.configuration, self.cluster.config.is_some());
         Ok(Deciding { gates, setup })

@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail, ensure};
 use clap::ValueEnum;
 use plimsoll_engine::{Audit, Options, Scheduler};
-use plimsoll_plugins::in_tree;
+use plimsoll_framework::Registry;
 use plimsoll_sim::perf::{Measurement, Sizes, Workload};
 
 use super::meter::{Clocks, peak_memory};
@@ -19,12 +19,20 @@ const SCHEDULER: &str = "default-scheduler";
 /// What is measured is not audited at the same time.
 const NO_AUDIT: u32 = 0;
 
+/// What all runs have in common.
+#[derive(Clone, Copy)]
+pub(super) struct Conditions<'a> {
+    pub(super) args: &'a Bench,
+    pub(super) registry: &'a Registry,
+    pub(super) setup: &'a Setup,
+}
+
 /// What decides about the pods.
-pub(super) fn setup(args: &Bench) -> Result<Setup> {
+pub(super) fn setup(args: &Bench, registry: &Registry) -> Result<Setup> {
     let gates = args.emulation.gates();
     let setup = match &args.config {
-        Some(file) => Setup::load(file, &in_tree(), &gates)?,
-        None => Setup::default_for(&in_tree(), &gates)?,
+        Some(file) => Setup::load(file, registry, &gates)?,
+        None => Setup::default_for(registry, &gates)?,
     };
     ensure!(
         setup.is_for(SCHEDULER),
@@ -38,19 +46,19 @@ pub(super) fn measure(
     workload: &Workload,
     sizes: Sizes,
     engine: Engine,
-    (args, setup): (&Bench, &Setup),
+    conditions: Conditions<'_>,
 ) -> Result<Record> {
-    let (measurement, _) = place(workload, sizes, engine, NO_AUDIT, (args, setup))?;
-    Ok(Record::new(workload, engine, sizes, args.seed, &measurement, peak_memory()))
+    let (measurement, _) = place(workload, sizes, engine, NO_AUDIT, conditions)?;
+    Ok(Record::new(workload, engine, sizes, conditions.args.seed, &measurement, peak_memory()))
 }
 
 /// A run in which decisions are audited, and which is not measured.
 pub(super) fn audit(
     workload: &Workload,
     sizes: Sizes,
-    (args, setup): (&Bench, &Setup),
+    conditions: Conditions<'_>,
 ) -> Result<Audit> {
-    let (_, scheduler) = place(workload, sizes, Engine::Fast, args.audit, (args, setup))?;
+    let (_, scheduler) = place(workload, sizes, Engine::Fast, conditions.args.audit, conditions)?;
     Ok(scheduler.audit().clone())
 }
 
@@ -59,10 +67,11 @@ fn place(
     sizes: Sizes,
     engine: Engine,
     audit_every: u32,
-    (args, setup): (&Bench, &Setup),
+    conditions: Conditions<'_>,
 ) -> Result<(Measurement, Scheduler)> {
+    let Conditions { args, registry, setup } = conditions;
     let options = Options { engine: engine.into(), audit_every, ..setup.options() };
-    let profiles = setup.configuration.profiles(&in_tree(), &setup.gates);
+    let profiles = setup.configuration.profiles(registry, &setup.gates);
     let profiles = profiles.expect("they were made before");
     let mut scheduler = Scheduler::new(profiles, options, args.seed)?;
     let measurement = workload.measure(sizes, args.seed, &mut scheduler, &Clocks::new());

@@ -88,7 +88,7 @@ fn every_command_but_those_that_are_named_has_answers_for_programs() {
         let help = run(&[], &format!("{command} --help")).out;
         assert!(help.contains("-o, --output"), "{command}");
     }
-    for command in ["run", "completions"] {
+    for command in ["run", "new-plugin NAME", "completions"] {
         assert!(!run(&[], &format!("{command} --help")).out.contains("--output"), "{command}");
     }
     for command in ["simulate", "explain", "bench", "run"] {

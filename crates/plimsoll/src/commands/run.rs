@@ -8,14 +8,13 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use plimsoll_config::{Configuration, Form, GoDuration};
 use plimsoll_engine::{Options, TieBreak};
-use plimsoll_framework::Prioritize;
+use plimsoll_framework::{Prioritize, Registry};
 use plimsoll_kube::client::Access;
 use plimsoll_kube::lease;
 use plimsoll_kube::limit::Rate;
 use plimsoll_kube::run::{self, Exit};
 use plimsoll_kube::server_release;
 use plimsoll_kube::watch::Pace;
-use plimsoll_plugins::in_tree;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -36,19 +35,19 @@ const LAST_MOMENT: Duration = Duration::from_secs(1);
 
 /// Runs until it is told to stop. The error of a lost lease ends the process with 1, as it does
 /// kube-scheduler.
-pub(crate) fn run(args: Run) -> Result<()> {
+pub(crate) fn run(args: Run, registry: &Registry) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKERS)
         .enable_all()
         .build()
         .context("no thread can be begun")?;
-    let ended = runtime.block_on(begin(args));
+    let ended = runtime.block_on(begin(args, registry));
     // An engine that is stuck never ends, and must not keep the process from it.
     runtime.shutdown_timeout(LAST_MOMENT);
     ended
 }
 
-async fn begin(args: Run) -> Result<()> {
+async fn begin(args: Run, registry: &Registry) -> Result<()> {
     let Run { main, election, gates, logs, client, deprecated, .. } = args;
     let (flags, authentication, authorization) =
         (args.serving, args.authentication, args.authorization);
@@ -60,9 +59,12 @@ async fn begin(args: Run) -> Result<()> {
             let text = plimsoll_kube::config_map(access, &key).await?;
             vec![Source { name: format!("ConfigMap {key}"), text }]
         }
-        Some(PolicySource::File(_)) | None => named_policy(&cluster, main.master.clone()).await?,
+        Some(PolicySource::File(_)) | None => {
+            named_policy(&cluster, registry, main.master.clone()).await?
+        }
     };
     let asked = Asked {
+        registry,
         cluster: &cluster,
         policy: &policy,
         feature_gates: &gates.feature_gates,
@@ -71,7 +73,7 @@ async fn begin(args: Run) -> Result<()> {
     };
     let mut deciding = asked.begin()?;
     if let Some(file) = main.write_config_to {
-        return write_config(&deciding, main.ranking, &file);
+        return write_config(&deciding, registry, main.ranking, &file);
     }
 
     let verbosity = logs::begin(&logs.logging_format, logs.verbosity);
@@ -136,10 +138,14 @@ async fn begin(args: Run) -> Result<()> {
 }
 
 /// The ConfigMap that the configuration names in `algorithmSource`, if it names one.
-async fn named_policy(asked: &args::Cluster, master: Option<String>) -> Result<Vec<Source>> {
+async fn named_policy(
+    asked: &args::Cluster,
+    registry: &Registry,
+    master: Option<String>,
+) -> Result<Vec<Source>> {
     let Some(file) = &asked.config else { return Ok(Vec::new()) };
     let Some((key, connection)) =
-        named_config_map(file, &options::catalogue(&in_tree(), &asked.emulation.gates()))?
+        named_config_map(file, &options::catalogue(registry, &asked.emulation.gates()))?
     else {
         return Ok(Vec::new());
     };
@@ -148,10 +154,15 @@ async fn named_policy(asked: &args::Cluster, master: Option<String>) -> Result<V
 }
 
 /// Writes a configuration with all defaults, and says what version v1 has no words for.
-fn write_config(deciding: &Deciding, ranking: Ranking, file: &Path) -> Result<()> {
+fn write_config(
+    deciding: &Deciding,
+    registry: &Registry,
+    ranking: Ranking,
+    file: &Path,
+) -> Result<()> {
     let configuration = &deciding.setup.configuration;
     if configuration.origin.form != Form::V1 {
-        let migration = configuration.migrate(&options::catalogue(&in_tree(), &deciding.gates));
+        let migration = configuration.migrate(&options::catalogue(registry, &deciding.gates));
         migration.notes.iter().for_each(notices::note);
     }
     let ranking = ranking.typed();

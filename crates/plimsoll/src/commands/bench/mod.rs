@@ -8,12 +8,13 @@ use std::path::Path;
 
 use anyhow::{Result, ensure};
 use plimsoll_engine::Audit;
+use plimsoll_framework::Registry;
 use plimsoll_sim::perf::{Groups, Sizes, Workload};
 
+use self::runs::Conditions;
 use crate::args::{Bench, Engine, Format};
 use crate::input::STDIN;
 use crate::measured::Record;
-use crate::options::Setup;
 use crate::progress::Progress;
 use crate::render::bench as render;
 use crate::render::style::Screen;
@@ -25,7 +26,7 @@ const MANY: u32 = 20_000;
 const AUDITED_PODS: u32 = 2_000;
 
 /// Measures each workload that was named, or lists all.
-pub(crate) fn run(args: &Bench) -> Result<()> {
+pub(crate) fn run(args: &Bench, registry: &Registry) -> Result<()> {
     if args.list {
         return list(args.output.format);
     }
@@ -39,7 +40,8 @@ pub(crate) fn run(args: &Bench) -> Result<()> {
         "only a single run can read its configuration from standard input"
     );
     // What is wrong with the configuration is told once, not by each run.
-    let setup = runs::setup(args)?;
+    let setup = runs::setup(args, registry)?;
+    let conditions = Conditions { args, registry, setup: &setup };
     let n_audited = if is_audited(args) { args.workloads.len() } else { 0 };
     let mut progress = Progress::shown(n_measured + n_audited);
     if cfg!(debug_assertions) {
@@ -47,9 +49,9 @@ pub(crate) fn run(args: &Bench) -> Result<()> {
     }
     let (mut records, mut found) = (Vec::new(), Audit::default());
     for (workload, sizes) in args.workloads.iter().zip(sizes) {
-        let mut told = measure(workload, sizes, (args, &setup), n_measured, &mut progress)?;
+        let mut told = measure(workload, sizes, conditions, n_measured, &mut progress)?;
         if is_audited(args) {
-            let audit = runs::audit(workload, of_audit(sizes, args), (args, &setup))?;
+            let audit = runs::audit(workload, of_audit(sizes, args), conditions)?;
             progress.step();
             audits::tell(&audit, &format!("{} --seed {}", workload.name, args.seed));
             told[0].audit(&audit);
@@ -75,17 +77,18 @@ pub(crate) fn run(args: &Bench) -> Result<()> {
 fn measure(
     workload: &Workload,
     sizes: Sizes,
-    (args, setup): (&Bench, &Setup),
+    conditions: Conditions<'_>,
     n_measured: usize,
     progress: &mut Progress,
 ) -> Result<Vec<Record>> {
+    let args = conditions.args;
     let engines = args.engine.each();
     let mut runs: Vec<Vec<Record>> = vec![Vec::new(); engines.len()];
     for _ in 0..args.runs {
         // In turn, so that what disturbs one disturbs the other.
         for (runs, &engine) in runs.iter_mut().zip(engines) {
             runs.push(match n_measured {
-                1 => runs::measure(workload, sizes, engine, (args, setup))?,
+                1 => runs::measure(workload, sizes, engine, conditions)?,
                 _ => runs::measure_apart(workload, engine, args)?,
             });
             progress.step();

@@ -10,7 +10,8 @@ use crate::run::{STDIN, check_refused, run};
 
 #[test]
 fn every_command_has_help_with_examples() {
-    for command in ["", "simulate", "explain", "config check", "bench", "completions"] {
+    for command in ["", "simulate", "explain", "config check", "bench", "new-plugin", "completions"]
+    {
         let answer = run(&[], &format!("{command} --help"));
         assert_eq!(answer.status, 0, "{command}");
         assert!(answer.out.contains("Usage: plimsoll"), "{command}");
@@ -52,6 +53,7 @@ fn wrong_usage_is_told_from_wrong_files_by_its_exit_status() {
         "bench Scale --engine none",
         "bench Scale --audit some",
         "bench Scale --audit-pods 0",
+        "new-plugin",
         "completions sh",
     ] {
         let answer = run(&[("a.yaml", CLUSTER)], line);

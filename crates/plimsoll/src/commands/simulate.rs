@@ -5,6 +5,7 @@ use std::mem::ManuallyDrop;
 
 use anyhow::Result;
 use plimsoll_engine::{Detail, Options, Place, Scheduler};
+use plimsoll_framework::Registry;
 use plimsoll_sim::{Cluster, Faults, Lifecycle, Simulation, World};
 
 use super::{Scene, swarm};
@@ -17,11 +18,11 @@ use crate::report::{PassedOver, Report, Utilisation};
 use crate::{audits, caveats, notices};
 
 /// Places every pending pod and prints each decision.
-pub(crate) fn run(args: &Simulate) -> Result<()> {
+pub(crate) fn run(args: &Simulate, registry: &Registry) -> Result<()> {
     if let Some(n) = args.swarm {
-        return swarm::run(args, n);
+        return swarm::run(args, registry, n);
     }
-    let Scene { mut setup, cluster } = Scene::read(&args.cluster)?;
+    let Scene { mut setup, cluster } = Scene::read(&args.cluster, registry)?;
     if let Some(release) = args.ranking.by_priorities() {
         setup.rank_by_priorities(release, args.cluster.config.is_some())?;
     }

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::panic;
 
 use anyhow::{Result, bail};
-use plimsoll_plugins::in_tree;
+use plimsoll_framework::Registry;
 use plimsoll_sim::Extent;
 use plimsoll_sim::swarm::{Course, try_seed};
 use serde_json::json;
@@ -19,15 +19,14 @@ use crate::wording::count;
 const VIOLATIONS: usize = 5;
 
 /// Tries `n` seeds, tells of each that shows a violation, and fails if one does.
-pub(crate) fn run(args: &Simulate, n: u64) -> Result<()> {
-    let registry = in_tree();
-    let setup = Setup::choose(&args.cluster, &[], &registry)?;
+pub(crate) fn run(args: &Simulate, registry: &Registry, n: u64) -> Result<()> {
+    let setup = Setup::choose(&args.cluster, &[], registry)?;
     let rankings = args.ranking.by_priorities();
     let rankings = rankings
         .map(|release| setup.rankings(release, args.cluster.config.is_some()))
         .transpose()?;
     let profiles = || {
-        let profiles = setup.configuration.profiles(&registry, &setup.gates);
+        let profiles = setup.configuration.profiles(registry, &setup.gates);
         let profiles = profiles.expect("they were made before");
         match &rankings {
             Some(rankings) => old_scale::ranked(profiles, rankings),
@@ -35,7 +34,7 @@ pub(crate) fn run(args: &Simulate, n: u64) -> Result<()> {
         }
     };
     // An auditor knows the rules of the default profile, and what no profile may do.
-    let is_default = rankings.is_none() && setup.is_default(&registry);
+    let is_default = rankings.is_none() && setup.is_default(registry);
     let extent = if is_default { Extent::Decisions } else { Extent::Placements };
     let mut out = anstream::stdout();
     let mut whole = Course::default();

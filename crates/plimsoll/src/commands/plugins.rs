@@ -5,7 +5,6 @@ use std::io::{self, Write};
 use anyhow::Result;
 use plimsoll_config::{GivenGates, Known};
 use plimsoll_framework::{Registry, Release};
-use plimsoll_plugins::in_tree;
 use serde::Serialize;
 
 use crate::args::{Format, Plugins};
@@ -13,10 +12,9 @@ use crate::options;
 use crate::render::style::{DOUBTFUL, Screen, give_way};
 
 /// Lists the plugins that configurations may name.
-pub(crate) fn run(args: &Plugins) -> Result<()> {
-    let registry = in_tree();
-    let catalogue = options::catalogue(&registry, &GivenGates::of(Release::NEWEST));
-    let rows: Vec<_> = catalogue.plugins().iter().map(|known| Row::of(known, &registry)).collect();
+pub(crate) fn run(args: &Plugins, registry: &Registry) -> Result<()> {
+    let catalogue = options::catalogue(registry, &GivenGates::of(Release::NEWEST));
+    let rows: Vec<_> = catalogue.plugins().iter().map(|known| Row::of(known, registry)).collect();
     match args.output.format {
         Format::Json => {
             let mut out = io::stdout().lock();

@@ -12,6 +12,7 @@ mod decisions;
 mod docs;
 mod engines;
 mod manifests;
+mod new_plugin;
 mod objects;
 mod old_scale;
 mod on_a_cluster;

@@ -1,0 +1,61 @@
+//! Plimsoll, a scheduler for Kubernetes, as a library: [`App`] is the program `plimsoll` with plugins of yours.
+//!
+//! ```no_run
+//! use std::process::ExitCode;
+//!
+//! use plimsoll::App;
+//! use plimsoll::prelude::*;
+//!
+//! /// Rejects nodes that are called "attic".
+//! struct NoAttic;
+//!
+//! impl Plugin for NoAttic {
+//!     const NAME: &'static str = "NoAttic";
+//!     type Args = ();
+//!     fn new((): (), _: &FeatureGates) -> Self {
+//!         NoAttic
+//!     }
+//! }
+//!
+//! impl Filter for NoAttic {
+//!     type Pod = ();
+//!     type Node = NodeName;
+//!     fn filter(&self, (): (), name: &NodeName) -> Verdict {
+//!         match name.as_str() {
+//!             "attic" => Verdict::unschedulable(Reason::Text("node(s) were in the attic")),
+//!             _ => Verdict::Pass,
+//!         }
+//!     }
+//! }
+//!
+//! fn main() -> ExitCode {
+//!     App::new().with_plugin(Entry::of::<NoAttic>().filter().done()).run()
+//! }
+//! ```
+//!
+//! The crate reads files and command lines, prints, and starts the edge to a cluster; what a plugin is stands in
+//! [`framework`].
+
+mod app;
+mod args;
+mod audits;
+mod caveats;
+mod commands;
+mod deprecated;
+mod faults;
+mod given;
+mod input;
+mod logs;
+mod measured;
+mod notices;
+mod old_scale;
+mod options;
+mod progress;
+mod render;
+mod report;
+mod wording;
+
+pub use plimsoll_framework as framework;
+pub use plimsoll_framework::prelude;
+
+pub use crate::app::App;

@@ -1,0 +1,7 @@
+//! The program `plimsoll`: the application with the in-tree plugins alone.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    plimsoll::App::new().run()
+}
