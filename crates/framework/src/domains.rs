@@ -114,7 +114,7 @@ pub trait DomainFilter: DomainCounts {
     fn compares_domains(&self) -> bool;
     /// Judges nodes that stand so to each term.
     fn verdict(&self, standings: &[Standing], totals: &[TermTotals]) -> Verdict;
-    /// Whether the filter may say something else once it is [told](crate::CellFilter::update) that `other`
+    /// Whether the filter may say something else once it is [told](crate::PreFilter::update) that `other`
     /// came to a node or left it, as happens in thought: for nominated pods, and for preemptions. Most
     /// filters count those of whom they are told as they count all others.
     fn is_moved_by(&self, other: Neighbour<'_>) -> bool {

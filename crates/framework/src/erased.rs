@@ -7,9 +7,7 @@ use std::sync::Arc;
 use crate::columns::{Columns, Row};
 use crate::cycle_state::CycleState;
 use crate::domains::{ByDomain, DomainFilter, DomainScore, Neighbours};
-use crate::filter::{
-    Candidates, Cell, CellFilter, Cells, Filter, PodChange, PreFilter, Update, Verdict,
-};
+use crate::filter::{Candidates, Filter, PodChange, PreFilter, Update, Verdict};
 use crate::parts::{ClusterPart, Feasible, NodePart, PodPart};
 use crate::pod_info::PodInfo;
 use crate::score::{Normalize, PreScore, Score, Scored};
@@ -49,12 +47,6 @@ pub(crate) trait Judge: Send + Sync {
         true
     }
     fn candidates(&self) -> Candidates;
-    fn cells(&self, _nodes: &Columns, _row: Row) -> Option<Cells> {
-        None
-    }
-    fn judge_cell(&self, _cell: Cell) -> Option<Verdict> {
-        None
-    }
     fn clone_box(&self) -> Box<dyn Judge>;
 }
 
@@ -122,22 +114,12 @@ impl Prepared {
         verdict
     }
 
-    /// Where the node in `row` is, if nodes are told apart by their cells ([`CellFilter`]).
-    pub fn cells(&self, nodes: &Columns, row: Row) -> Option<Cells> {
-        self.judging()?.cells(nodes, row)
-    }
-
-    /// Judges one of [these cells](Self::cells).
-    pub fn judge_cell(&self, cell: Cell) -> Option<Verdict> {
-        self.judging()?.judge_cell(cell)
-    }
-
     /// Keeps what was prepared exact after a pod came to, or left, `row`. [`Update::Rebuild`] says
     /// that the filter does not follow such changes: in a what-if, as in kube-scheduler, it is then
     /// taken not to depend on them.
     pub fn update(&mut self, change: PodChange<'_>, nodes: &Columns, row: Row) -> Update {
         match &mut self.0 {
-            Answer::Pass => Update::Same,
+            Answer::Pass => Update::Exact,
             Answer::Reject(_) => Update::Rebuild,
             Answer::Judge(judge) => judge.update(change, nodes, row),
         }
@@ -222,7 +204,7 @@ impl<P: Filter> Judge for LocalJudge<P> {
         }
     }
     fn update(&mut self, _: PodChange<'_>, _: &Columns, _: Row) -> Update {
-        Update::Same
+        Update::Exact
     }
     fn follows(&self) -> bool {
         false
@@ -250,6 +232,14 @@ struct StatefulJudge<P: PreFilter> {
 impl<P: PreFilter> ErasedFilter for Stateful<P> {
     fn applies(&self, pod: &PodInfo) -> bool {
         self.0.applies(pod.part::<P::Pod>())
+    }
+    fn by_domain(
+        &self,
+        pod: &PodInfo,
+        view: &View<'_>,
+        neighbours: Neighbours<'_>,
+    ) -> ByDomain<dyn DomainFilter> {
+        self.0.by_domain(pod.part::<P::Pod>(), P::Cluster::of(view), neighbours)
     }
     fn prepare(&self, pod: &PodInfo, shared: &mut CycleState, view: &View<'_>) -> Prepared {
         let part = P::Pod::of(pod, shared);
@@ -281,65 +271,6 @@ impl<P: PreFilter> Judge for StatefulJudge<P> {
     }
     fn clone_box(&self) -> Box<dyn Judge> {
         Box::new(StatefulJudge { plugin: self.plugin.clone(), state: self.state.clone() })
-    }
-}
-
-/// A [`CellFilter`]: judges from a state and the cells of a node.
-pub(crate) struct ByCell<P>(pub(crate) Arc<P>);
-
-struct CellJudge<P: CellFilter> {
-    plugin: Arc<P>,
-    state: P::State,
-}
-
-impl<P: CellFilter> ErasedFilter for ByCell<P> {
-    fn applies(&self, pod: &PodInfo) -> bool {
-        self.0.applies(pod.part::<P::Pod>())
-    }
-    fn by_domain(
-        &self,
-        pod: &PodInfo,
-        view: &View<'_>,
-        neighbours: Neighbours<'_>,
-    ) -> ByDomain<dyn DomainFilter> {
-        self.0.by_domain(pod.part::<P::Pod>(), P::Cluster::of(view), neighbours)
-    }
-    fn prepare(&self, pod: &PodInfo, shared: &mut CycleState, view: &View<'_>) -> Prepared {
-        let part = P::Pod::of(pod, shared);
-        if !self.0.applies(part) {
-            return Prepared(Answer::Pass);
-        }
-        Prepared(match self.0.pre_filter(part, P::Cluster::of(view)) {
-            Err(rejection) => Answer::Reject(rejection),
-            Ok(None) => Answer::Pass,
-            Ok(Some(state)) => Answer::Judge(Box::new(CellJudge { plugin: self.0.clone(), state })),
-        })
-    }
-}
-
-impl<P: CellFilter> Judge for CellJudge<P> {
-    fn judge(&self, _: &PodInfo, nodes: &Columns, rows: &[Row], out: &mut dyn FnMut(Row, Verdict)) {
-        for &row in rows {
-            let cells = self.plugin.cells(&self.state, P::Node::at(nodes, row));
-            let verdicts = cells.into_iter().map(|cell| self.plugin.filter(&self.state, cell));
-            let first = verdicts.into_iter().find(|verdict| !verdict.passes());
-            out(row, first.unwrap_or(Verdict::Pass));
-        }
-    }
-    fn update(&mut self, change: PodChange<'_>, nodes: &Columns, row: Row) -> Update {
-        self.plugin.update(&mut self.state, change, P::Node::at(nodes, row))
-    }
-    fn candidates(&self) -> Candidates {
-        Candidates::All
-    }
-    fn cells(&self, nodes: &Columns, row: Row) -> Option<Cells> {
-        Some(self.plugin.cells(&self.state, P::Node::at(nodes, row)))
-    }
-    fn judge_cell(&self, cell: Cell) -> Option<Verdict> {
-        Some(self.plugin.filter(&self.state, cell))
-    }
-    fn clone_box(&self) -> Box<dyn Judge> {
-        Box::new(CellJudge { plugin: self.plugin.clone(), state: self.state.clone() })
     }
 }
 

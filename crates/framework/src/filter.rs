@@ -1,10 +1,9 @@
-//! Filters: on which nodes a pod may run. Three levels, each one sentence: [`Filter`] judges a pod and
-//! a node, [`CellFilter`] a pod and a topology domain, [`PreFilter`] a pod, a node and a state.
+//! Filters: on which nodes a pod may run. Two levels, each one sentence: [`Filter`] judges a pod and a node,
+//! [`PreFilter`] a pod, a node and a state that it has prepared from the cluster.
 
 use std::collections::BTreeSet;
 
 use plimsoll_api::Str;
-use smallvec::SmallVec;
 
 use crate::cycle_state::CycleState;
 use crate::domains::{ByDomain, DomainFilter, Neighbours};
@@ -102,36 +101,13 @@ impl<'a> PodChange<'a> {
     }
 }
 
-/// One domain of one term: the zone `z1` of the first spread constraint, say.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Cell {
-    /// Which of the pod's terms.
-    pub term: u32,
-    /// Which domain of the term.
-    pub domain: u32,
-}
-
-impl Cell {
-    /// Domain `domain` of term `term`.
-    pub fn new(term: usize, domain: usize) -> Self {
-        let small = |n: usize| u32::try_from(n).expect("terms and domains are fewer than 2^32");
-        Cell { term: small(term), domain: small(domain) }
-    }
-}
-
-/// Some cells; few, since there is one for each term.
-pub type Cells = SmallVec<[Cell; 2]>;
-
-/// What has to be judged again after a pod came or left.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Whether a state is right after it was told of a pod that came or left. Decisions use it either way, as those of
+/// kube-scheduler do; the laws of the test kit hold the plugin to what it says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Update {
-    /// Nothing: standing verdicts stand.
-    Same,
-    /// These cells, and all cells of these terms ([`CellFilter`] only).
-    Cells(Cells, SmallVec<[u32; 2]>),
-    /// Every node.
-    All,
-    /// Every node, with a state made anew.
+    /// It is: it says of every node what a state that is made now would say.
+    Exact,
+    /// It may not be: it would have to be made anew.
     Rebuild,
 }
 
@@ -174,43 +150,9 @@ pub trait PreFilter: Plugin {
     }
     /// Tells other plugins of this cycle something ([`Shared`](crate::Shared)).
     fn share(&self, _state: &Self::State, _with: &mut CycleState) {}
-}
-
-/// A [`PreFilter`] that can tell nodes apart only by their cells.
-pub trait CellFilter: Plugin {
-    /// What it reads of the pod.
-    type Pod: PodPart;
-    /// What it reads of the node it judges.
-    type Node: NodePart;
-    /// What it reads of everything else.
-    type Cluster: ClusterPart;
-    /// What it learnt from the cluster: counts by domain.
-    type State: Clone + Send + Sync + 'static;
-    /// `false`: every node passes, because of the pod.
-    fn applies(&self, _pod: Ref<'_, Self::Pod>) -> bool {
-        true
-    }
-    /// Looks at the cluster. `Ok(None)`: every node passes (Skip). An error rejects the pod for all
+    /// The same rule by counts that the engine keeps ([`domains`](crate::domains)), which is faster; the laws of the
+    /// test kit compare both. Of `cluster` only what is not about nodes may be looked at; `neighbours` are pods on
     /// nodes.
-    fn pre_filter(
-        &self,
-        pod: Ref<'_, Self::Pod>,
-        cluster: Ref<'_, Self::Cluster>,
-    ) -> Result<Option<Self::State>, Rejection>;
-    /// Where the node is: one cell for each term, in the order in which they are judged.
-    fn cells(&self, state: &Self::State, node: Ref<'_, Self::Node>) -> Cells;
-    /// Judges one cell. A node's verdict is that of its first cell that rejects.
-    fn filter(&self, state: &Self::State, cell: Cell) -> Verdict;
-    /// Keeps `state` exact after one pod came to, or left, a node (AddPod, RemovePod), and says what
-    /// has to be judged again. The node is seen as it is now.
-    fn update(
-        &self,
-        state: &mut Self::State,
-        change: PodChange<'_>,
-        node: Ref<'_, Self::Node>,
-    ) -> Update;
-    /// The same rule by counts that the engine keeps ([`domains`](crate::domains)). Of `cluster` only
-    /// what is not about nodes may be looked at; `neighbours` are pods on nodes.
     fn by_domain(
         &self,
         _pod: Ref<'_, Self::Pod>,

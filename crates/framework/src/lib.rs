@@ -4,9 +4,9 @@
 //! # Writing a plugin
 //!
 //! 1. Make a type and implement [`Plugin`]: its name, its args, and how it is made.
-//! 2. Implement the extension points where it has something to say. For filters there are three
-//!    levels: [`Filter`] judges a pod and a node, [`CellFilter`] a pod and a topology domain, and
-//!    [`PreFilter`] a pod, a node and a state. For scores there are two: [`Score`] and [`PreScore`].
+//! 2. Implement the extension points where it has something to say. For filters there are two
+//!    levels: [`Filter`] judges a pod and a node, [`PreFilter`] a pod, a node and a state. So for
+//!    scores: [`Score`] and [`PreScore`].
 //! 3. Say in the associated types what it reads: a *part* of the pod, of the node, of the cluster,
 //!    or a tuple of parts. The parts are handed to the methods; nothing else can be read.
 //! 4. List its points in an [`Entry`], and add the entry to a [`Registry`].
@@ -90,9 +90,7 @@ pub use domains::{
 pub use enqueue::{Gate, PreEnqueue, QueueSort, QueuedPod, Requeue, SortKey};
 pub use erased::{ByRow, Prepared, RowScore};
 pub use events::{Action, Change, ClusterEvent, Hint, Resource};
-pub use filter::{
-    Candidates, Cell, CellFilter, Cells, Filter, PodChange, PreFilter, Update, Verdict,
-};
+pub use filter::{Candidates, Filter, PodChange, PreFilter, Update, Verdict};
 pub use nominated::NominatedPods;
 pub use parts::{
     Annotations, AvoidedControllers, BalanceRequests, ClusterPart, DeclaredFeatures,

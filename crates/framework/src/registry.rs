@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use crate::binding::{Bind, Permit, PostBind, PreBind, Reserve};
 use crate::enqueue::{PreEnqueue, QueueSort, Requeue};
-use crate::erased::{ByCell, Local, LocalScore, Stateful, StatefulScore};
-use crate::filter::{CellFilter, Filter, PreFilter};
+use crate::erased::{Local, LocalScore, Stateful, StatefulScore};
+use crate::filter::{Filter, PreFilter};
 use crate::parts::{ClusterPart, ClusterReads, NodePart, PodPart, Reads};
 use crate::plugin::{FeatureGates, Plugin};
 use crate::points::{
@@ -137,17 +137,6 @@ impl<P: Plugin> Builder<P> {
         let reads = reads_of::<P::Pod, P::Node, P::Cluster>();
         self.point(&[Point::PreFilter, Point::Filter], reads, move |plugin, points| {
             set_filter(points, FilterPoint(Box::new(Stateful(plugin.clone()))), reads);
-        })
-    }
-
-    /// It stands at PreFilter and Filter, and judges cells.
-    pub fn cell_filter(self) -> Self
-    where
-        P: CellFilter,
-    {
-        let reads = reads_of::<P::Pod, P::Node, P::Cluster>();
-        self.point(&[Point::PreFilter, Point::Filter], reads, move |plugin, points| {
-            set_filter(points, FilterPoint(Box::new(ByCell(plugin.clone()))), reads);
         })
     }
 
@@ -299,7 +288,7 @@ impl<P: Plugin> Builder<P> {
 /// # Panics
 /// If the plugin already has a filter of another level: one of both would never be asked.
 fn set_filter(points: &mut Points, filter: FilterPoint, reads: Reads) {
-    assert!(points.filter.is_none(), "a plugin has one of filter, pre_filter and cell_filter");
+    assert!(points.filter.is_none(), "a plugin has one of filter and pre_filter");
     points.filter = Some(filter);
     points.reads = reads;
 }

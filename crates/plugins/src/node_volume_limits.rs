@@ -102,7 +102,7 @@ impl PreFilter for NodeVolumeLimits {
     }
 
     fn update(&self, _: &mut Arc<Wanted>, _: PodChange<'_>, _: (&Str, &PodSet)) -> Update {
-        Update::Same
+        Update::Exact
     }
 }
 

@@ -111,7 +111,7 @@ impl PreFilter for VolumeRestrictions {
         let of_pod = pod_claims::named(&change.pod().volumes);
         let common = of_pod.filter(|name| exclusive.claims.contains(*name)).count();
         if common == 0 {
-            return Update::Same;
+            return Update::Exact;
         }
         let common = i32::try_from(common).unwrap_or(i32::MAX);
         exclusive.in_use = exclusive.in_use.saturating_add(change.sign().saturating_mul(common));

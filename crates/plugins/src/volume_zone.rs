@@ -79,7 +79,7 @@ impl PreFilter for VolumeZone {
     }
 
     fn update(&self, _: &mut Vec<Places>, _: PodChange<'_>, _: &Labels) -> Update {
-        Update::Same
+        Update::Exact
     }
 }
 

@@ -6,25 +6,21 @@
 //!    other way round, restores all verdicts.
 //! 3. `update` is as good as looking again: after a pod came or went, what was updated says what is
 //!    said by a filter that was prepared afterwards.
-//! 4. [`Update::Same`] is true: no verdict changes, except on the node of the pod where the plugin
-//!    declares that it reads what a pod changes there.
-//! 5. Cells that `update` does not name stand: after [`Update::Cells`] and [`Update::Same`] every node is
-//!    in the cells in which it was, and the others say what they said. Only a `CellFilter` names any.
-//! 6. A copy is a copy: updating it does not change what it was copied from.
-//! 7. Normalised scores are 0 to 100.
-//! 8. What is said of all nodes at once is what is said of each: [needs] let exactly those nodes pass that
+//! 4. A copy is a copy: updating it does not change what it was copied from.
+//! 5. Normalised scores are 0 to 100.
+//! 6. What is said of all nodes at once is what is said of each: [needs] let exactly those nodes pass that
 //!    the filter lets pass, and no score is above its [bound].
-//! 9. What is said by counts is what is said of each: a filter that judges [by counts] lets the same nodes
+//! 7. What is said by counts is what is said of each: a filter that judges [by counts] lets the same nodes
 //!    pass, a score that does gives the same scores. And a pod that [does not move] such a filter changes no
 //!    verdict by coming or leaving, be it only in thought, as nominated pods and victims do.
-//! 10. Nothing panics.
+//! 8. Nothing panics.
 //!
 //! [needs]: plimsoll_framework::Filter::needs
 //! [bound]: plimsoll_framework::Score::bound
 //! [by counts]: plimsoll_framework::domains
 //! [does not move]: plimsoll_framework::DomainFilter::is_moved_by
 //!
-//! [`Update::Rebuild`] promises nothing, so laws 2 to 5 do not look at what is said after it. Nor do they
+//! [`Update::Rebuild`] promises nothing, so laws 2 and 3 do not look at what is said after it. Nor do they
 //! look at a filter that skips the pod: as in kube-scheduler, it is not told of changes. They are about what
 //! a plugin makes of changes. What changes leave on a node is another matter: of two pods with the same host
 //! port the first that leaves frees it.
@@ -38,8 +34,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use plimsoll_api::{Node, Pod};
 use plimsoll_framework::points::{FilterPoint, ScorePoint};
 use plimsoll_framework::{
-    Cell, Columns, CycleState, Entry, MAX_NODE_SCORE, PodChange, PodInfo, Points, Prepared, Row,
-    Update, Verdict,
+    Columns, CycleState, Entry, MAX_NODE_SCORE, PodChange, PodInfo, Points, Prepared, Row, Update,
+    Verdict,
 };
 
 use crate::amounts::amounts_agree;
@@ -88,7 +84,7 @@ fn judge(entry: &Entry, scenario: &Scenario) -> Kept {
     let plugin = plugin.expect("args stay what they were when the plugin was first made");
     order_is_irrelevant(entry, scenario)?;
     if let Some(filter) = &plugin.filter {
-        let followed = Followed { filter, plugin: &plugin, scenario };
+        let followed = Followed { filter, scenario };
         for pod in &scenario.pending {
             followed.changes(pod)?;
         }
@@ -139,7 +135,6 @@ fn moved(scenario: &Scenario) -> Cluster {
 /// A filter that follows changes of the cluster.
 struct Followed<'a> {
     filter: &'a FilterPoint,
-    plugin: &'a Points,
     scenario: &'a Scenario,
 }
 
@@ -218,8 +213,6 @@ impl Followed<'_> {
             kept
         } else {
             same("`update` is as good as looking again", cluster, &rows, &updated, &fresh)
-                .and_then(|()| self.same_is_true(&update, cluster, change, &stood, &fresh))
-                .and_then(|()| other_cells_stand(&update, cluster, &before, &after))
         };
         let described = change.describe(cluster, judged);
 
@@ -238,71 +231,8 @@ impl Followed<'_> {
         kept.map_err(|broken| format!("{broken}when {described}"))
     }
 
-    fn same_is_true(
-        &self,
-        update: &Update,
-        cluster: &Cluster,
-        change: Change<'_>,
-        stood: &Verdicts,
-        fresh: &Verdicts,
-    ) -> Kept {
-        if *update != Update::Same {
-            return Ok(());
-        }
-        let by_placement = plimsoll_framework::parts::NodeReads::BY_PLACEMENT;
-        let judged_again = self.plugin.reads.node.intersects(by_placement);
-        let mut rows: Vec<Row> = cluster.nodes.rows().collect();
-        rows.retain(|&row| row != change.row || !judged_again);
-        same("`Update::Same` is true", cluster, &rows, stood, fresh)
-    }
-
     fn prepare(&self, pod: &PodInfo, cluster: &Cluster) -> Prepared {
         self.filter.prepare(pod, &mut CycleState::default(), &cluster.view())
-    }
-}
-
-/// Whether the cells that `update` does not name stand.
-fn other_cells_stand(
-    update: &Update,
-    cluster: &Cluster,
-    before: &Prepared,
-    after: &Prepared,
-) -> Kept {
-    let (cells, terms) = match update {
-        Update::Same => (&[][..], &[][..]),
-        Update::Cells(cells, terms) => (cells.as_slice(), terms.as_slice()),
-        Update::All | Update::Rebuild => return Ok(()),
-    };
-    if cluster.nodes.rows().any(|row| after.cells(&cluster.nodes, row).is_none()) {
-        return match update {
-            Update::Cells(..) => {
-                Err("only a `CellFilter` names cells, but this filter judges nodes\n".to_owned())
-            }
-            _ => Ok(()),
-        };
-    }
-    let named = |cell: &Cell| cells.contains(cell) || terms.contains(&cell.term);
-    let told = |prepared: &Prepared, row| {
-        let cells = prepared.cells(&cluster.nodes, row).unwrap_or_default();
-        let said = cells.into_iter().map(|cell| {
-            let verdict = if named(&cell) { None } else { prepared.judge_cell(cell) };
-            let said = verdict.as_ref().map_or_else(|| "anything".to_owned(), in_words);
-            format!(" {said} in domain {} of term {}", cell.domain, cell.term)
-        });
-        said.collect::<Vec<_>>().join(",")
-    };
-    let mut apart = String::new();
-    for row in cluster.nodes.rows() {
-        let (found, expected) = (told(after, row), told(before, row));
-        if found != expected {
-            let node = cluster.nodes.name_of(row);
-            writeln!(apart, "{node}{found}, expected{expected}").expect("a string takes any text");
-        }
-    }
-    if apart.is_empty() {
-        Ok(())
-    } else {
-        Err(format!("cells that `update` does not name stand, but\n{apart}"))
     }
 }
 

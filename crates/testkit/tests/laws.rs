@@ -18,10 +18,8 @@ enum Fault {
     None,
     /// Takes pods that leave for pods that come.
     Sign,
-    /// Says that nothing changed.
-    Same,
-    /// Names cells, and judges none.
-    Cells,
+    /// Does not count, and says that its state is exact.
+    Deaf,
     /// Keeps one account for all copies of a state.
     Shared,
     /// Tells the first node from the others.
@@ -109,14 +107,10 @@ impl PreFilter for Crowd {
         change: PodChange<'_>,
         (_, labels): (&Str, &Labels),
     ) -> Update {
-        if let Some(zone) = labels.get("zone") {
+        if let Some(zone) = labels.get("zone").filter(|_| self.0 != Fault::Deaf) {
             counts.add(zone, if self.0 == Fault::Sign { 1 } else { change.sign() });
         }
-        match self.0 {
-            Fault::Same => Update::Same,
-            Fault::Cells => Update::Cells(Cells::new(), std::iter::empty().collect()),
-            _ => Update::All,
-        }
+        Update::Exact
     }
 }
 
@@ -128,94 +122,9 @@ impl Score for Crowd {
     }
 }
 
-/// Does the same by cells, as badly as it is told to.
-struct CrowdByCell(CellFault);
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-enum CellFault {
-    #[default]
-    None,
-    /// Names no cell as changed.
-    Few,
-    /// Numbers the zones by how many pods they have.
-    Numbers,
-}
-
-#[derive(Default, Deserialize)]
-struct CellArgs {
-    fault: CellFault,
-}
-
-impl Plugin for CrowdByCell {
-    const NAME: &'static str = "CrowdByCell";
-    type Args = CellArgs;
-    fn new(args: CellArgs, _: &FeatureGates) -> Self {
-        CrowdByCell(args.fault)
-    }
-}
-
-/// Pods by zone; a node without a zone is in the zone without a name.
-type Zones = BTreeMap<Str, i32>;
-
-fn zone(labels: &Labels) -> Str {
-    labels.get("zone").cloned().unwrap_or_default()
-}
-
-impl CellFilter for CrowdByCell {
-    type Pod = ();
-    type Node = Labels;
-    type Cluster = Nodes<(Labels, Pods)>;
-    type State = Zones;
-
-    fn pre_filter(
-        &self,
-        (): (),
-        nodes: NodesRef<'_, (Labels, Pods)>,
-    ) -> Result<Option<Zones>, Rejection> {
-        let mut zones = Zones::new();
-        for (labels, pods) in nodes.iter() {
-            *zones.entry(zone(labels)).or_default() += i32::try_from(pods.len()).expect("few pods");
-        }
-        Ok(Some(zones))
-    }
-
-    fn cells(&self, zones: &Zones, labels: &Labels) -> Cells {
-        let mut order: Vec<_> = zones.iter().collect();
-        if self.0 == CellFault::Numbers {
-            order.sort_by_key(|(_, pods)| **pods);
-        }
-        let number = order.iter().position(|(name, _)| **name == zone(labels));
-        Cells::from_iter([Cell::new(0, number.expect("the zone of every node is known"))])
-    }
-
-    fn filter(&self, zones: &Zones, cell: Cell) -> Verdict {
-        if self.0 == CellFault::Numbers {
-            return Verdict::Pass;
-        }
-        match zones.values().nth(cell.domain as usize).expect("the zone is known") {
-            ..=2 => Verdict::Pass,
-            _ => Verdict::unschedulable("node(s) were in a crowded zone"),
-        }
-    }
-
-    fn update(&self, zones: &mut Zones, change: PodChange<'_>, labels: &Labels) -> Update {
-        *zones.entry(zone(labels)).or_default() += change.sign();
-        let mut cells = self.cells(zones, labels);
-        if self.0 == CellFault::Few {
-            cells.clear();
-        }
-        Update::Cells(cells, std::iter::empty().collect())
-    }
-}
-
 /// How the laws complain.
 fn complaint(fault: &str) -> String {
     complaint_about(&Entry::of::<Crowd>().pre_filter().score().done(), fault)
-}
-
-/// How the laws complain about a plugin that judges cells.
-fn complaint_about_cells(fault: &str) -> String {
-    complaint_about(&Entry::of::<CrowdByCell>().cell_filter().done(), fault)
 }
 
 fn complaint_about(entry: &Entry, fault: &str) -> String {
@@ -233,7 +142,6 @@ fn complaint_about(entry: &Entry, fault: &str) -> String {
 #[test]
 fn a_plugin_that_keeps_the_laws_passes() {
     assert_eq!(complaint("None"), "no complaint\n");
-    assert_eq!(complaint_about_cells("None"), "no complaint\n");
 }
 
 #[test]
@@ -255,12 +163,12 @@ fn a_wrong_update_is_caught() {
 #[test]
 fn a_change_that_is_denied_is_caught() {
     expect![[r#"
-        Crowd breaks a law: `Update::Same` is true, but
+        Crowd breaks a law: `update` is as good as looking again, but
         n0 Success, expected Unschedulable: node(s) were in a crowded zone
         n3 Success, expected Unschedulable: node(s) were in a crowded zone
         when default/p21 comes to n0 and team-b/p20 is judged
         in this scenario:
-        args {"fault":"Same"}
+        args {"fault":"Deaf"}
         # seed 1
         node n0 zone=z1
         node n3 zone=z1
@@ -269,59 +177,7 @@ fn a_change_that_is_denied_is_caught() {
         pod team-b/p20
         pod default/p21
     "#]]
-    .assert_eq(&complaint("Same"));
-}
-
-#[test]
-fn a_filter_that_names_cells_but_judges_none_is_caught() {
-    expect![[r#"
-        Crowd breaks a law: only a `CellFilter` names cells, but this filter judges nodes
-        when team-b/p0 leaves n1 and team-b/p20 is judged
-        in this scenario:
-        args {"fault":"Cells"}
-        # seed 0
-        node n1
-        pod team-b/p0 on n1
-        pod team-b/p20
-    "#]]
-    .assert_eq(&complaint("Cells"));
-}
-
-#[test]
-fn a_cell_that_changes_and_is_not_named_is_caught() {
-    expect![[r#"
-        CrowdByCell breaks a law: cells that `update` does not name stand, but
-        n0 Unschedulable: node(s) were in a crowded zone in domain 0 of term 0, expected Success in domain 0 of term 0
-        n3 Unschedulable: node(s) were in a crowded zone in domain 0 of term 0, expected Success in domain 0 of term 0
-        when default/p21 comes to n0 and team-b/p20 is judged
-        in this scenario:
-        args {"fault":"Few"}
-        # seed 1
-        node n0 zone=z1
-        node n3 zone=z1
-        pod team-a/p0 on n3
-        pod default/p1 on n0
-        pod team-b/p20
-        pod default/p21
-    "#]].assert_eq(&complaint_about_cells("Few"));
-}
-
-#[test]
-fn a_node_that_is_suddenly_in_another_cell_is_caught() {
-    expect![[r#"
-        CrowdByCell breaks a law: cells that `update` does not name stand, but
-        n1 Success in domain 1 of term 0, expected anything in domain 0 of term 0
-        n3 anything in domain 0 of term 0, expected Success in domain 1 of term 0
-        when team-a/p0 leaves n3 and team-b/p20 is judged
-        in this scenario:
-        args {"fault":"Numbers"}
-        # seed 1
-        node n1 zone=z2
-        node n3
-        pod team-a/p0 on n3
-        pod team-b/p20
-    "#]]
-    .assert_eq(&complaint_about_cells("Numbers"));
+    .assert_eq(&complaint("Deaf"));
 }
 
 #[test]

@@ -8,10 +8,10 @@ use plimsoll_framework::stores::NamespaceStore;
 
 use super::by_domain::Required;
 use super::subject::Subject;
-use super::tally::{Counted, Rule, Tally};
+use super::tally::{Rule, Tally};
 use super::{AFFINITY, ANTI_AFFINITY, EXISTING_ANTI_AFFINITY, InterPodAffinity};
 
-impl CellFilter for InterPodAffinity {
+impl PreFilter for InterPodAffinity {
     type Pod = (PodAffinity, PodNamespace, Labels);
     type Node = Labels;
     type Cluster = (Nodes<(Labels, Pods)>, Namespaces);
@@ -25,22 +25,9 @@ impl CellFilter for InterPodAffinity {
         Ok(Some(Counts::new(Subject::new(pod, namespaces), nodes)))
     }
 
-    fn cells(&self, counts: &Counts, node: &Labels) -> Cells {
-        let tallies = counts.tallies.iter().enumerate();
-        tallies.map(|(term, tally)| Cell::new(term, tally.domain(node))).collect()
-    }
-
-    fn filter(&self, counts: &Counts, cell: Cell) -> Verdict {
-        let tally = &counts.tallies[cell.term as usize];
-        let met = tally.is_met_in(cell.domain as usize);
-        // As in filtering.go, satisfyPodAffinity: the waiver asks for the topology label, too.
-        let waived = cell.domain != 0 && counts.waives_affinity();
-        match tally.rule {
-            Rule::Affinity if !met && !waived => Verdict::unresolvable(AFFINITY),
-            Rule::AntiAffinity if met => Verdict::unschedulable(ANTI_AFFINITY),
-            Rule::ExistingAntiAffinity if met => Verdict::unschedulable(EXISTING_ANTI_AFFINITY),
-            _ => Verdict::Pass,
-        }
+    fn filter(&self, counts: &Counts, node: &Labels) -> Verdict {
+        let verdicts = counts.tallies.iter().map(|tally| counts.verdict(tally, node));
+        verdicts.into_iter().find(|verdict| !verdict.passes()).unwrap_or(Verdict::Pass)
     }
 
     fn update(&self, counts: &mut Counts, change: PodChange<'_>, node: &Labels) -> Update {
@@ -102,38 +89,31 @@ impl Counts {
         counts
     }
 
+    /// What one rule says of a node.
+    fn verdict(&self, tally: &Tally, node: &Labels) -> Verdict {
+        let value = node.get(&tally.key);
+        let met = value.is_some_and(|value| tally.is_met_in(value));
+        // As in filtering.go, satisfyPodAffinity: the waiver asks for the topology label, too.
+        let waived = value.is_some() && self.waives_affinity();
+        match tally.rule {
+            Rule::Affinity if !met && !waived => Verdict::unresolvable(AFFINITY),
+            Rule::AntiAffinity if met => Verdict::unschedulable(ANTI_AFFINITY),
+            Rule::ExistingAntiAffinity if met => Verdict::unschedulable(EXISTING_ANTI_AFFINITY),
+            _ => Verdict::Pass,
+        }
+    }
+
     /// Keeps the counts exact after one pod came or left.
     fn follow(&mut self, change: PodChange<'_>, node: &Labels) -> Update {
         let subject = self.subject.clone();
-        let waived = self.waives_affinity();
-        let mut turned = Cells::new();
-        let mut rebuild = false;
         for rule in subject.met_by(Neighbour::from(&**change.pod())) {
             let Some(value) = node.get(rule.1) else { continue };
-            let at = self.tally(rule).unwrap_or_else(|| {
-                // Other nodes may have this key, too, and their domains are not known here. They are
-                // empty, so that this state is right all the same, but its cells are not.
-                rebuild = true;
-                self.push(Tally::new(rule, std::iter::once(node)))
-            });
-            match self.count(at, value, i64::from(change.sign())) {
-                Counted::Same => {}
-                Counted::Turned { domain } => turned.push(Cell::new(at, domain)),
-                Counted::NewDomain => rebuild = true,
-            }
+            // The domains of other nodes are not known to a new tally. They are empty.
+            let known = self.tally(rule);
+            let at = known.unwrap_or_else(|| self.push(Tally::new(rule, std::iter::once(node))));
+            self.count(at, value, i64::from(change.sign()));
         }
-        if rebuild || (!turned.is_empty() && self.falls_void()) {
-            return Update::Rebuild;
-        }
-        let mut terms = SmallVec::new();
-        if waived != self.waives_affinity() {
-            let affinity = self.tallies.iter().filter(|tally| tally.rule == Rule::Affinity);
-            terms.extend((0..).zip(affinity).map(|(term, _)| term));
-        }
-        if turned.is_empty() && terms.is_empty() {
-            return Update::Same;
-        }
-        Update::Cells(turned, terms)
+        if self.falls_void() { Update::Rebuild } else { Update::Exact }
     }
 
     /// As in filtering.go, PreFilter: where no rule speaks of the pod the plugin is skipped, and is not
@@ -141,7 +121,7 @@ impl Counts {
     fn wake(&self, pod: &PodInfo, node: &Labels) -> Update {
         let mut keys = self.subject.met_by(Neighbour::from(&**pod));
         let matters = keys.any(|(_, key)| node.contains_key(key));
-        if matters { Update::Rebuild } else { Update::Same }
+        if matters { Update::Rebuild } else { Update::Exact }
     }
 
     /// Whether every node passes, and would have been skipped in kube-scheduler.
@@ -192,11 +172,11 @@ impl Counts {
         n - 1
     }
 
-    fn count(&mut self, tally: usize, value: &Str, by: i64) -> Counted {
+    fn count(&mut self, tally: usize, value: &Str, by: i64) {
         let tally = &mut self.tallies[tally];
         if tally.rule == Rule::Affinity {
             self.affinity += by;
         }
-        tally.add(value, by)
+        tally.add(value, by);
     }
 }

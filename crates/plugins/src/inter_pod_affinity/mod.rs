@@ -78,7 +78,7 @@ impl Plugin for InterPodAffinity {
 
 /// Registration.
 pub fn entry() -> Entry {
-    Entry::of::<InterPodAffinity>().cell_filter().pre_score().requeue().done()
+    Entry::of::<InterPodAffinity>().pre_filter().pre_score().requeue().done()
 }
 
 #[cfg(test)]

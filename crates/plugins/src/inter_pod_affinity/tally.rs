@@ -26,20 +26,6 @@ pub(super) struct Tally {
     counts: Vec<i64>,
 }
 
-/// What counting a pod did to its domain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Counted {
-    /// The domain was open or closed before and is still.
-    Same,
-    /// The domain opened or closed.
-    Turned {
-        /// Its number.
-        domain: usize,
-    },
-    /// The domain was not known, and the numbers of others may have changed.
-    NewDomain,
-}
-
 impl Tally {
     /// No pod in any of the domains that `nodes` make.
     pub(super) fn new<'a>(
@@ -56,32 +42,19 @@ impl Tally {
     }
 
     /// Counts one pod, or `by` = -1 discounts it, in the domain of `value`.
-    pub(super) fn add(&mut self, value: &Str, by: i64) -> Counted {
-        let at = match self.values.binary_search(value) {
-            Ok(at) => at,
+    pub(super) fn add(&mut self, value: &Str, by: i64) {
+        match self.values.binary_search(value) {
+            Ok(at) => self.counts[at] += by,
             Err(at) => {
                 Arc::make_mut(&mut self.values).insert(at, value.clone());
                 self.counts.insert(at, by);
-                return Counted::NewDomain;
             }
-        };
-        let count = &mut self.counts[at];
-        let before = *count;
-        *count += by;
-        let turned = (0 < before) != (0 < *count);
-        if turned { Counted::Turned { domain: at + 1 } } else { Counted::Same }
+        }
     }
 
-    /// The number of the domain of a node with these labels: 0 if it is in none, then the values in
-    /// their order, and at last one for all values that are not known.
-    pub(super) fn domain(&self, node: &Labels) -> usize {
-        let Some(value) = node.get(&self.key) else { return 0 };
-        1 + self.values.binary_search(value).unwrap_or(self.values.len())
-    }
-
-    /// Whether a pod in domain `domain` meets the rule.
-    pub(super) fn is_met_in(&self, domain: usize) -> bool {
-        domain.checked_sub(1).and_then(|at| self.counts.get(at)).is_some_and(|count| 0 < *count)
+    /// Whether a pod in the domain of `value` meets the rule.
+    pub(super) fn is_met_in(&self, value: &Str) -> bool {
+        self.values.binary_search(value).is_ok_and(|at| 0 < self.counts[at])
     }
 
     /// Whether a pod in any domain meets the rule.

@@ -217,7 +217,7 @@ impl<K: Kind> PreFilter for InTreeVolumeLimits<K> {
     }
 
     fn update(&self, _: &mut Arc<Wanted>, _: PodChange<'_>, _: Ref<'_, Self::Node>) -> Update {
-        Update::Same
+        Update::Exact
     }
 }
 

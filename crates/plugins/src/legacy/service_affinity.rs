@@ -134,16 +134,15 @@ impl PreFilter for ServiceAffinity {
         change: PodChange<'_>,
         (name, labels): Ref<'_, Self::Node>,
     ) -> Update {
-        let Some(others) = &mut state.others else { return Update::Same };
+        let Some(others) = &mut state.others else { return Update::Exact };
         if !others.has(change.pod()) {
-            return Update::Same;
+            return Update::Exact;
         }
-        let first = others.nodes.keys().next().cloned();
         match change {
             PodChange::Added(_) => others.add(name, || self.values(labels)),
             PodChange::Removed(_) => others.remove(name),
         }
-        if others.nodes.keys().next() == first.as_ref() { Update::Same } else { Update::All }
+        Update::Exact
     }
 }
 

@@ -17,14 +17,6 @@ pub(super) const CONSTRAINTS_NOT_MET: &str = "node(s) didn't match pod topology 
 pub(super) const LABEL_MISSING: &str =
     "node(s) didn't match pod topology spread constraints (missing required label)";
 
-/// The domain of nodes that lack the topology key.
-const KEYLESS: usize = 0;
-/// The domain of nodes whose value no eligible node has: it holds no pods and is not one of the
-/// domains among which the least is sought.
-const UNCOUNTED: usize = 1;
-/// The first of the domains that are counted.
-const FIRST: usize = 2;
-
 /// How the pods of a kind are spread now.
 #[derive(Clone, Debug)]
 pub struct Distribution {
@@ -36,7 +28,7 @@ pub struct Distribution {
 #[derive(Debug)]
 struct Terms {
     spreading: Spreading,
-    /// The domains of each constraint, without those before [`FIRST`].
+    /// The domains of each constraint: the values that some eligible node has.
     domains: Vec<Domains>,
     /// For each constraint, 1 if it counts the pod itself, else 0.
     own: Vec<i32>,
@@ -50,7 +42,7 @@ struct Counts {
     domains_with: BTreeMap<i32, u32>,
 }
 
-impl CellFilter for PodTopologySpread {
+impl PreFilter for PodTopologySpread {
     type Pod = PodParts;
     type Node = (Name, Labels, Taints);
     type Cluster = (Nodes<(Name, Labels, Taints, Pods)>, SelectingObjects);
@@ -69,30 +61,11 @@ impl CellFilter for PodTopologySpread {
         Ok(spreading.map(|spreading| Distribution::of(spreading, pod.2, nodes)))
     }
 
-    fn cells(&self, state: &Distribution, (_, labels, _): Ref<'_, Self::Node>) -> Cells {
-        let values = state.terms.spreading.values(labels);
-        let domain = |(term, value): (usize, Option<&Str>)| {
-            let counted = |value: &Str| state.terms.domains[term].find(value);
-            let found = |value| counted(value).map_or(UNCOUNTED, |number| FIRST + number);
-            Cell::new(term, value.map_or(KEYLESS, found))
-        };
-        values.into_iter().enumerate().map(domain).collect()
-    }
-
-    fn filter(&self, state: &Distribution, cell: Cell) -> Verdict {
-        let (term, domain) = (cell.term as usize, cell.domain as usize);
-        if domain == KEYLESS {
-            return Verdict::unresolvable(LABEL_MISSING);
-        }
-        let (constraint, counts) = (state.terms.constraint(term), &state.counts[term]);
-        // As in filtering.go, Filter: by how much the domain would lead with the pod in it.
-        let there = domain.checked_sub(FIRST).map_or(0, |at| counts.of_domain[at]);
-        let skew = there + state.terms.own[term] - counts.least(constraint);
-        if constraint.max_skew < skew {
-            Verdict::unschedulable(CONSTRAINTS_NOT_MET)
-        } else {
-            Verdict::Pass
-        }
+    /// The first constraint that is not met gives the reason.
+    fn filter(&self, state: &Distribution, (_, labels, _): Ref<'_, Self::Node>) -> Verdict {
+        let values = state.terms.spreading.values(labels).into_iter().enumerate();
+        let verdicts = values.map(|(term, value)| state.verdict(term, value));
+        verdicts.into_iter().find(|verdict| !verdict.passes()).unwrap_or(Verdict::Pass)
     }
 
     /// As in filtering.go, updateWithPod, which takes in two kinds of pods that are not counted in the
@@ -110,11 +83,10 @@ impl CellFilter for PodTopologySpread {
         let other = Neighbour::from(&**pod);
         let values = spreading.values(labels);
         if !spreading.is_of(other.namespace) || values.contains(&None) {
-            return Update::Same;
+            return Update::Exact;
         }
         let standing = spreading.standing(name, labels, taints);
         let mut exact = true;
-        let (mut cells, mut whole_terms) = (Cells::new(), SmallVec::new());
         for (term, value) in values.into_iter().flatten().enumerate() {
             let constraint = terms.constraint(term);
             if !standing.counts_for(constraint) || !spreading.speaks_of(term, other) {
@@ -122,22 +94,9 @@ impl CellFilter for PodTopologySpread {
             }
             let Some(at) = terms.domains[term].find(value) else { return Update::Rebuild };
             exact &= spreading.counts(term, other);
-            let least = counts[term].least(constraint);
             counts[term].add(at, change.sign());
-            let cell = Cell::new(term, FIRST + at);
-            if counts[term].least(constraint) == least {
-                cells.push(cell);
-            } else {
-                whole_terms.push(cell.term);
-            }
         }
-        if !exact {
-            Update::Rebuild
-        } else if cells.is_empty() && whole_terms.is_empty() {
-            Update::Same
-        } else {
-            Update::Cells(cells, whole_terms)
-        }
+        if exact { Update::Exact } else { Update::Rebuild }
     }
 
     fn by_domain(
@@ -184,6 +143,21 @@ impl Distribution {
         let own =
             constraints.iter().map(|one| i32::from(one.selector.matches(own_labels))).collect();
         Distribution { terms: Arc::new(Terms { spreading, domains, own }), counts }
+    }
+
+    /// What one constraint says of nodes with this value of its key.
+    fn verdict(&self, term: usize, value: Option<&Str>) -> Verdict {
+        let Some(value) = value else { return Verdict::unresolvable(LABEL_MISSING) };
+        let (constraint, counts) = (self.terms.constraint(term), &self.counts[term]);
+        // As in filtering.go, Filter: by how much the domain would lead with the pod in it. A domain in which no
+        // node is eligible holds no pods, and the least is not sought there.
+        let there = self.terms.domains[term].find(value).map_or(0, |at| counts.of_domain[at]);
+        let skew = there + self.terms.own[term] - counts.least(constraint);
+        if constraint.max_skew < skew {
+            Verdict::unschedulable(CONSTRAINTS_NOT_MET)
+        } else {
+            Verdict::Pass
+        }
     }
 }
 
@@ -579,7 +553,7 @@ mod tests {
     }
 
     #[test]
-    fn an_update_names_every_cell_whose_verdict_changes() {
+    fn an_update_counts_as_if_counted_anew() {
         let pending = r#"
             pod p app=web {"topologySpreadConstraints": [
                 {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule",
@@ -620,13 +594,13 @@ mod tests {
             "#,
         );
         let mut state = world.prepare();
-        assert!(!PodTopologySpread::filter(&world.plugin, &state, Cell::new(0, FIRST)).passes());
+        let node = <(Name, Labels, Taints)>::at(&world.cluster.nodes, Row::from_index(0));
+        assert!(!PreFilter::filter(&world.plugin, &state, node).passes());
         let going = world.placed.iter().find(|pod| pod.is_terminating()).cloned();
         let going = going.expect("one pod is terminating");
-        let node = <(Name, Labels, Taints)>::at(&world.cluster.nodes, Row::from_index(0));
         let told = world.plugin.update(&mut state, PodChange::Removed(&going), node);
         assert_eq!(told, Update::Rebuild);
-        assert!(PodTopologySpread::filter(&world.plugin, &state, Cell::new(0, FIRST)).passes());
+        assert!(PreFilter::filter(&world.plugin, &state, node).passes());
     }
 
     /// A cluster, and the first pending pod in it.
@@ -650,15 +624,14 @@ mod tests {
         }
 
         fn prepare(&self) -> Distribution {
-            let cluster = <PodTopologySpread as CellFilter>::Cluster::of(&self.cluster.view());
+            let cluster = <PodTopologySpread as PreFilter>::Cluster::of(&self.cluster.view());
             let state = self.plugin.pre_filter(self.pod.part::<PodParts>(), cluster);
             state.expect("nothing rejects the pod for all nodes").expect("it has constraints")
         }
 
-        /// What the update does not name must be as before, and everything as if counted anew.
+        /// Everything must be as if counted anew.
         fn follow(&mut self, state: &mut Distribution, node: usize, change: PodChange<'_>) {
             let row = Row::from_index(node);
-            let before = self.verdicts(state);
             match change {
                 PodChange::Added(pod) => self.cluster.nodes.place(row, pod),
                 PodChange::Removed(pod) => {
@@ -666,25 +639,17 @@ mod tests {
                 }
             }
             let node = <(Name, Labels, Taints)>::at(&self.cluster.nodes, row);
-            let update = self.plugin.update(state, change, node);
-            let after = self.verdicts(state);
-            assert_eq!(after, self.verdicts(&self.prepare()));
-            let named = |cell: &Cell| match &update {
-                Update::Same => false,
-                Update::Cells(cells, terms) => cells.contains(cell) || terms.contains(&cell.term),
-                Update::All | Update::Rebuild => panic!("{update:?} is more than what changes"),
-            };
-            for ((cell, before), (_, after)) in before.into_iter().zip(after) {
-                assert!(named(&cell) || before == after, "{cell:?} {before:?} {after:?}");
-            }
+            assert_eq!(self.plugin.update(state, change, node), Update::Exact);
+            assert_eq!(self.verdicts(state), self.verdicts(&self.prepare()));
         }
 
-        fn verdicts(&self, state: &Distribution) -> Vec<(Cell, Verdict)> {
-            let cells = (0..state.counts.len()).flat_map(|term| {
-                let domains = FIRST + state.counts[term].of_domain.len();
-                (0..domains).map(move |domain| Cell::new(term, domain))
+        fn verdicts(&self, state: &Distribution) -> Vec<Verdict> {
+            let nodes = &self.cluster.nodes;
+            let judged = nodes.rows().map(|row| {
+                let node = <(Name, Labels, Taints)>::at(nodes, row);
+                PreFilter::filter(&self.plugin, state, node)
             });
-            cells.map(|cell| (cell, CellFilter::filter(&self.plugin, state, cell))).collect()
+            judged.collect()
         }
     }
 }

@@ -60,7 +60,7 @@ pub struct PodTopologySpread {
 
 /// Registration.
 pub fn entry() -> Entry {
-    Entry::of::<PodTopologySpread>().cell_filter().pre_score().requeue().done()
+    Entry::of::<PodTopologySpread>().pre_filter().pre_score().requeue().done()
 }
 
 impl Plugin for PodTopologySpread {

@@ -105,7 +105,7 @@ impl PreFilter for VolumeBinding {
 
     /// Other pods do not take volumes: claims do.
     fn update(&self, _: &mut PodClaims, _: PodChange<'_>, _: Ref<'_, Self::Node>) -> Update {
-        Update::Same
+        Update::Exact
     }
 }
 
