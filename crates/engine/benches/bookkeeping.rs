@@ -13,8 +13,8 @@ use plimsoll_engine::{
     Effect, EffectId, Event, Options, Profile, ProfileSpec, Scheduler, Seen, Write,
 };
 use plimsoll_framework::prelude::{
-    Allocatable, Bind, Binding, Entry, FeatureGates, Filter, NoArgs, Placement, Plugin, Point,
-    QueueSort, QueuedPod, Registry, Rejection, Requests, SortKey, Time, Verdict,
+    Allocatable, Bind, Binding, Entry, FeatureGates, Filter, Handle, NoArgs, Placement, Plugin,
+    Point, QueueSort, QueuedPod, Registry, Rejection, Requests, SortKey, Time, Verdict,
 };
 
 fn main() {
@@ -193,7 +193,7 @@ impl QueueSort for Sort {
 
 plugin!(Binder);
 impl Bind for Binder {
-    fn bind(&self, at: &Placement<'_>) -> Option<Binding> {
+    fn bind(&self, at: &Placement<'_>, _: &mut Handle<'_>) -> Option<Binding> {
         Some(Binding { node: at.node.clone() })
     }
 }

@@ -3,7 +3,7 @@
 use plimsoll_api::PodKey;
 use plimsoll_framework::{PodInfo, Point, Row, Time, WaitingPod};
 
-use crate::binding::{BindingCycle, Desk, Moved, Unbound};
+use crate::binding::{Backing, BindingCycle, Desk, Moved, Unbound};
 use crate::cycle::{self, Cycle, CycleResult, Failure, FailureReason};
 use crate::decision::{Decision, Outcome};
 use crate::effect::{Condition, Effect, EffectId, Record, Write};
@@ -269,13 +269,17 @@ impl Scheduler {
         let profile = self.profiles.get(&attempt.pod.scheduler_name).expect("it was just used");
         let lap = self.counts.start();
         let placed = Attempt { pod: assumed, ..*attempt };
-        let reserved = BindingCycle::reserve(placed, shared, profile, &mut self.cache);
+        let mut backing = Backing {
+            now,
+            cache: &mut self.cache,
+            waiting: self.waiting.pods(),
+            decisions: &mut self.waiting_decisions,
+        };
+        let reserved = BindingCycle::reserve(placed, shared, profile, &mut backing);
         let status = reserved.as_ref().err().map_or(Status::Success, Unbound::status);
         let lap = self.counts.stage(profile.index, MeteredPoint::Reserve, status, lap);
         let permitted = reserved.and_then(|mut binding| {
-            let waiting = self.waiting.pods();
-            let decisions = &mut self.waiting_decisions;
-            let permitted = binding.permit(now, profile, &self.cache, waiting, decisions);
+            let permitted = binding.permit(profile, &mut backing);
             let status = match &permitted {
                 Ok(pending) if pending.is_empty() => Status::Success,
                 Ok(_) => Status::Wait,
@@ -285,7 +289,7 @@ impl Scheduler {
             match permitted {
                 Ok(pending) => Ok((binding, pending)),
                 Err(why) => {
-                    binding.unreserve(&mut self.cache);
+                    binding.unreserve(&mut backing);
                     Err(why)
                 }
             }
@@ -298,7 +302,7 @@ impl Scheduler {
             }
             Ok((mut binding, pending)) => {
                 self.log(attempt, &cycle);
-                self.expect_node(&attempt.pod, &mut binding, !pending.is_empty(), effects);
+                self.expect_node(now, &attempt.pod, &mut binding, !pending.is_empty(), effects);
                 if pending.is_empty() {
                     self.proceed(now, binding, effects);
                 } else {
@@ -315,6 +319,7 @@ impl Scheduler {
     /// if it waits at Permit, or something has to be done at PreBind.
     fn expect_node(
         &mut self,
+        now: Time,
         pod: &PodInfo,
         binding: &mut BindingCycle,
         waits: bool,
@@ -322,7 +327,9 @@ impl Scheduler {
     ) {
         let profile = self.profiles.get(&pod.scheduler_name).expect("it was just used");
         let gates = self.options.gates;
-        if gates.says_expected_node && (waits || binding.has_to_prepare(profile, &self.cache)) {
+        let waiting = self.waiting.pods();
+        let prepares = || binding.has_to_prepare(now, profile, &self.cache, waiting);
+        if gates.says_expected_node && (waits || prepares()) {
             let node = binding.node().clone();
             binding.says_node = true;
             self.expected.insert(binding.id, node.clone());
@@ -394,9 +401,13 @@ impl Scheduler {
     ) {
         let profile = self.profiles.get(&cycle.pod.scheduler_name).expect("it placed the pod");
         let mut desk = Desk {
-            now,
+            backing: Backing {
+                now,
+                cache: &mut self.cache,
+                waiting: self.waiting.pods(),
+                decisions: &mut self.waiting_decisions,
+            },
             profile,
-            cache: &self.cache,
             extenders: &self.extenders,
             effects,
             next_effect: &mut self.next_effect,
@@ -421,6 +432,16 @@ impl Scheduler {
         }
     }
 
+    /// What the handles of plugins are made of.
+    pub(crate) fn backing(&mut self, now: Time) -> Backing<'_> {
+        Backing {
+            now,
+            cache: &mut self.cache,
+            waiting: self.waiting.pods(),
+            decisions: &mut self.waiting_decisions,
+        }
+    }
+
     /// A binding cycle has failed: everything is undone, and others hear of the room that the pod leaves.
     fn give_up(
         &mut self,
@@ -430,7 +451,7 @@ impl Scheduler {
         effects: &mut Vec<Effect>,
     ) {
         let lap = self.counts.start();
-        cycle.unreserve(&mut self.cache);
+        cycle.unreserve(&mut self.backing(now));
         if let Some(profile) = self.profiles.get(&cycle.pod.scheduler_name) {
             let (index, point) = (profile.index, MeteredPoint::Unreserve);
             self.counts.stage(index, point, Status::Success, lap);

@@ -10,8 +10,9 @@ use std::time::Duration;
 
 use plimsoll_api::Str;
 use plimsoll_framework::{
-    Assume, Code, CycleState, Held, Permission, PodInfo, Point, Readiness, Rejection, Time,
-    WaitingDecision, WaitingPod, binding::PERMIT_TIMEOUT_MAX,
+    Assume, Assumption, Code, CycleState, Handle, Held, Permission, Placement, PodInfo, Point,
+    Readiness, Rejection, Time, WaitingDecision, WaitingPod, WaitingPods,
+    binding::PERMIT_TIMEOUT_MAX,
 };
 
 use crate::cache::Cache;
@@ -88,11 +89,19 @@ pub(crate) enum Moved {
     Failed(Unbound),
 }
 
+/// What the handles of plugins are made of.
+pub(crate) struct Backing<'a> {
+    pub(crate) now: Time,
+    pub(crate) cache: &'a mut Cache,
+    /// The pods that wait at Permit, and what is decided about them.
+    pub(crate) waiting: &'a [WaitingPod],
+    pub(crate) decisions: &'a mut Vec<WaitingDecision>,
+}
+
 /// What a binding cycle needs of the rest.
 pub(crate) struct Desk<'a> {
-    pub(crate) now: Time,
+    pub(crate) backing: Backing<'a>,
     pub(crate) profile: &'a Profile,
-    pub(crate) cache: &'a Cache,
     pub(crate) extenders: &'a Extenders,
     pub(crate) effects: &'a mut Vec<Effect>,
     pub(crate) next_effect: &'a mut u64,
@@ -121,7 +130,7 @@ impl BindingCycle {
         attempt: Attempt,
         shared: CycleState,
         profile: &Profile,
-        cache: &mut Cache,
+        backing: &mut Backing<'_>,
     ) -> Result<Box<Self>, Unbound> {
         let mut cycle = Box::new(BindingCycle {
             id: attempt.id,
@@ -138,18 +147,15 @@ impl BindingCycle {
         for (plugin, _) in profile.at(Point::Reserve) {
             let point = plugin.points.reserve.as_ref();
             let Some(point) = point.filter(|point| point.applies(&cycle.pod)) else { continue };
-            let mut shared = std::mem::take(&mut cycle.shared);
-            let mut said = Vec::new();
-            let assume = &mut Assume::new(&mut said);
-            let held = point.reserve(&cycle.placement(cache), &mut shared, assume);
-            cycle.shared = shared;
+            let (held, said) =
+                cycle.ask(plugin.name, backing, |_, at, handle| point.reserve(at, handle));
             match held {
                 Ok(held) => {
                     cycle.held.push((plugin.name, held));
-                    cache.assume_volumes(said);
+                    backing.cache.assume_volumes(said);
                 }
                 Err(why) => {
-                    cycle.unreserve(cache);
+                    cycle.unreserve(backing);
                     return Err(rejected("Reserve", plugin.name, why));
                 }
             }
@@ -161,25 +167,21 @@ impl BindingCycle {
     /// now.
     pub(crate) fn permit(
         &mut self,
-        now: Time,
         profile: &Profile,
-        cache: &Cache,
-        waiting: &[WaitingPod],
-        decisions: &mut Vec<WaitingDecision>,
+        backing: &mut Backing<'_>,
     ) -> Result<Vec<(&'static str, Time)>, Unbound> {
         let mut pending = Vec::new();
         for (plugin, _) in profile.at(Point::Permit) {
             let Some(point) = &plugin.points.permit else { continue };
-            let mut shared = std::mem::take(&mut self.shared);
-            let said = point.permit(&self.placement(cache), &mut shared, waiting, decisions);
-            self.shared = shared;
-            match said {
+            let permit =
+                |_: &Self, at: &Placement<'_>, handle: &mut Handle<'_>| point.permit(at, handle);
+            match self.ask_and_assume(plugin.name, backing, permit) {
                 Permission::Approve => {}
                 Permission::Deny(why) => {
                     return Err(rejected("Permit", plugin.name, why));
                 }
                 Permission::Wait(span) => {
-                    pending.push((plugin.name, now + span.min(PERMIT_TIMEOUT_MAX)));
+                    pending.push((plugin.name, backing.now + span.min(PERMIT_TIMEOUT_MAX)));
                 }
             }
         }
@@ -187,11 +189,23 @@ impl BindingCycle {
     }
 
     /// Whether something has to be done, or waited for, before it can be bound.
-    pub(crate) fn has_to_prepare(&self, profile: &Profile, cache: &Cache) -> bool {
+    pub(crate) fn has_to_prepare(
+        &self,
+        now: Time,
+        profile: &Profile,
+        cache: &Cache,
+        waiting: &[WaitingPod],
+    ) -> bool {
         let at = self.placement(cache);
         self.pre_bind_order(profile).into_iter().any(|place| {
-            let (_, held) = &self.held[place];
-            !held.writes(&at).is_empty() || matches!(held.ready(&at), Readiness::Waiting)
+            let (plugin, held) = &self.held[place];
+            // It is only asked in advance: what it does has no effect.
+            let (mut shared, mut said, mut decided) = (self.shared.clone(), Vec::new(), Vec::new());
+            let waiting = WaitingPods::new(plugin, waiting, &mut decided);
+            let (shared, assume) = (&mut shared, Assume::new(&mut said));
+            let mut handle = Handle { now, shared, assume, waiting };
+            !held.writes(&at, &mut handle).is_empty()
+                || matches!(held.ready(&at, &mut handle), Readiness::Waiting)
         })
     }
 
@@ -249,7 +263,7 @@ impl BindingCycle {
             return moved;
         }
         match self.deadline {
-            Some(deadline) if deadline <= desk.now => self.timed_out(desk),
+            Some(deadline) if deadline <= desk.backing.now => self.timed_out(desk),
             _ => Moved::Waits,
         }
     }
@@ -297,15 +311,42 @@ impl BindingCycle {
     }
 
     /// Gives back what was reserved, the last first.
-    pub(crate) fn unreserve(&mut self, cache: &mut Cache) {
-        let mut shared = std::mem::take(&mut self.shared);
-        for (_, held) in std::mem::take(&mut self.held).into_iter().rev() {
-            let mut said = Vec::new();
-            let assume = &mut Assume::new(&mut said);
-            held.unreserve(&self.placement(cache), &mut shared, assume);
-            cache.assume_volumes(said);
+    pub(crate) fn unreserve(&mut self, backing: &mut Backing<'_>) {
+        for (plugin, held) in std::mem::take(&mut self.held).into_iter().rev() {
+            self.ask_and_assume(plugin, backing, |_, at, handle| held.unreserve(at, handle));
         }
+    }
+
+    /// Hands a plugin where the pod is to be and a handle. Its answer, and what it takes to be so.
+    fn ask<T>(
+        &mut self,
+        plugin: &'static str,
+        backing: &mut Backing<'_>,
+        ask: impl FnOnce(&Self, &Placement<'_>, &mut Handle<'_>) -> T,
+    ) -> (T, Vec<Assumption>) {
+        let mut shared = std::mem::take(&mut self.shared);
+        let mut said = Vec::new();
+        let mut handle = Handle {
+            now: backing.now,
+            shared: &mut shared,
+            assume: Assume::new(&mut said),
+            waiting: WaitingPods::new(plugin, backing.waiting, backing.decisions),
+        };
+        let answer = ask(self, &self.placement(backing.cache), &mut handle);
         self.shared = shared;
+        (answer, said)
+    }
+
+    /// The same, where what it takes to be so counts whatever it answers.
+    fn ask_and_assume<T>(
+        &mut self,
+        plugin: &'static str,
+        backing: &mut Backing<'_>,
+        ask: impl FnOnce(&Self, &Placement<'_>, &mut Handle<'_>) -> T,
+    ) -> T {
+        let (answer, said) = self.ask(plugin, backing, ask);
+        backing.cache.assume_volumes(said);
+        answer
     }
 
     fn pre_bind_plugin(&self, at: usize, profile: &Profile) -> &'static str {
@@ -324,28 +365,35 @@ impl BindingCycle {
         }
         let order = self.pre_bind_order(desk.profile);
         let Some(&place) = order.get(at) else { return self.bind(desk) };
-        let patches = self.held[place].1.writes(&self.placement(desk.cache));
+        let plugin = self.held[place].0;
+        let writes = |cycle: &Self, at: &Placement<'_>, handle: &mut Handle<'_>| {
+            cycle.held[place].1.writes(at, handle)
+        };
+        let patches = self.ask_and_assume(plugin, &mut desk.backing, writes);
         if patches.is_empty() {
             return self.settle(at, desk);
         }
         let write = |patch| desk.write(&self.pod, Write::Patch(patch));
         let awaited = patches.into_iter().map(write).collect();
         self.stage = Stage::Writing { at, awaited };
-        self.deadline = Some(desk.now + desk.write_timeout);
+        self.deadline = Some(desk.backing.now + desk.write_timeout);
         Moved::Waits
     }
 
     fn settle(&mut self, at: usize, desk: &mut Desk<'_>) -> Moved {
         let place = self.pre_bind_order(desk.profile)[at];
         self.stage = Stage::Settling { at };
-        self.deadline = Some(desk.now + self.held[place].1.timeout());
+        self.deadline = Some(desk.backing.now + self.held[place].1.timeout());
         self.check(at, desk)
     }
 
     fn check(&mut self, at: usize, desk: &mut Desk<'_>) -> Moved {
         let place = self.pre_bind_order(desk.profile)[at];
-        let (plugin, held) = &self.held[place];
-        match held.ready(&self.placement(desk.cache)) {
+        let plugin = self.held[place].0;
+        let ready = |cycle: &Self, at: &Placement<'_>, handle: &mut Handle<'_>| {
+            cycle.held[place].1.ready(at, handle)
+        };
+        match self.ask_and_assume(plugin, &mut desk.backing, ready) {
             Readiness::Ready => self.pre_bind(at + 1, desk),
             Readiness::Waiting => Moved::Waits,
             Readiness::Failed(why) => Moved::Failed(rejected_at_pre_bind(plugin, why)),
@@ -353,9 +401,12 @@ impl BindingCycle {
     }
 
     fn bind_by_plugin(&mut self, desk: &mut Desk<'_>) -> Moved {
-        let at = self.placement(desk.cache);
-        let binding = desk.profile.at(Point::Bind).find_map(|(plugin, _)| {
-            let binding = plugin.points.bind.as_ref()?.bind(&at)?;
+        let profile = desk.profile;
+        let binding = profile.at(Point::Bind).find_map(|(plugin, _)| {
+            let point = plugin.points.bind.as_ref()?;
+            let bind =
+                |_: &Self, at: &Placement<'_>, handle: &mut Handle<'_>| point.bind(at, handle);
+            let binding = self.ask_and_assume(plugin.name, &mut desk.backing, bind)?;
             Some((plugin.name, binding))
         });
         let Some((plugin, binding)) = binding else {
@@ -363,7 +414,7 @@ impl BindingCycle {
         };
         let effect = desk.write(&self.pod, Write::Bind(binding));
         self.stage = Stage::Binding { plugin, effect };
-        self.deadline = Some(desk.now + desk.write_timeout);
+        self.deadline = Some(desk.backing.now + desk.write_timeout);
         Moved::Waits
     }
 
@@ -372,12 +423,12 @@ impl BindingCycle {
             Stage::Extender { .. } => desk.counts.start(),
             _ => desk.stage_over(MeteredPoint::Bind, Status::Success, self.lap),
         };
-        let mut shared = std::mem::take(&mut self.shared);
         let mut patches = Vec::new();
         for (plugin, _) in desk.profile.at(Point::PostBind) {
-            if let Some(point) = &plugin.points.post_bind {
-                patches.extend(point.post_bind(&self.placement(desk.cache), &mut shared));
-            }
+            let Some(point) = &plugin.points.post_bind else { continue };
+            let post_bind =
+                |_: &Self, at: &Placement<'_>, handle: &mut Handle<'_>| point.post_bind(at, handle);
+            patches.extend(self.ask_and_assume(plugin.name, &mut desk.backing, post_bind));
         }
         for patch in patches {
             desk.write(&self.pod, Write::Patch(patch));
@@ -409,8 +460,8 @@ impl BindingCycle {
         Moved::Failed(Unbound::Error(text))
     }
 
-    fn placement<'a>(&'a self, cache: &'a Cache) -> plimsoll_framework::Placement<'a> {
-        plimsoll_framework::Placement {
+    fn placement<'a>(&'a self, cache: &'a Cache) -> Placement<'a> {
+        Placement {
             pod: &self.pod,
             node: self.node(),
             row: cache.row(self.node()),

@@ -265,7 +265,7 @@ impl Scheduler {
         self.nominated.remove(&pod.key);
         // Where the binding is written its answer is awaited all the same: PostBind depends on it.
         if !self.bindings.get(id).is_some_and(BindingCycle::is_binding) {
-            self.cancel_binding(id);
+            self.cancel_binding(now, id);
             self.extenders.leave(id);
             self.queue.remove(id);
         }
@@ -301,7 +301,7 @@ impl Scheduler {
         };
         let left = self.left_by(id, None).or_else(|| self.left_untried(id));
         self.expected.remove(&id);
-        self.cancel_binding(id);
+        self.cancel_binding(now, id);
         self.nominated.remove(key);
         self.evictions.remove(key);
         self.may_go(key);
@@ -323,9 +323,9 @@ impl Scheduler {
     }
 
     /// Ends a binding cycle of a pod that needs none any more.
-    fn cancel_binding(&mut self, id: PodId) {
+    fn cancel_binding(&mut self, now: Time, id: PodId) {
         if let Some(mut cycle) = self.bindings.take(id) {
-            cycle.unreserve(&mut self.cache);
+            cycle.unreserve(&mut self.backing(now));
             self.waiting.remove(&cycle.pod.key);
             // The pod stays in the cache until its deletion is told to everyone.
         }

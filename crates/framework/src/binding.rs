@@ -82,6 +82,19 @@ impl<'a> Assume<'a> {
     }
 }
 
+/// What a plugin may use once a node is chosen, beside the [`Placement`] (`Handle` in kube-scheduler).
+#[derive(Debug)]
+pub struct Handle<'a> {
+    /// Now, by the clock of the scheduler: virtual time in a simulation.
+    pub now: Time,
+    /// What the plugins tell each other in this cycle.
+    pub shared: &'a mut CycleState,
+    /// What is taken to be so before it is seen.
+    pub assume: Assume<'a>,
+    /// The pods that wait at Permit, to be allowed or rejected.
+    pub waiting: WaitingPods<'a>,
+}
+
 /// Holds something for a pod from the choice of its node until it is bound.
 pub trait Reserve: Plugin {
     /// What is held; `()` where the plugin keeps no account of its own.
@@ -94,18 +107,10 @@ pub trait Reserve: Plugin {
     fn reserve(
         &self,
         at: &Placement<'_>,
-        shared: &mut CycleState,
-        assume: &mut Assume<'_>,
+        handle: &mut Handle<'_>,
     ) -> Result<Self::Reservation, Rejection>;
     /// Gives it back: a later step failed. Called in the reverse order of Reserve.
-    fn unreserve(
-        &self,
-        _held: Self::Reservation,
-        _at: &Placement<'_>,
-        _shared: &mut CycleState,
-        _assume: &mut Assume<'_>,
-    ) {
-    }
+    fn unreserve(&self, _held: Self::Reservation, _at: &Placement<'_>, _handle: &mut Handle<'_>) {}
 }
 
 /// What Permit says.
@@ -179,29 +184,30 @@ impl<'a> WaitingPods<'a> {
 
     /// This plugin has nothing more against `pod`. It is bound once no plugin has.
     pub fn allow(&mut self, pod: &PodKey) {
-        self.decisions
-            .push(WaitingDecision::Allow { pod: pod.clone(), plugin: self.plugin.into() });
+        self.allow_as(self.plugin, pod);
+    }
+
+    /// The same in the name of another plugin.
+    pub fn allow_as(&mut self, plugin: impl Into<Str>, pod: &PodKey) {
+        self.decisions.push(WaitingDecision::Allow { pod: pod.clone(), plugin: plugin.into() });
     }
 
     /// `pod` must not be bound.
     pub fn reject(&mut self, pod: &PodKey, reason: impl Into<Reason>) {
-        self.decisions.push(WaitingDecision::Reject {
-            pod: pod.clone(),
-            plugin: self.plugin.into(),
-            reason: reason.into(),
-        });
+        self.reject_as(self.plugin, pod, reason);
+    }
+
+    /// The same in the name of another plugin. The events of that one can bring the pod back.
+    pub fn reject_as(&mut self, plugin: impl Into<Str>, pod: &PodKey, reason: impl Into<Reason>) {
+        let (pod, plugin, reason) = (pod.clone(), plugin.into(), reason.into());
+        self.decisions.push(WaitingDecision::Reject { pod, plugin, reason });
     }
 }
 
 /// Approves, denies or delays the binding of a pod.
 pub trait Permit: Plugin {
     /// Judges a pod whose node has been chosen and reserved.
-    fn permit(
-        &self,
-        at: &Placement<'_>,
-        shared: &mut CycleState,
-        waiting: &mut WaitingPods<'_>,
-    ) -> Permission;
+    fn permit(&self, at: &Placement<'_>, handle: &mut Handle<'_>) -> Permission;
 }
 
 /// A change of an object, as a JSON merge patch (RFC 7386).
@@ -234,10 +240,22 @@ pub enum Readiness {
 ///
 /// A plugin that keeps no account of its own reserves `()`.
 pub trait PreBind: Reserve {
-    /// What to write.
-    fn writes(&self, held: &Self::Reservation, at: &Placement<'_>) -> Vec<Patch>;
-    /// Whether the world has caught up. Asked once everything is written.
-    fn ready(&self, _held: &Self::Reservation, _at: &Placement<'_>) -> Readiness {
+    /// What to write. It is also asked in advance, whether there is anything to write (PreBindPreFlight): what it
+    /// does with the handle has no effect then.
+    fn writes(
+        &self,
+        held: &Self::Reservation,
+        at: &Placement<'_>,
+        handle: &mut Handle<'_>,
+    ) -> Vec<Patch>;
+    /// Whether the world has caught up. Asked once everything is written, and then after every change. Also asked
+    /// in advance, as [`PreBind::writes`].
+    fn ready(
+        &self,
+        _held: &Self::Reservation,
+        _at: &Placement<'_>,
+        _handle: &mut Handle<'_>,
+    ) -> Readiness {
         Readiness::Ready
     }
     /// How long to wait for [`PreBind::ready`].
@@ -260,11 +278,11 @@ pub struct Binding {
 /// Binds pods.
 pub trait Bind: Plugin {
     /// The binding to write; `None` leaves the pod to the next Bind plugin (Skip).
-    fn bind(&self, at: &Placement<'_>) -> Option<Binding>;
+    fn bind(&self, at: &Placement<'_>, handle: &mut Handle<'_>) -> Option<Binding>;
 }
 
 /// What is to be done once a pod is bound.
 pub trait PostBind: Plugin {
     /// What to write, if anything. The pod is bound whatever becomes of it.
-    fn post_bind(&self, at: &Placement<'_>, shared: &mut CycleState) -> Vec<Patch>;
+    fn post_bind(&self, at: &Placement<'_>, handle: &mut Handle<'_>) -> Vec<Patch>;
 }

@@ -77,8 +77,8 @@ pub mod view;
 mod volume_store;
 
 pub use binding::{
-    Assume, Assumption, Bind, Binding, Patch, Permission, Permit, Placement, PostBind, PreBind,
-    Readiness, Reserve, WaitingDecision, WaitingPod, WaitingPods,
+    Assume, Assumption, Bind, Binding, Handle, Patch, Permission, Permit, Placement, PostBind,
+    PreBind, Readiness, Reserve, WaitingDecision, WaitingPod, WaitingPods,
 };
 pub use clearable::Clearable;
 pub use columns::{Allocatable, Columns, NonZeroRequested, PodSet, Requested, Row};

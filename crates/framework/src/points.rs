@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::binding::{
-    Assume, Bind, Binding, Patch, Permission, Permit, Placement, PostBind, PreBind, Readiness,
-    Reserve, TIMED_OUT, WaitingDecision, WaitingPod, WaitingPods,
+    Bind, Binding, Handle, Patch, Permission, Permit, Placement, PostBind, PreBind, Readiness,
+    Reserve, TIMED_OUT,
 };
 use crate::clearable::Clearable;
 use crate::columns::{PodSet, Row};
@@ -400,14 +400,9 @@ impl<P: PostFilterByNode> ErasedByNode for ByNode<P> {
 
 /// What a plugin holds for a pod, with the plugin itself.
 pub(crate) trait Hold: Send {
-    fn unreserve(
-        self: Box<Self>,
-        at: &Placement<'_>,
-        shared: &mut CycleState,
-        assume: &mut Assume<'_>,
-    );
-    fn writes(&self, at: &Placement<'_>) -> Vec<Patch>;
-    fn ready(&self, at: &Placement<'_>) -> Readiness;
+    fn unreserve(self: Box<Self>, at: &Placement<'_>, handle: &mut Handle<'_>);
+    fn writes(&self, at: &Placement<'_>, handle: &mut Handle<'_>) -> Vec<Patch>;
+    fn ready(&self, at: &Placement<'_>, handle: &mut Handle<'_>) -> Readiness;
     fn timeout(&self) -> Duration;
     fn timed_out(&self) -> Rejection;
 }
@@ -417,18 +412,18 @@ pub struct Held(Box<dyn Hold>);
 
 impl Held {
     /// Gives it back.
-    pub fn unreserve(self, at: &Placement<'_>, shared: &mut CycleState, assume: &mut Assume<'_>) {
-        self.0.unreserve(at, shared, assume);
+    pub fn unreserve(self, at: &Placement<'_>, handle: &mut Handle<'_>) {
+        self.0.unreserve(at, handle);
     }
 
     /// What to write before the pod is bound.
-    pub fn writes(&self, at: &Placement<'_>) -> Vec<Patch> {
-        self.0.writes(at)
+    pub fn writes(&self, at: &Placement<'_>, handle: &mut Handle<'_>) -> Vec<Patch> {
+        self.0.writes(at, handle)
     }
 
     /// Whether the world has caught up.
-    pub fn ready(&self, at: &Placement<'_>) -> Readiness {
-        self.0.ready(at)
+    pub fn ready(&self, at: &Placement<'_>, handle: &mut Handle<'_>) -> Readiness {
+        self.0.ready(at, handle)
     }
 
     /// How long to wait for that.
@@ -452,18 +447,13 @@ impl fmt::Debug for Held {
 struct Reserved<P: Reserve>(Arc<P>, P::Reservation);
 
 impl<P: Reserve> Hold for Reserved<P> {
-    fn unreserve(
-        self: Box<Self>,
-        at: &Placement<'_>,
-        shared: &mut CycleState,
-        assume: &mut Assume<'_>,
-    ) {
-        self.0.unreserve(self.1, at, shared, assume);
+    fn unreserve(self: Box<Self>, at: &Placement<'_>, handle: &mut Handle<'_>) {
+        self.0.unreserve(self.1, at, handle);
     }
-    fn writes(&self, _: &Placement<'_>) -> Vec<Patch> {
+    fn writes(&self, _: &Placement<'_>, _: &mut Handle<'_>) -> Vec<Patch> {
         Vec::new()
     }
-    fn ready(&self, _: &Placement<'_>) -> Readiness {
+    fn ready(&self, _: &Placement<'_>, _: &mut Handle<'_>) -> Readiness {
         Readiness::Ready
     }
     fn timeout(&self) -> Duration {
@@ -478,19 +468,14 @@ impl<P: Reserve> Hold for Reserved<P> {
 struct PreBound<P: PreBind>(Arc<P>, P::Reservation);
 
 impl<P: PreBind> Hold for PreBound<P> {
-    fn unreserve(
-        self: Box<Self>,
-        at: &Placement<'_>,
-        shared: &mut CycleState,
-        assume: &mut Assume<'_>,
-    ) {
-        self.0.unreserve(self.1, at, shared, assume);
+    fn unreserve(self: Box<Self>, at: &Placement<'_>, handle: &mut Handle<'_>) {
+        self.0.unreserve(self.1, at, handle);
     }
-    fn writes(&self, at: &Placement<'_>) -> Vec<Patch> {
-        self.0.writes(&self.1, at)
+    fn writes(&self, at: &Placement<'_>, handle: &mut Handle<'_>) -> Vec<Patch> {
+        self.0.writes(&self.1, at, handle)
     }
-    fn ready(&self, at: &Placement<'_>) -> Readiness {
-        self.0.ready(&self.1, at)
+    fn ready(&self, at: &Placement<'_>, handle: &mut Handle<'_>) -> Readiness {
+        self.0.ready(&self.1, at, handle)
     }
     fn timeout(&self) -> Duration {
         self.0.timeout()
@@ -500,9 +485,7 @@ impl<P: PreBind> Hold for PreBound<P> {
     }
 }
 
-type ReserveFn = dyn Fn(&Placement<'_>, &mut CycleState, &mut Assume<'_>) -> Result<Held, Rejection>
-    + Send
-    + Sync;
+type ReserveFn = dyn Fn(&Placement<'_>, &mut Handle<'_>) -> Result<Held, Rejection> + Send + Sync;
 
 /// A Reserve plugin of a profile, with its PreBind if it has one.
 pub struct ReservePoint {
@@ -514,24 +497,20 @@ impl ReservePoint {
     pub(crate) fn new<P: Reserve>(plugin: Arc<P>) -> Self {
         let asked = plugin.clone();
         let applies = Box::new(move |pod: &PodInfo| asked.applies(pod));
-        let reserve = Box::new(
-            move |at: &Placement<'_>, shared: &mut CycleState, assume: &mut Assume<'_>| {
-                let held = plugin.reserve(at, shared, assume)?;
-                Ok(Held(Box::new(Reserved(plugin.clone(), held))))
-            },
-        );
+        let reserve = Box::new(move |at: &Placement<'_>, handle: &mut Handle<'_>| {
+            let held = plugin.reserve(at, handle)?;
+            Ok(Held(Box::new(Reserved(plugin.clone(), held))))
+        });
         ReservePoint { applies, reserve }
     }
 
     pub(crate) fn with_pre_bind<P: PreBind>(plugin: Arc<P>) -> Self {
         let asked = plugin.clone();
         let applies = Box::new(move |pod: &PodInfo| asked.applies(pod));
-        let reserve = Box::new(
-            move |at: &Placement<'_>, shared: &mut CycleState, assume: &mut Assume<'_>| {
-                let held = plugin.reserve(at, shared, assume)?;
-                Ok(Held(Box::new(PreBound(plugin.clone(), held))))
-            },
-        );
+        let reserve = Box::new(move |at: &Placement<'_>, handle: &mut Handle<'_>| {
+            let held = plugin.reserve(at, handle)?;
+            Ok(Held(Box::new(PreBound(plugin.clone(), held))))
+        });
         ReservePoint { applies, reserve }
     }
 
@@ -541,75 +520,56 @@ impl ReservePoint {
     }
 
     /// Holds what the pod needs.
-    pub fn reserve(
-        &self,
-        at: &Placement<'_>,
-        shared: &mut CycleState,
-        assume: &mut Assume<'_>,
-    ) -> Result<Held, Rejection> {
-        (self.reserve)(at, shared, assume)
+    pub fn reserve(&self, at: &Placement<'_>, handle: &mut Handle<'_>) -> Result<Held, Rejection> {
+        (self.reserve)(at, handle)
     }
 }
 
-type PermitFn =
-    dyn Fn(&Placement<'_>, &mut CycleState, &mut WaitingPods<'_>) -> Permission + Send + Sync;
+type PermitFn = dyn Fn(&Placement<'_>, &mut Handle<'_>) -> Permission + Send + Sync;
 
 /// A Permit plugin of a profile.
-pub struct PermitPoint {
-    plugin: &'static str,
-    permit: Box<PermitFn>,
-}
+pub struct PermitPoint(Box<PermitFn>);
 
 impl PermitPoint {
     pub(crate) fn new<P: Permit>(plugin: Arc<P>) -> Self {
-        PermitPoint {
-            plugin: P::NAME,
-            permit: Box::new(move |at, shared, waiting| plugin.permit(at, shared, waiting)),
-        }
+        PermitPoint(Box::new(move |at, handle| plugin.permit(at, handle)))
     }
 
-    /// Judges a pod; what it decides about pods that wait is added to `decisions`.
-    pub fn permit(
-        &self,
-        at: &Placement<'_>,
-        shared: &mut CycleState,
-        waiting: &[WaitingPod],
-        decisions: &mut Vec<WaitingDecision>,
-    ) -> Permission {
-        let mut waiting = WaitingPods::new(self.plugin, waiting, decisions);
-        (self.permit)(at, shared, &mut waiting)
+    /// Judges a pod.
+    pub fn permit(&self, at: &Placement<'_>, handle: &mut Handle<'_>) -> Permission {
+        (self.0)(at, handle)
     }
 }
 
-type BindFn = dyn Fn(&Placement<'_>) -> Option<Binding> + Send + Sync;
+type BindFn = dyn Fn(&Placement<'_>, &mut Handle<'_>) -> Option<Binding> + Send + Sync;
 
 /// A Bind plugin of a profile.
 pub struct BindPoint(Box<BindFn>);
 
 impl BindPoint {
     pub(crate) fn new<P: Bind>(plugin: Arc<P>) -> Self {
-        BindPoint(Box::new(move |at| plugin.bind(at)))
+        BindPoint(Box::new(move |at, handle| plugin.bind(at, handle)))
     }
 
     /// The binding to write; `None` leaves the pod to the next plugin.
-    pub fn bind(&self, at: &Placement<'_>) -> Option<Binding> {
-        (self.0)(at)
+    pub fn bind(&self, at: &Placement<'_>, handle: &mut Handle<'_>) -> Option<Binding> {
+        (self.0)(at, handle)
     }
 }
 
-type PostBindFn = dyn Fn(&Placement<'_>, &mut CycleState) -> Vec<Patch> + Send + Sync;
+type PostBindFn = dyn Fn(&Placement<'_>, &mut Handle<'_>) -> Vec<Patch> + Send + Sync;
 
 /// A PostBind plugin of a profile.
 pub struct PostBindPoint(Box<PostBindFn>);
 
 impl PostBindPoint {
     pub(crate) fn new<P: PostBind>(plugin: Arc<P>) -> Self {
-        PostBindPoint(Box::new(move |at, shared| plugin.post_bind(at, shared)))
+        PostBindPoint(Box::new(move |at, handle| plugin.post_bind(at, handle)))
     }
 
     /// What to write now that the pod is bound.
-    pub fn post_bind(&self, at: &Placement<'_>, shared: &mut CycleState) -> Vec<Patch> {
-        (self.0)(at, shared)
+    pub fn post_bind(&self, at: &Placement<'_>, handle: &mut Handle<'_>) -> Vec<Patch> {
+        (self.0)(at, handle)
     }
 }
 

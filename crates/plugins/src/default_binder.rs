@@ -17,7 +17,7 @@ impl Plugin for DefaultBinder {
 }
 
 impl Bind for DefaultBinder {
-    fn bind(&self, at: &Placement<'_>) -> Option<Binding> {
+    fn bind(&self, at: &Placement<'_>, _: &mut Handle<'_>) -> Option<Binding> {
         Some(Binding { node: at.node.clone() })
     }
 }
@@ -29,6 +29,8 @@ pub fn entry() -> Entry {
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_testkit::HandleParts;
+
     use super::*;
 
     #[test]
@@ -36,7 +38,9 @@ mod tests {
         let (pod, node) = (PodInfo::new(Pod::default()), Str::from("n1"));
         let (nodes, stores) = (Columns::default(), Stores::default());
         let view = View { nodes: &nodes, stores: &stores };
-        let binding = DefaultBinder.bind(&Placement { pod: &pod, node: &node, row: None, view });
+        let at = Placement { pod: &pod, node: &node, row: None, view };
+        let mut parts = HandleParts::default();
+        let binding = DefaultBinder.bind(&at, &mut parts.handle(DefaultBinder::NAME));
         assert_eq!(binding, Some(Binding { node: "n1".into() }));
     }
 }

@@ -17,6 +17,8 @@ pub const GANG_SIZE: &str = "example.com/gang-size";
 const NO_SIZE: Reason =
     Reason::Text("pod has the label example.com/gang and no number in example.com/gang-size");
 
+const MEMBER_FAILED: Reason = Reason::Text("another member of the gang could not be bound");
+
 /// Holds every pod of a gang at Permit until as many members as the gang needs wait there or are on
 /// nodes already; then all of them are bound. Training jobs want this: a part of the workers can only
 /// wait for the rest, and holds its nodes meanwhile.
@@ -34,10 +36,10 @@ const NO_SIZE: Reason =
 /// # When time is up
 ///
 /// Each member waits for at most `timeoutSeconds` from the moment it came to Permit. The engine then
-/// rejects it and gives its place on the node to others. The rest of the gang is not touched: each
-/// member keeps its place until its own time is up, and if the rejected one is back by then, the gang
-/// is complete. A rejected member is tried again when another member comes to a node or leaves one,
-/// as one that is rejected does, and at the latest when the queue flushes what it holds for long.
+/// rejects it and gives its place on the node to others. So do all members that still wait for it: a
+/// gang that lost one would only hold nodes. The same happens when a member fails later, say where it is
+/// bound. A rejected member is tried again when another member comes to a node or leaves one, as one
+/// that is rejected does, and at the latest when the queue flushes what it holds for long.
 ///
 /// Two gangs that hold a part of their nodes each can keep each other waiting; the time limit ends
 /// that. With room for both, one after the other, a longer one only holds more nodes for longer.
@@ -66,12 +68,8 @@ impl Plugin for Gang {
 }
 
 impl Permit for Gang {
-    fn permit(
-        &self,
-        at: &Placement<'_>,
-        _: &mut CycleState,
-        waiting: &mut WaitingPods<'_>,
-    ) -> Permission {
+    fn permit(&self, at: &Placement<'_>, handle: &mut Handle<'_>) -> Permission {
+        let waiting = &mut handle.waiting;
         if !at.pod.labels.contains_key(GANG) {
             return Permission::Approve;
         }
@@ -88,6 +86,28 @@ impl Permit for Gang {
             waiting.allow(member);
         }
         Permission::Approve
+    }
+}
+
+impl Reserve for Gang {
+    type Reservation = ();
+
+    fn applies(&self, pod: &PodInfo) -> bool {
+        pod.labels.contains_key(GANG)
+    }
+
+    fn reserve(&self, _: &Placement<'_>, _: &mut Handle<'_>) -> Result<(), Rejection> {
+        Ok(())
+    }
+
+    /// A member cannot be bound after all: those that still wait for it give their places back now, not when their
+    /// time is up.
+    fn unreserve(&self, (): (), at: &Placement<'_>, handle: &mut Handle<'_>) {
+        let held = handle.waiting.iter().filter(|held| are_mates(&held.pod, at.pod));
+        let held: Vec<PodKey> = held.map(|held| held.pod.key.clone()).collect();
+        for member in &held {
+            handle.waiting.reject(member, MEMBER_FAILED);
+        }
     }
 }
 
@@ -127,13 +147,13 @@ fn are_mates(one: &PodInfo, other: &PodInfo) -> bool {
 
 /// Registration.
 pub fn entry() -> Entry {
-    Entry::of::<Gang>().permit().requeue().done()
+    Entry::of::<Gang>().reserve().permit().requeue().done()
 }
 
 #[cfg(test)]
 mod tests {
     use expect_test::{Expect, expect};
-    use plimsoll_testkit::{Cluster, Scenario};
+    use plimsoll_testkit::{Cluster, HandleParts, Scenario};
 
     use super::*;
 
@@ -153,21 +173,18 @@ mod tests {
             pending: vec![(Gang::NAME, Time::ZERO + Duration::from_mins(1))],
         });
         let held: Vec<WaitingPod> = held.collect();
-        let mut decisions = Vec::new();
+        let mut parts = HandleParts { waiting: held, ..HandleParts::default() };
         let node = Str::from("n");
         let at = Placement { pod, node: &node, row: Some(row), view: cluster.view() };
-        let permission = Gang::new(GangArgs::default(), &FeatureGates::default()).permit(
-            &at,
-            &mut CycleState::default(),
-            &mut WaitingPods::new(Gang::NAME, &held, &mut decisions),
-        );
+        let permission = Gang::new(GangArgs::default(), &FeatureGates::default())
+            .permit(&at, &mut parts.handle(Gang::NAME));
         let permission = match permission {
             Permission::Approve => "is bound".to_owned(),
             Permission::Wait(span) => format!("waits for {span:?}"),
             Permission::Deny(why) => format!("is rejected: {why}"),
         };
         let mut out = format!("{} {permission}\n", pod.key);
-        for decision in decisions {
+        for decision in parts.decisions {
             let WaitingDecision::Allow { pod, plugin } = decision else {
                 unreachable!("the plugin rejects nobody else");
             };

@@ -71,6 +71,32 @@ fn a_gang_is_bound_when_its_last_member_has_come() {
     assert!(scheduler.waiting_pods().is_empty());
 }
 
+/// The first to come has waited long enough. The second would wait on, for a gang that cannot be whole.
+#[test]
+fn a_member_that_fails_takes_along_those_that_wait_for_it() {
+    let mut scheduler = scheduler();
+    scheduler.observe(Time::ZERO, member("a", "g"));
+    assert!(bound(&mut scheduler, Time::ZERO).is_empty());
+    let later = Time::from_millis(30_000);
+    scheduler.observe(later, member("b", "g"));
+    assert!(bound(&mut scheduler, later).is_empty());
+    assert_eq!(scheduler.waiting_pods().len(), 2);
+    let over = Time::from_millis(60_000);
+    let mut effects: Vec<Effect> = Vec::new();
+    while scheduler.waiting_pods().len() == 2 {
+        scheduler.step(over, &mut effects);
+    }
+    scheduler.step(over, &mut effects);
+    let told = |pod: &str| {
+        let mut of_pod = effects.iter().filter(|effect| effect.pod.key.name == pod);
+        of_pod.any(|effect| {
+            matches!(&effect.write, Write::Condition(condition)
+                if condition.message.contains("another member of the gang could not be bound"))
+        })
+    };
+    assert!(told("b") && !told("a"), "{effects:?}");
+}
+
 #[test]
 fn a_gang_that_stays_incomplete_gives_its_room_to_another() {
     let mut scheduler = scheduler();

@@ -16,7 +16,7 @@ impl BindingCycle {
         let effect = desk.write(&self.pod, Write::Extender(Call { extender, question }));
         self.stage = Stage::Extender { extender, effect };
         let patience = desk.extenders.get(extender).timeout + desk.write_timeout;
-        self.deadline = Some(desk.now + patience);
+        self.deadline = Some(desk.backing.now + patience);
         Moved::Waits
     }
 

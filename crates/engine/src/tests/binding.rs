@@ -128,6 +128,42 @@ fn a_pod_that_waits_at_permit_is_released_by_another() {
     );
 }
 
+/// In kube-scheduler any plugin finds waiting pods by its handle, wherever it stands, and names any plugin.
+#[test]
+fn a_pod_that_waits_at_permit_is_released_in_the_name_of_another_plugin() {
+    check(
+        "0 node a cpu=2
+         0 pod p cpu=1 permit=wait
+         7 pod q cpu=1 note=release",
+        expect![[r#"
+            0s p #1 -> a
+            0s nominate p to a
+            7s q #1 -> a
+            7s bind q to a
+            7s bind p to a
+        "#]],
+    );
+}
+
+#[test]
+fn a_pod_that_waits_at_permit_is_rejected_where_another_was_bound() {
+    check(
+        "0 node a cpu=2
+         0 pod p cpu=1 permit=wait
+         7 pod q cpu=1 note=reject",
+        expect![[r#"
+            0s p #1 -> a
+            0s nominate p to a
+            7s q #1 -> a
+            7s bind q to a
+            7s p #1 !! 0/1 nodes are available: 1 somebody else was faster.
+            7s nominate p to nothing
+            7s p #2 -> a
+            7s nominate p to a
+        "#]],
+    );
+}
+
 #[test]
 fn what_must_be_written_before_binding_is_written_first() {
     check(

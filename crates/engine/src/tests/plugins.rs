@@ -295,24 +295,14 @@ macro_rules! hold {
     ($name:ident) => {
         impl Reserve for $name {
             type Reservation = ();
-            fn reserve(
-                &self,
-                at: &Placement<'_>,
-                _: &mut CycleState,
-                _: &mut Assume<'_>,
-            ) -> Result<(), Rejection> {
+            fn reserve(&self, at: &Placement<'_>, _: &mut Handle<'_>) -> Result<(), Rejection> {
                 match at.pod.labels.get("hold").is_some_and(|by| by == Self::NAME) {
                     true => Err(Rejection::unschedulable("reservation refused")),
                     false => Ok(()),
                 }
             }
-            fn unreserve(
-                &self,
-                (): (),
-                _: &Placement<'_>,
-                shared: &mut CycleState,
-                _: &mut Assume<'_>,
-            ) {
+            fn unreserve(&self, (): (), _: &Placement<'_>, handle: &mut Handle<'_>) {
+                let shared = &mut *handle.shared;
                 let mut order = shared.read::<Vec<&'static str>>().cloned().unwrap_or_default();
                 // The reservation made last is given back first.
                 assert!(Self::NAME != "HoldA" || order.is_empty() || order == ["HoldB"]);
@@ -331,34 +321,27 @@ impl Reserve for Disk {
     fn reserve(
         &self,
         at: &Placement<'_>,
-        _: &mut CycleState,
-        assume: &mut Assume<'_>,
+        handle: &mut Handle<'_>,
     ) -> Result<Option<Str>, Rejection> {
         let Some(name) = at.pod.labels.get("disk") else { return Ok(None) };
         let volume =
             at.view.stores.volumes.volumes().get(name.as_str()).filter(|one| one.claim.is_none());
         let Some(volume) = volume else { return Err(Rejection::unschedulable("disk taken")) };
         let claim = Some(ClaimRef { key: at.pod.key.clone(), uid: Str::default() });
-        assume.volume(PersistentVolume { claim, ..PersistentVolume::clone(volume) });
+        handle.assume.volume(PersistentVolume { claim, ..PersistentVolume::clone(volume) });
         Ok(Some(name.clone()))
     }
-    fn unreserve(
-        &self,
-        held: Option<Str>,
-        _: &Placement<'_>,
-        _: &mut CycleState,
-        assume: &mut Assume<'_>,
-    ) {
+    fn unreserve(&self, held: Option<Str>, _: &Placement<'_>, handle: &mut Handle<'_>) {
         if let Some(name) = held {
-            assume.restore_volume(&name);
+            handle.assume.restore_volume(&name);
         }
     }
 }
 impl PreBind for Disk {
-    fn writes(&self, _: &Option<Str>, _: &Placement<'_>) -> Vec<Patch> {
+    fn writes(&self, _: &Option<Str>, _: &Placement<'_>, _: &mut Handle<'_>) -> Vec<Patch> {
         Vec::new()
     }
-    fn ready(&self, _: &Option<Str>, at: &Placement<'_>) -> Readiness {
+    fn ready(&self, _: &Option<Str>, at: &Placement<'_>, _: &mut Handle<'_>) -> Readiness {
         if at.pod.labels.contains_key("stuck") { Readiness::Waiting } else { Readiness::Ready }
     }
     fn timeout(&self) -> Duration {
@@ -385,12 +368,8 @@ impl Requeue for Disk {
 
 plugin!(Group);
 impl Permit for Group {
-    fn permit(
-        &self,
-        at: &Placement<'_>,
-        _: &mut CycleState,
-        waiting: &mut WaitingPods<'_>,
-    ) -> Permission {
+    fn permit(&self, at: &Placement<'_>, handle: &mut Handle<'_>) -> Permission {
+        let waiting = &mut handle.waiting;
         match at.pod.labels.get("permit").map(Str::as_str) {
             Some("deny") => Permission::Deny(Rejection::unschedulable("permit denied")),
             Some("wait") => Permission::Wait(Duration::from_secs(20)),
@@ -416,12 +395,7 @@ impl Permit for Group {
 
 plugin!(Second);
 impl Permit for Second {
-    fn permit(
-        &self,
-        at: &Placement<'_>,
-        _: &mut CycleState,
-        _: &mut WaitingPods<'_>,
-    ) -> Permission {
+    fn permit(&self, at: &Placement<'_>, _: &mut Handle<'_>) -> Permission {
         match at.pod.labels.get("second").map(Str::as_str) {
             Some("wait") => Permission::Wait(Duration::from_secs(10)),
             _ => Permission::Approve,
@@ -432,17 +406,12 @@ impl Permit for Second {
 plugin!(Prepare);
 impl Reserve for Prepare {
     type Reservation = ();
-    fn reserve(
-        &self,
-        _: &Placement<'_>,
-        _: &mut CycleState,
-        _: &mut Assume<'_>,
-    ) -> Result<(), Rejection> {
+    fn reserve(&self, _: &Placement<'_>, _: &mut Handle<'_>) -> Result<(), Rejection> {
         Ok(())
     }
 }
 impl PreBind for Prepare {
-    fn writes(&self, (): &(), at: &Placement<'_>) -> Vec<Patch> {
+    fn writes(&self, (): &(), at: &Placement<'_>, _: &mut Handle<'_>) -> Vec<Patch> {
         match at.pod.labels.get("prepare") {
             None => Vec::new(),
             Some(_) => vec![Patch {
@@ -454,7 +423,7 @@ impl PreBind for Prepare {
             }],
         }
     }
-    fn ready(&self, (): &(), at: &Placement<'_>) -> Readiness {
+    fn ready(&self, (): &(), at: &Placement<'_>, _: &mut Handle<'_>) -> Readiness {
         let Some(zone) = at.pod.labels.get("prepare") else { return Readiness::Ready };
         // Ready once the namespace has the label.
         match at.view.stores.namespaces.labels("default").get(zone) {
@@ -473,23 +442,37 @@ impl PreBind for Prepare {
 
 plugin!(Elsewhere);
 impl Bind for Elsewhere {
-    fn bind(&self, at: &Placement<'_>) -> Option<Binding> {
+    fn bind(&self, at: &Placement<'_>, _: &mut Handle<'_>) -> Option<Binding> {
         at.pod.labels.get("bind").map(|node| Binding { node: node.clone() })
     }
 }
 
 plugin!(Binder);
 impl Bind for Binder {
-    fn bind(&self, at: &Placement<'_>) -> Option<Binding> {
+    fn bind(&self, at: &Placement<'_>, _: &mut Handle<'_>) -> Option<Binding> {
         Some(Binding { node: at.node.clone() })
     }
 }
 
 plugin!(Notes);
 impl PostBind for Notes {
-    fn post_bind(&self, at: &Placement<'_>, _: &mut CycleState) -> Vec<Patch> {
-        match at.pod.labels.get("note") {
+    fn post_bind(&self, at: &Placement<'_>, handle: &mut Handle<'_>) -> Vec<Patch> {
+        let waiting: Vec<_> = handle.waiting.iter().map(|one| one.pod.key.clone()).collect();
+        match at.pod.labels.get("note").map(Str::as_str) {
             None => Vec::new(),
+            Some("release") => {
+                for pod in &waiting {
+                    handle.waiting.allow_as(Group::NAME, pod);
+                }
+                Vec::new()
+            }
+            Some("reject") => {
+                let why = "somebody else was faster";
+                for pod in &waiting {
+                    handle.waiting.reject_as(Group::NAME, pod, why);
+                }
+                Vec::new()
+            }
             Some(_) => vec![Patch {
                 api_version: "v1".into(),
                 kind: "Pod".into(),

@@ -53,8 +53,7 @@ impl Reserve for VolumeBinding {
     fn reserve(
         &self,
         at: &Placement<'_>,
-        _: &mut CycleState,
-        assume: &mut Assume<'_>,
+        handle: &mut Handle<'_>,
     ) -> Result<HeldClaims, Rejection> {
         let claims = PodClaims::of(ClaimingPod::from(at.pod), &at.view.stores.volumes)?;
         if claims.are_bound() {
@@ -66,31 +65,25 @@ impl Reserve for VolumeBinding {
         let held =
             HeldClaims::new(&claims.find(at.node, &at.view.nodes.node(row).labels)?, at.node);
         for volume in held.bindings.iter().filter_map(|one| one.reserved.as_ref()) {
-            assume.volume(volume.clone());
+            handle.assume.volume(volume.clone());
         }
         for claim in held.provisions.iter().filter_map(|one| one.selected.as_ref()) {
-            assume.claim(claim.clone());
+            handle.assume.claim(claim.clone());
         }
         Ok(held)
     }
 
     /// What was seen to be other meanwhile, and may be held by another pod since, is left alone.
-    fn unreserve(
-        &self,
-        held: HeldClaims,
-        at: &Placement<'_>,
-        _: &mut CycleState,
-        assume: &mut Assume<'_>,
-    ) {
+    fn unreserve(&self, held: HeldClaims, at: &Placement<'_>, handle: &mut Handle<'_>) {
         let known = &at.view.stores.volumes;
         for volume in held.bindings.iter().filter_map(|one| one.reserved.as_ref()) {
             if known.volumes().get(&volume.name).is_some_and(|latest| **latest == *volume) {
-                assume.restore_volume(&volume.name);
+                handle.assume.restore_volume(&volume.name);
             }
         }
         for claim in held.provisions.iter().filter_map(|one| one.selected.as_ref()) {
             if known.claims.get(&claim.key).is_some_and(|latest| **latest == *claim) {
-                assume.restore_claim(&claim.key);
+                handle.assume.restore_claim(&claim.key);
             }
         }
     }
@@ -98,12 +91,12 @@ impl Reserve for VolumeBinding {
 
 /// As in binder.go, `BindPodVolumes`.
 impl PreBind for VolumeBinding {
-    fn writes(&self, held: &HeldClaims, _: &Placement<'_>) -> Vec<Patch> {
+    fn writes(&self, held: &HeldClaims, _: &Placement<'_>, _: &mut Handle<'_>) -> Vec<Patch> {
         let reservations = held.bindings.iter().filter_map(StaticBinding::patch);
         reservations.chain(held.provisions.iter().filter_map(DynamicProvision::patch)).collect()
     }
 
-    fn ready(&self, held: &HeldClaims, at: &Placement<'_>) -> Readiness {
+    fn ready(&self, held: &HeldClaims, at: &Placement<'_>, _: &mut Handle<'_>) -> Readiness {
         match held.ready(at) {
             Ok(true) => Readiness::Ready,
             Ok(false) => Readiness::Waiting,
@@ -317,7 +310,7 @@ impl<'a> Site<'a> {
 #[cfg(test)]
 mod tests {
     use plimsoll_api::VolumeKind;
-    use plimsoll_testkit::{Cluster, Scenario, expect};
+    use plimsoll_testkit::{Cluster, HandleParts, Scenario, expect};
 
     use super::super::VolumeBindingArgs;
     use super::*;
@@ -375,20 +368,19 @@ mod tests {
         }
 
         fn reserve(&mut self) -> HeldClaims {
-            let mut said = Vec::new();
-            let assume = &mut Assume::new(&mut said);
+            let mut parts = HandleParts::default();
             let held = plugin()
-                .reserve(&self.placement(), &mut CycleState::new(), assume)
+                .reserve(&self.placement(), &mut parts.handle(VolumeBinding::NAME))
                 .expect("the node has what the pod needs");
-            self.assume(said);
+            self.assume(parts.assumed);
             held
         }
 
         fn unreserve(&mut self, held: HeldClaims) {
-            let mut said = Vec::new();
-            let assume = &mut Assume::new(&mut said);
-            plugin().unreserve(held, &self.placement(), &mut CycleState::new(), assume);
-            self.assume(said);
+            let mut parts = HandleParts::default();
+            let handle = &mut parts.handle(VolumeBinding::NAME);
+            plugin().unreserve(held, &self.placement(), handle);
+            self.assume(parts.assumed);
         }
 
         fn assume(&mut self, said: Vec<Assumption>) {
@@ -405,14 +397,18 @@ mod tests {
         }
 
         fn writes(&self, held: &HeldClaims) -> String {
-            let writes = plugin().writes(held, &self.placement());
+            let mut parts = HandleParts::default();
+            let handle = &mut parts.handle(VolumeBinding::NAME);
+            let writes = plugin().writes(held, &self.placement(), handle);
             let lines =
                 writes.iter().map(|one| format!("{} {}: {}\n", one.kind, one.key, one.merge));
             lines.collect()
         }
 
         fn ready(&self, held: &HeldClaims) -> String {
-            match plugin().ready(held, &self.placement()) {
+            let mut parts = HandleParts::default();
+            let handle = &mut parts.handle(VolumeBinding::NAME);
+            match plugin().ready(held, &self.placement(), handle) {
                 Readiness::Failed(why) => format!("{}: {why}", why.code.as_str()),
                 other => format!("{other:?}"),
             }
