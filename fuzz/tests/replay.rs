@@ -1,9 +1,13 @@
-//! Every target with every input of its corpus.
+//! Every target with every input of its corpus, and with those that its fuzzer found.
 
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use plimsoll_fuzz::TARGETS;
+use ruzstd::decoding::StreamingDecoder;
 
 fn corpus() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus")
@@ -31,6 +35,26 @@ fn no_input_of_the_corpus_breaks_its_target() {
             println!("{name}/{input}");
             target(&fs::read(folder.join(&input)).expect("a file that can be read"));
         }
+    }
+}
+
+/// Inputs that each reach a place that no other one does, by the hundred: `fuzz/pack` keeps them in one file for each
+/// target.
+#[test]
+fn no_input_that_was_found_breaks_its_target() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("found");
+    for (name, target) in TARGETS {
+        let file = fs::File::open(folder.join(format!("{name}.zst")));
+        let file = file.unwrap_or_else(|error| panic!("found/{name}.zst: {error}"));
+        let mut text = String::new();
+        let mut inputs = StreamingDecoder::new(file).expect("it is compressed with zstd");
+        inputs.read_to_string(&mut text).expect("it is whole");
+        for (line, input) in (1..).zip(text.lines()) {
+            // To see it: zstd -dc fuzz/found/TARGET.zst | sed -n LINEp | base64 -d
+            println!("{name}, line {line}");
+            target(&BASE64_STANDARD.decode(input).expect("each line is base64"));
+        }
+        assert!(!text.is_empty(), "nothing was found for {name}");
     }
 }
 
