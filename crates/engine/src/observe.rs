@@ -223,9 +223,9 @@ impl Scheduler {
         after: &PodInfo,
         audience: Audience,
     ) {
-        let action = events::pod_actions(before, after);
-        let ends = before.is_terminating() != after.is_terminating();
-        if ends || !Action::UPDATE_OTHER.contains(action) {
+        let mut action = events::named_pod_actions(before, after);
+        action.set(Action::UPDATE_OTHER, before.is_terminating() != after.is_terminating());
+        if !action.is_empty() {
             let row = after.node().and_then(|node| self.cache.row(node));
             let object = Object::Assigned { before: Some(before), after: Some(after), row };
             self.changed(now, ClusterEvent::new(Resource::Pod, action), object, audience);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use plimsoll_framework::events::{self, Object};
 use plimsoll_framework::parts::{NodeReads, PodReads, StoreReads};
+use plimsoll_framework::points::PreEnqueuePoint;
 use plimsoll_framework::{
     Action, Candidates, Change, ClusterEvent, CycleState, ErasedByNode, FeatureGates, Hint,
     MAX_NODE_SCORE, PodInfo, Point, Points, Prioritize, Registry, Release, Resource, Row, View,
@@ -315,7 +316,8 @@ fn registered_events(points: &Points, reads: PodReads) -> Vec<ClusterEvent> {
         return requeue.events().to_vec();
     }
     if points.filter.is_some() || points.pre_enqueue.is_some() {
-        let mut reads_all = points.reads;
+        let of_gate = points.pre_enqueue.as_ref().map(PreEnqueuePoint::reads);
+        let mut reads_all = points.reads.union(of_gate.unwrap_or_default());
         reads_all.pod |= reads;
         return events::derived(reads_all);
     }

@@ -213,15 +213,18 @@ pub fn node_actions(changed: NodeReads) -> Action {
 
 /// What happened to a pod that was `before` and is `after`.
 pub fn pod_actions(before: &PodInfo, after: &PodInfo) -> Action {
+    let action = named_pod_actions(before, after);
+    if action.is_empty() && **before != **after { Action::UPDATE_OTHER } else { action }
+}
+
+/// The same without [`Action::UPDATE_OTHER`], which is what a look at everything else takes.
+pub fn named_pod_actions(before: &PodInfo, after: &PodInfo) -> Action {
     let mut action = Action::empty();
     action.set(Action::UPDATE_POD_LABEL, before.labels != after.labels);
     action.set(Action::UPDATE_POD_SCALE_DOWN, asks_less(before, after));
     action.set(Action::UPDATE_POD_TOLERATION, before.tolerations != after.tolerations);
     let gates = !before.scheduling_gates.is_empty() && after.scheduling_gates.is_empty();
     action.set(Action::UPDATE_POD_SCHEDULING_GATES_ELIMINATED, gates);
-    if action.is_empty() && **before != **after {
-        action = Action::UPDATE_OTHER;
-    }
     action
 }
 

@@ -206,18 +206,27 @@ impl ScorePoint {
 type PreEnqueueFn = dyn Fn(&PodInfo, &View<'_>) -> Gate + Send + Sync;
 
 /// A PreEnqueue plugin of a profile.
-pub struct PreEnqueuePoint(Box<PreEnqueueFn>);
+pub struct PreEnqueuePoint {
+    pre_enqueue: Box<PreEnqueueFn>,
+    reads: Reads,
+}
 
 impl PreEnqueuePoint {
-    pub(crate) fn new<P: PreEnqueue>(plugin: Arc<P>) -> Self {
-        PreEnqueuePoint(Box::new(move |pod, view| {
+    pub(crate) fn new<P: PreEnqueue>(plugin: Arc<P>, reads: Reads) -> Self {
+        let pre_enqueue = Box::new(move |pod: &PodInfo, view: &View<'_>| {
             plugin.pre_enqueue(P::Pod::of(pod, &NOTHING_SHARED), P::Cluster::of(view))
-        }))
+        });
+        PreEnqueuePoint { pre_enqueue, reads }
+    }
+
+    /// What it reads.
+    pub fn reads(&self) -> Reads {
+        self.reads
     }
 
     /// Judges one pod.
     pub fn pre_enqueue(&self, pod: &PodInfo, view: &View<'_>) -> Gate {
-        (self.0)(pod, view)
+        (self.pre_enqueue)(pod, view)
     }
 }
 

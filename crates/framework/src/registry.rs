@@ -102,8 +102,8 @@ impl<P: Plugin> Builder<P> {
         P: PreEnqueue,
     {
         let reads = reads_of::<P::Pod, (), P::Cluster>();
-        self.point(&[Point::PreEnqueue], reads, |plugin, points| {
-            points.pre_enqueue = Some(PreEnqueuePoint::new(plugin.clone()));
+        self.point(&[Point::PreEnqueue], reads, move |plugin, points| {
+            points.pre_enqueue = Some(PreEnqueuePoint::new(plugin.clone(), reads));
         })
     }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use plimsoll_framework::events::Object;
 use plimsoll_framework::parts::StoreReads;
 use plimsoll_framework::prelude::*;
+use plimsoll_framework::stores::NamespaceStore;
 use serde_json::json;
 
 /// Makes a plugin type without args.
@@ -36,6 +37,21 @@ impl PreEnqueue for Gates {
         match gates {
             [] => Gate::Open,
             _ => Gate::Closed(Rejection::unresolvable("gated")),
+        }
+    }
+}
+
+plugin!(Until);
+impl PreEnqueue for Until {
+    type Pod = Labels;
+    type Cluster = Namespaces;
+    /// A pod with the label `until` waits until its namespace has a label of that name.
+    fn pre_enqueue(&self, pod: &Labels, namespaces: &NamespaceStore) -> Gate {
+        match pod.get("until") {
+            Some(key) if !namespaces.labels("default").contains_key(key) => {
+                Gate::Closed(Rejection::unresolvable("too early"))
+            }
+            _ => Gate::Open,
         }
     }
 }
@@ -489,6 +505,7 @@ pub(super) fn registry() -> Registry {
     Registry::new([
         Entry::of::<Sort>().queue_sort().done(),
         Entry::of::<Gates>().pre_enqueue().done(),
+        Entry::of::<Until>().pre_enqueue().done(),
         Entry::of::<Cpu>().filter().done(),
         Entry::of::<Zone>().filter().done(),
         Entry::of::<Invited>().filter().done(),

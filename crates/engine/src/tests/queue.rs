@@ -40,6 +40,20 @@ fn a_gated_pod_is_not_tried_until_its_last_gate_is_gone() {
 }
 
 #[test]
+fn a_gated_pod_is_asked_again_when_something_changes_that_its_gate_reads() {
+    check(
+        "0 node a cpu=9
+         0 pod p until=open
+         5 node b cpu=9
+         9 namespace open=yes",
+        expect![[r#"
+            9s p #1 -> a
+            9s bind p to a
+        "#]],
+    );
+}
+
+#[test]
 fn a_pod_that_failed_sleeps_through_changes_that_cannot_help() {
     check(
         "0 node a cpu=1
