@@ -10,9 +10,8 @@ use std::time::Duration;
 
 use plimsoll_api::Str;
 use plimsoll_framework::{
-    Assume, Assumption, Code, CycleState, Handle, Held, Permission, Placement, PodInfo, Point,
-    Readiness, Rejection, Time, WaitingDecision, WaitingPod, WaitingPods,
-    binding::PERMIT_TIMEOUT_MAX,
+    Assume, Code, CycleState, Handle, Held, Permission, Placement, PodInfo, Point, Readiness,
+    Rejection, Time, WaitingDecision, WaitingPod, WaitingPods, binding::PERMIT_TIMEOUT_MAX,
 };
 
 use crate::cache::Cache;
@@ -147,13 +146,10 @@ impl BindingCycle {
         for (plugin, _) in profile.at(Point::Reserve) {
             let point = plugin.points.reserve.as_ref();
             let Some(point) = point.filter(|point| point.applies(&cycle.pod)) else { continue };
-            let (held, said) =
-                cycle.ask(plugin.name, backing, |_, at, handle| point.reserve(at, handle));
-            match held {
-                Ok(held) => {
-                    cycle.held.push((plugin.name, held));
-                    backing.cache.assume_volumes(said);
-                }
+            let reserve =
+                |_: &Self, at: &Placement<'_>, handle: &mut Handle<'_>| point.reserve(at, handle);
+            match cycle.ask(plugin.name, backing, reserve, Result::is_ok) {
+                Ok(held) => cycle.held.push((plugin.name, held)),
                 Err(why) => {
                     cycle.unreserve(backing);
                     return Err(rejected("Reserve", plugin.name, why));
@@ -175,7 +171,8 @@ impl BindingCycle {
             let Some(point) = &plugin.points.permit else { continue };
             let permit =
                 |_: &Self, at: &Placement<'_>, handle: &mut Handle<'_>| point.permit(at, handle);
-            match self.ask_and_assume(plugin.name, backing, permit) {
+            let allows = |said: &Permission| !matches!(said, Permission::Deny(_));
+            match self.ask(plugin.name, backing, permit, allows) {
                 Permission::Approve => {}
                 Permission::Deny(why) => {
                     return Err(rejected("Permit", plugin.name, why));
@@ -313,17 +310,19 @@ impl BindingCycle {
     /// Gives back what was reserved, the last first.
     pub(crate) fn unreserve(&mut self, backing: &mut Backing<'_>) {
         for (plugin, held) in std::mem::take(&mut self.held).into_iter().rev() {
-            self.ask_and_assume(plugin, backing, |_, at, handle| held.unreserve(at, handle));
+            self.ask(plugin, backing, |_, at, handle| held.unreserve(at, handle), |()| true);
         }
     }
 
-    /// Hands a plugin where the pod is to be and a handle. Its answer, and what it takes to be so.
+    /// Hands a plugin where the pod is to be and a handle. What it then takes to be so counts where its answer
+    /// `succeeds`.
     fn ask<T>(
         &mut self,
         plugin: &'static str,
         backing: &mut Backing<'_>,
         ask: impl FnOnce(&Self, &Placement<'_>, &mut Handle<'_>) -> T,
-    ) -> (T, Vec<Assumption>) {
+        succeeds: impl FnOnce(&T) -> bool,
+    ) -> T {
         let mut shared = std::mem::take(&mut self.shared);
         let mut said = Vec::new();
         let mut handle = Handle {
@@ -334,18 +333,9 @@ impl BindingCycle {
         };
         let answer = ask(self, &self.placement(backing.cache), &mut handle);
         self.shared = shared;
-        (answer, said)
-    }
-
-    /// The same, where what it takes to be so counts whatever it answers.
-    fn ask_and_assume<T>(
-        &mut self,
-        plugin: &'static str,
-        backing: &mut Backing<'_>,
-        ask: impl FnOnce(&Self, &Placement<'_>, &mut Handle<'_>) -> T,
-    ) -> T {
-        let (answer, said) = self.ask(plugin, backing, ask);
-        backing.cache.assume_volumes(said);
+        if succeeds(&answer) {
+            backing.cache.assume_volumes(said);
+        }
         answer
     }
 
@@ -369,7 +359,7 @@ impl BindingCycle {
         let writes = |cycle: &Self, at: &Placement<'_>, handle: &mut Handle<'_>| {
             cycle.held[place].1.writes(at, handle)
         };
-        let patches = self.ask_and_assume(plugin, &mut desk.backing, writes);
+        let patches = self.ask(plugin, &mut desk.backing, writes, |_| true);
         if patches.is_empty() {
             return self.settle(at, desk);
         }
@@ -393,7 +383,8 @@ impl BindingCycle {
         let ready = |cycle: &Self, at: &Placement<'_>, handle: &mut Handle<'_>| {
             cycle.held[place].1.ready(at, handle)
         };
-        match self.ask_and_assume(plugin, &mut desk.backing, ready) {
+        let goes_on = |said: &Readiness| !matches!(said, Readiness::Failed(_));
+        match self.ask(plugin, &mut desk.backing, ready, goes_on) {
             Readiness::Ready => self.pre_bind(at + 1, desk),
             Readiness::Waiting => Moved::Waits,
             Readiness::Failed(why) => Moved::Failed(rejected_at_pre_bind(plugin, why)),
@@ -406,7 +397,7 @@ impl BindingCycle {
             let point = plugin.points.bind.as_ref()?;
             let bind =
                 |_: &Self, at: &Placement<'_>, handle: &mut Handle<'_>| point.bind(at, handle);
-            let binding = self.ask_and_assume(plugin.name, &mut desk.backing, bind)?;
+            let binding = self.ask(plugin.name, &mut desk.backing, bind, Option::is_some)?;
             Some((plugin.name, binding))
         });
         let Some((plugin, binding)) = binding else {
@@ -428,7 +419,7 @@ impl BindingCycle {
             let Some(point) = &plugin.points.post_bind else { continue };
             let post_bind =
                 |_: &Self, at: &Placement<'_>, handle: &mut Handle<'_>| point.post_bind(at, handle);
-            patches.extend(self.ask_and_assume(plugin.name, &mut desk.backing, post_bind));
+            patches.extend(self.ask(plugin.name, &mut desk.backing, post_bind, |_| true));
         }
         for patch in patches {
             desk.write(&self.pod, Write::Patch(patch));

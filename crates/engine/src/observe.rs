@@ -140,18 +140,16 @@ impl Scheduler {
             if pod.nominated_node.is_none() {
                 self.expected.remove(&id);
             }
-            let before = self.awaited(&pod.key);
+            // We may have kept room for it elsewhere than it said. What is told of one node is told once.
+            let left_node = left.as_ref().and_then(PodInfo::node);
+            let before = self
+                .awaited(&pod.key)
+                .filter(|before| left.is_none() || before.node() != left_node);
             self.renominate(id, &pod);
-            let is_elsewhere = before.as_ref().is_some_and(|before| {
-                before.node_name.as_ref() != self.nominated.node_of(&pod.key)
-            });
             let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
             self.queue.set(now, id, pod, with);
-            let is_told = left.is_some() && is_elsewhere;
             self.leaves_nomination(now, left);
-            if !is_told {
-                self.was_awaited(now, before);
-            }
+            self.was_awaited(now, before);
         }
         // Otherwise it is assumed to be on a node, and this was written before it was bound; or nothing is new. It
         // must not be scheduled again.
@@ -210,7 +208,6 @@ impl Scheduler {
             Some(after) if before.node() == after.node() => {
                 self.counted_changes(now, &before, &after, Audience::UpTo(after.priority));
             }
-            // It may be that we kept it elsewhere than the pod said.
             _ => self.leaves_nomination(now, Some(before)),
         }
     }
@@ -325,8 +322,8 @@ impl Scheduler {
     /// Ends a binding cycle of a pod that needs none any more.
     fn cancel_binding(&mut self, now: Time, id: PodId) {
         if let Some(mut cycle) = self.bindings.take(id) {
-            cycle.unreserve(&mut self.backing(now));
             self.waiting.remove(&cycle.pod.key);
+            cycle.unreserve(&mut self.backing(now));
             // The pod stays in the cache until its deletion is told to everyone.
         }
     }

@@ -1,5 +1,5 @@
-//! The extension points of the scheduling framework. This is the only crate that a plugin depends on
-//! (and `serde`, if it takes args).
+//! The extension points of the scheduling framework: all that a plugin needs, beside `serde` if it takes args. The
+//! crate `plimsoll` has it as `plimsoll::framework`, for a plugin that comes with a scheduler of its own.
 //!
 //! # Writing a plugin
 //!

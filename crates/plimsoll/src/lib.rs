@@ -19,8 +19,8 @@
 //!
 //! impl Filter for NoAttic {
 //!     type Pod = ();
-//!     type Node = NodeName;
-//!     fn filter(&self, (): (), name: &NodeName) -> Verdict {
+//!     type Node = Name;
+//!     fn filter(&self, (): (), name: &Str) -> Verdict {
 //!         match name.as_str() {
 //!             "attic" => Verdict::unschedulable(Reason::Text("node(s) were in the attic")),
 //!             _ => Verdict::Pass,

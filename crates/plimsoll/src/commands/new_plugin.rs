@@ -46,6 +46,7 @@ const TAKEN: &[&str] = &[
     "dyn",
     "else",
     "enum",
+    "expect_test",
     "extern",
     "false",
     "final",
@@ -64,6 +65,7 @@ const TAKEN: &[&str] = &[
     "mut",
     "override",
     "plimsoll",
+    "plimsoll_testkit",
     "priv",
     "proc_macro",
     "pub",
@@ -112,6 +114,9 @@ pub(crate) fn run(args: &NewPlugin, registry: &Registry) -> Result<()> {
         "{} does not hold the sources of plimsoll: there is no {MANIFEST}",
         sources.display()
     );
+    // So that it is built with the dependencies that plimsoll was tested with.
+    let lock = fs::read(sources.join("Cargo.lock"))
+        .context("the sources of plimsoll have no Cargo.lock")?;
     let place = Place::of(&folder, &sources)?;
     for (name, text) in FILES {
         let mut text = names.put_into(&place.put_into(text));
@@ -120,12 +125,7 @@ pub(crate) fn run(args: &NewPlugin, registry: &Registry) -> Result<()> {
         }
         write(&folder.join(name), text.as_bytes())?;
     }
-    // So that it is built with the dependencies that plimsoll was tested with.
-    let lock = fs::read(sources.join("Cargo.lock"));
-    write(
-        &folder.join("Cargo.lock"),
-        &lock.context("the sources of plimsoll have no Cargo.lock")?,
-    )?;
+    write(&folder.join("Cargo.lock"), &lock)?;
     let mut out = io::stdout().lock();
     writeln!(out, "Plugin {} is in {}. To try it there:\n", names.plugin, folder.display())?;
     writeln!(out, "  cargo test")?;
@@ -162,7 +162,7 @@ impl Names {
             ensure!(part.chars().all(|letter| letter.is_ascii_alphanumeric()), wrong());
             let mut before = 'A';
             for letter in part.chars() {
-                // A word begins where a capital follows what is none: `NodeIPs` is of two words.
+                // A capital begins a word, unless it follows one: `NodeIPs` has two words.
                 let begins = letter.is_ascii_uppercase() && !before.is_ascii_uppercase();
                 if begins || words.is_empty() {
                     words.push(String::new());
@@ -282,7 +282,7 @@ mod tests {
     #[test]
     fn the_sources_are_found_from_wherever_the_crate_is() {
         let place = |folder: &str| {
-            let place = Place::between(Path::new(folder), Path::new("/home/me/plimsoll"));
+            let place = Place::between(Path::new(folder), Path::new("/a/b/plimsoll"));
             let Place { sources, sources_in_image, crate_in_image, is_inside } = place;
             (sources, sources_in_image, crate_in_image, is_inside)
         };
@@ -290,11 +290,11 @@ mod tests {
             (sources.to_owned(), image.to_owned(), folder.to_owned(), inside)
         };
         let beside = told("../plimsoll", "/src/plimsoll", "/src/rack", false);
-        assert_eq!(place("/home/me/rack"), beside);
-        let far = told("../../me/plimsoll", "/src/me/plimsoll", "/src/work/rack", false);
-        assert_eq!(place("/home/work/rack"), far);
+        assert_eq!(place("/a/b/rack"), beside);
+        let far = told("../../b/plimsoll", "/src/b/plimsoll", "/src/c/rack", false);
+        assert_eq!(place("/a/c/rack"), far);
         let inside = told("../..", "/src", "/src/examples/rack", true);
-        assert_eq!(place("/home/me/plimsoll/examples/rack"), inside);
+        assert_eq!(place("/a/b/plimsoll/examples/rack"), inside);
     }
 
     /// What the command writes is what is built and tested here under another name.

@@ -1,6 +1,6 @@
 //! Pods that are on their way to a node, and others that come meanwhile.
 
-use plimsoll_api::PodKey;
+use plimsoll_api::{Pod, PodKey};
 use plimsoll_engine::{Decision, Detail, Engine, Event, Next, Options, Outcome, Scheduler, Seen};
 use plimsoll_framework::Time;
 use plimsoll_testkit::Scenario;
@@ -42,6 +42,23 @@ fn decide(scheduler: &mut Scheduler) -> Vec<String> {
 fn check(scenario: &str, expected: &[&str]) {
     for engine in [Engine::Reference, Engine::Fast] {
         assert_eq!(decide(&mut scheduler(scenario, engine)), expected, "{engine:?}");
+    }
+}
+
+/// The same after some nodes and pods are as `later` says, or have come with it.
+#[track_caller]
+fn check_after(scenario: &str, before: &[&str], later: &str, after: &[&str]) {
+    let later = Scenario::parse(later).expect("it can be read");
+    for engine in [Engine::Reference, Engine::Fast] {
+        let mut scheduler = scheduler(scenario, engine);
+        assert_eq!(decide(&mut scheduler), before, "{engine:?}");
+        for node in later.nodes.clone() {
+            scheduler.observe(Time::ZERO, Event::Node(Box::new(Seen::Is(node))));
+        }
+        for pod in later.placed.iter().chain(&later.pending) {
+            scheduler.observe(Time::ZERO, Event::pod(Pod::clone(pod)));
+        }
+        assert_eq!(decide(&mut scheduler), after, "{engine:?}");
     }
 }
 
@@ -96,7 +113,8 @@ fn the_room_of_a_nominated_pod_that_goes_untried_is_offered_to_others() {
 /// A pod that is not tried any more says nothing of its own when its room is given to a more important pod.
 #[test]
 fn a_nomination_that_a_more_important_pod_takes_over_keeps_nobody_away() {
-    let scenario = r#"
+    check_after(
+        r#"
         node a zone=a {"allocatable": {"cpu": "4"}}
         pod victim on a {"requests": {"cpu": "3"}}
         pod going {"status": {"nominatedNodeName": "a"},
@@ -106,21 +124,18 @@ fn a_nomination_that_a_more_important_pod_takes_over_keeps_nobody_away() {
         pod p app=web {
             "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
                 {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "db"}}}]}}}
-    "#;
-    for engine in [Engine::Reference, Engine::Fast] {
-        let mut scheduler = scheduler(scenario, engine);
-        assert_eq!(decide(&mut scheduler), ["p nowhere"], "{engine:?}");
-        let preemptor = Scenario::parse(r#"pod q {"priority": 10, "requests": {"cpu": "3"}}"#)
-            .expect("it can be read");
-        scheduler.observe(Time::ZERO, Event::pod((*preemptor.pending[0]).clone()));
-        assert_eq!(decide(&mut scheduler), ["q nowhere", "p on a"], "{engine:?}");
-    }
+        "#,
+        &["p nowhere"],
+        r#"pod q {"priority": 10, "requests": {"cpu": "3"}}"#,
+        &["q nowhere", "p on a"],
+    );
 }
 
-/// Of the domains of a node that another pod is nominated to, a pod hears when they are others.
+/// A pod hears when a node to which another one is nominated leaves the domain that counted.
 #[test]
 fn a_nominated_pod_keeps_nobody_out_of_a_domain_that_its_node_has_left() {
-    let scenario = r#"
+    check_after(
+        r#"
         node a zone=a
         pod going {"status": {"nominatedNodeName": "a"},
             "metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"},
@@ -129,60 +144,48 @@ fn a_nominated_pod_keeps_nobody_out_of_a_domain_that_its_node_has_left() {
         pod p app=web {
             "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
                 {"topologyKey": "room", "labelSelector": {"matchLabels": {"app": "db"}}}]}}}
-    "#;
-    for engine in [Engine::Reference, Engine::Fast] {
-        let mut scheduler = scheduler(scenario, engine);
-        assert_eq!(decide(&mut scheduler), ["p nowhere"], "{engine:?}");
-        let node = Scenario::parse("node a").expect("it can be read").nodes.remove(0);
-        scheduler.observe(Time::ZERO, Event::Node(Box::new(Seen::Is(node))));
-        assert_eq!(decide(&mut scheduler), ["p on a"], "{engine:?}");
-    }
+        "#,
+        &["p nowhere"],
+        "node a",
+        &["p on a"],
+    );
 }
 
 /// A pod that is not tried any more may still be relabelled.
 #[test]
 fn a_nominated_pod_that_is_no_longer_shunned_keeps_nobody_away() {
-    let going = |app: &str| {
-        format!(
-            r#"pod going app={app} {{"status": {{"nominatedNodeName": "a"}},
-                "metadata": {{"deletionTimestamp": "2026-01-01T00:00:00Z"}}}}"#
-        )
-    };
-    let scenario = format!(
+    check_after(
         r#"
         node a zone=a
-        {}
-        pod p {{
-            "affinity": {{"podAntiAffinity": {{"requiredDuringSchedulingIgnoredDuringExecution": [
-                {{"topologyKey": "zone", "labelSelector": {{"matchLabels": {{"app": "db"}}}}}}]}}}}}}
+        pod going app=db {"status": {"nominatedNodeName": "a"},
+            "metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}
+        pod p {
+            "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+                {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "db"}}}]}}}
         "#,
-        going("db")
+        &["p nowhere"],
+        r#"
+        pod going app=web {"status": {"nominatedNodeName": "a"},
+            "metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}
+        "#,
+        &["p on a"],
     );
-    for engine in [Engine::Reference, Engine::Fast] {
-        let mut scheduler = scheduler(&scenario, engine);
-        assert_eq!(decide(&mut scheduler), ["p nowhere"], "{engine:?}");
-        let relabelled = Scenario::parse(&going("web")).expect("it can be read");
-        scheduler.observe(Time::ZERO, Event::pod((*relabelled.pending[0]).clone()));
-        assert_eq!(decide(&mut scheduler), ["p on a"], "{engine:?}");
-    }
 }
 
 /// Others take a pod to be on its node as soon as that was decided. If it is relabelled before it is seen there, they
 /// hear of that.
 #[test]
 fn a_pod_that_is_relabelled_while_it_is_bound_keeps_nobody_away() {
-    let scenario = r#"
+    check_after(
+        r#"
         node a zone=a
         pod first app=db
         pod p {
             "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
                 {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "db"}}}]}}}
-    "#;
-    for engine in [Engine::Reference, Engine::Fast] {
-        let mut scheduler = scheduler(scenario, engine);
-        assert_eq!(decide(&mut scheduler), ["first on a", "p nowhere"], "{engine:?}");
-        let relabelled = Scenario::parse("node a\npod first app=web on a").expect("it can be read");
-        scheduler.observe(Time::ZERO, Event::pod((*relabelled.placed[0]).clone()));
-        assert_eq!(decide(&mut scheduler), ["p on a"], "{engine:?}");
-    }
+        "#,
+        &["first on a", "p nowhere"],
+        "node a zone=a\npod first app=web on a",
+        &["p on a"],
+    );
 }
