@@ -1,7 +1,6 @@
 //! Label selectors, held against the definition of what they match.
 
-use plimsoll_api::wire::{self, Object};
-use plimsoll_api::{Labels, Selector, Test};
+use plimsoll_api::{Labels, PodDisruptionBudget, Selector, Test, wire};
 use serde_json::{Value, json};
 
 /// A label selector in JSON, and whatever labels its own keys and values make.
@@ -13,9 +12,10 @@ pub(crate) fn selectors(input: &[u8]) {
         "metadata": {"name": "budget", "namespace": "default"},
         "spec": {"selector": selector},
     });
-    let Ok(Object::Budget(budget)) = wire::object(&budget) else { return };
-    let selector = budget.selector;
-    let Selector::All(requirements) = &selector else { return };
+    let Ok(object) = wire::object(&budget) else { return };
+    let Some(budget) = object.get::<PodDisruptionBudget>() else { return };
+    let selector = &budget.selector;
+    let Selector::All(requirements) = selector else { return };
     let wanted: Labels = requirements
         .iter()
         .filter_map(|one| match &one.test {

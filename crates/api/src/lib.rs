@@ -8,10 +8,12 @@ pub mod edition;
 pub mod features;
 mod footprint;
 pub mod images;
+pub mod kind;
 pub mod label_syntax;
 pub mod labels;
 pub mod node;
 pub mod node_selector;
+mod object_meta;
 pub mod pod;
 pub mod pod_affinity;
 pub mod pod_template;
@@ -22,10 +24,10 @@ pub mod requests;
 pub mod resources;
 pub mod scalars;
 pub mod storage;
+pub mod store;
 pub mod taints;
 pub mod templates;
 pub mod topology_spread;
-pub mod volume_object;
 pub mod volume_source;
 pub mod volumes;
 pub mod wire;
@@ -34,9 +36,11 @@ pub mod workload;
 pub use edition::{Edition, Unscheduled};
 pub use images::{NodeImage, PodImages, normalized_image_name};
 pub use jiff::Timestamp;
+pub use kind::{AnyObject, Kind, KindRef, Kinds};
 pub use labels::{Labels, Requirement, Selector, Test};
 pub use node::{AvoidedController, Node};
 pub use node_selector::{NodeSelection, NodeSelectorTerm, PreferredNodes};
+pub use object_meta::ObjectMeta;
 pub use pod::{Pod, PodKey, PodPhase};
 pub use pod_affinity::{AffinityTerm, PodAffinity, WeightedTerm};
 pub use pod_template::{Controller, PodTemplate, PreemptionPolicy};
@@ -50,16 +54,19 @@ pub use storage::{
     Attached, BindingMode, CsiDriver, CsiNode, CsiNodeDriver, CsiStorageCapacity, StorageClass,
     VolumeAttachment,
 };
+pub use store::{AnyVersions, KeyRef, ObjectStores, Store, Versions};
 pub use taints::{Comparison, Comparisons, Effect, Taint, Toleration};
 pub use templates::Templates;
 pub use topology_spread::{SpreadConstraint, WhenUnsatisfiable};
-pub use volume_object::{VolumeKind, VolumeObject};
 pub use volume_source::{PodVolume, PodVolumeKind, VolumeSource};
 pub use volumes::{
     AccessModes, ClaimPhase, ClaimRef, PersistentVolume, PersistentVolumeClaim, VolumeMode,
     VolumePhase,
 };
-pub use workload::{Namespace, ObjectKey, PodDisruptionBudget, Selecting, SelectingKind};
+pub use workload::{
+    Namespace, ObjectKey, PodDisruptionBudget, ReplicaSet, ReplicationController, SelectingKind,
+    Service, StatefulSet,
+};
 
 /// A short string: names, label keys and values. Up to 24 bytes live inline.
 pub type Str = compact_str::CompactString;

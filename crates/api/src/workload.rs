@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{Labels, Selector, Str};
+use crate::{AnyObject, Labels, Selector, Str};
 
 /// Namespace and name of an object; the namespace of a cluster-wide one is empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -52,27 +52,39 @@ pub enum SelectingKind {
     StatefulSet,
 }
 
-impl SelectingKind {
-    /// The kind as manifests write it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            SelectingKind::Service => "Service",
-            SelectingKind::ReplicationController => "ReplicationController",
-            SelectingKind::ReplicaSet => "ReplicaSet",
-            SelectingKind::StatefulSet => "StatefulSet",
+macro_rules! selecting {
+    ($($(#[$doc:meta])* $kind:ident;)*) => {
+        $(
+            $(#[$doc])*
+            #[derive(Clone, Debug, PartialEq, Eq)]
+            pub struct $kind {
+                /// Its namespace and name.
+                pub key: ObjectKey,
+                /// The pods of its namespace that it selects.
+                pub selector: Selector,
+            }
+        )*
+
+        impl SelectingKind {
+            /// An object of this kind.
+            pub fn object(self, key: ObjectKey, selector: Selector) -> AnyObject {
+                match self {
+                    $(SelectingKind::$kind => $kind { key, selector }.into(),)*
+                }
+            }
         }
-    }
+    };
 }
 
-/// An object that selects pods of its namespace.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Selecting {
-    /// What it is.
-    pub kind: SelectingKind,
-    /// Its namespace and name.
-    pub key: ObjectKey,
-    /// The pods it selects. A Service or ReplicationController without a selector selects none.
-    pub selector: Selector,
+selecting! {
+    /// v1 Service. Without a selector it selects no pods.
+    Service;
+    /// v1 ReplicationController. Without a selector it selects by the labels of its template.
+    ReplicationController;
+    /// apps/v1 ReplicaSet.
+    ReplicaSet;
+    /// apps/v1 StatefulSet.
+    StatefulSet;
 }
 
 /// policy/v1 PodDisruptionBudget.

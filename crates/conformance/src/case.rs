@@ -79,10 +79,7 @@ impl Case {
             match wire::object(value) {
                 Ok(Object::Pod(pod)) => cluster.pods.push(*pod),
                 Ok(Object::Node(node)) => cluster.nodes.push(*node),
-                Ok(Object::Namespace(namespace)) => cluster.namespaces.push(namespace),
-                Ok(Object::Selecting(object)) => cluster.selecting.push(object),
-                Ok(Object::Volume(object)) => cluster.volumes.push(*object),
-                Ok(Object::Budget(budget)) => cluster.budgets.push(budget),
+                Ok(Object::Other(object)) => cluster.objects.push(object),
                 Ok(Object::Unknown { .. }) => {}
                 Err(error) => panic!("{}: objects[{i}]: {error}", self.name),
             }

@@ -334,7 +334,7 @@ impl BindingCycle {
         let answer = ask(self, &self.placement(backing.cache), &mut handle);
         self.shared = shared;
         if succeeds(&answer) {
-            backing.cache.assume_volumes(said);
+            backing.cache.assume_objects(said);
         }
         answer
     }

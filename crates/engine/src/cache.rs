@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hashbrown::HashMap;
-use plimsoll_api::{Node, Str};
+use plimsoll_api::{KindRef, Node, Str};
 use plimsoll_framework::parts::{NodeReads, PodReads, StoreReads};
 use plimsoll_framework::{Assumption, Columns, PodInfo, Row, Stores, View};
 use rustc_hash::FxBuildHasher;
@@ -326,10 +326,22 @@ impl Cache {
         [self.columns.len(), self.pods.len(), assumed]
     }
 
-    /// Does what a plugin wants to be assumed of volumes and claims.
-    pub(crate) fn assume_volumes(&mut self, said: Vec<Assumption>) {
+    /// From now on objects of `kind` are kept.
+    pub(crate) fn keep(&mut self, kind: KindRef) {
+        self.stores.keep(kind);
+    }
+
+    /// Does what a plugin wants to be assumed of objects. What is gone meanwhile is passed over.
+    pub(crate) fn assume_objects(&mut self, said: Vec<Assumption>) {
         for assumption in said {
-            self.stores_mut(StoreReads::VOLUMES).volumes_mut().assume(assumption);
+            match assumption {
+                Assumption::Is(object) => {
+                    self.stores_mut(StoreReads::of_kind(object.kind())).assume(&object);
+                }
+                Assumption::AsSeen(kind, key) => {
+                    self.stores_mut(StoreReads::of_kind(kind)).restore(kind, &key);
+                }
+            }
         }
     }
 

@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use plimsoll_api::{
-    Namespace, Node, ObjectKey, Pod, PodDisruptionBudget, PodKey, Selecting, SelectingKind, Str,
-    VolumeKind, VolumeObject,
-};
+use plimsoll_api::wire::Object;
+use plimsoll_api::{AnyObject, KindRef, Node, ObjectKey, Pod, PodKey, Str};
 
 use crate::effect::EffectId;
 use crate::extenders::{ExtenderError, Reply};
@@ -26,15 +24,8 @@ pub enum Event {
     Pod(Seen<Arc<Pod>, PodKey>),
     /// A node.
     Node(Box<Seen<Node, Str>>),
-    /// A namespace.
-    Namespace(Seen<Namespace, Str>),
-    /// A Service, ReplicationController, ReplicaSet or StatefulSet.
-    Selecting(Seen<Selecting, (SelectingKind, ObjectKey)>),
-    /// A PersistentVolume or PersistentVolumeClaim, a StorageClass, CSINode, CSIDriver,
-    /// CSIStorageCapacity or VolumeAttachment.
-    Volume(Box<Seen<VolumeObject, (VolumeKind, ObjectKey)>>),
-    /// A PodDisruptionBudget.
-    Budget(Seen<PodDisruptionBudget, ObjectKey>),
+    /// An object of another kind.
+    Object(Seen<AnyObject, (KindRef, ObjectKey)>),
     /// A write was answered. Answers to writes that are not awaited any more are ignored.
     Done(EffectId, Result<(), WriteError>),
     /// An extender has answered, or failed to. Answers that are not awaited any more are ignored.
@@ -42,6 +33,32 @@ pub enum Event {
 }
 
 impl Event {
+    /// An object was seen; `None` for one of a kind that is not read.
+    pub fn is(object: Object) -> Option<Self> {
+        match object {
+            Object::Pod(pod) => Some(Event::pod(*pod)),
+            Object::Node(node) => Some(Event::Node(Box::new(Seen::Is(*node)))),
+            Object::Other(object) => Some(Event::object(object)),
+            Object::Unknown { .. } => None,
+        }
+    }
+
+    /// An object is gone.
+    pub fn gone(kind: KindRef, key: ObjectKey) -> Self {
+        if kind.is::<Pod>() {
+            Event::pod_gone(key)
+        } else if kind.is::<Node>() {
+            Event::Node(Box::new(Seen::Gone(key.name)))
+        } else {
+            Event::Object(Seen::Gone((kind, key)))
+        }
+    }
+
+    /// An object that is neither pod nor node was seen.
+    pub fn object(object: impl Into<AnyObject>) -> Self {
+        Event::Object(Seen::Is(object.into()))
+    }
+
     /// A pod was seen.
     pub fn pod(pod: impl Into<Arc<Pod>>) -> Self {
         Event::Pod(Seen::Is(pod.into()))

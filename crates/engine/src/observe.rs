@@ -5,7 +5,7 @@ use std::sync::Arc;
 use plimsoll_api::{Node, Pod, PodKey, Str};
 use plimsoll_framework::events::{self, Object};
 use plimsoll_framework::parts::{NodeReads, StoreReads};
-use plimsoll_framework::{Action, Change, ClusterEvent, PodInfo, Release, Resource, Time};
+use plimsoll_framework::{Action, Change, ClusterEvent, PodInfo, Release, Time};
 
 use crate::binding::BindingCycle;
 use crate::event::{Event, Seen};
@@ -41,39 +41,20 @@ impl Scheduler {
                 Seen::Is(node) => self.node_is(now, node),
                 Seen::Gone(name) => self.node_gone(now, &name),
             },
-            Event::Namespace(seen) => {
-                let namespaces = &mut self.cache.stores_mut(StoreReads::NAMESPACES).namespaces;
-                let changed = match seen {
-                    Seen::Is(namespace) => namespaces.set(namespace),
-                    Seen::Gone(name) => namespaces.remove(&name),
+            Event::Object(seen) => {
+                let kind = match &seen {
+                    Seen::Is(object) => object.kind(),
+                    Seen::Gone((kind, _)) => *kind,
                 };
-                self.other_changed(now, Resource::Namespace, changed);
-            }
-            Event::Selecting(seen) => {
-                let selecting = &mut self.cache.stores_mut(StoreReads::SELECTING).selecting;
-                let changed = match seen {
-                    Seen::Is(object) => selecting.set(object),
-                    Seen::Gone((kind, key)) => selecting.remove(kind, &key),
+                let stores = self.cache.stores_mut(StoreReads::of_kind(kind));
+                let change = match seen {
+                    Seen::Is(object) => stores.set(&object),
+                    Seen::Gone((kind, key)) => stores.remove(kind, &key),
                 };
-                self.other_changed(now, Resource::Workload, changed);
-            }
-            Event::Volume(seen) => {
-                let volumes = self.cache.stores_mut(StoreReads::VOLUMES).volumes_mut();
-                let change = match *seen {
-                    Seen::Is(object) => volumes.set(object),
-                    Seen::Gone((kind, key)) => volumes.remove(kind, &key),
-                };
-                if let Some(change) = change {
-                    self.changed(now, change.event(), Object::Volume(&change), Audience::All);
+                if let Some(change) = change.filter(|_| kind.wakes_pods()) {
+                    let event = ClusterEvent::of_versions(&change);
+                    self.changed(now, event, Object::Other(&change), Audience::All);
                 }
-            }
-            Event::Budget(seen) => {
-                // As upstream, nobody is woken: a budget makes no room.
-                let budgets = &mut self.cache.stores_mut(StoreReads::DISRUPTION_BUDGETS).budgets;
-                match seen {
-                    Seen::Is(budget) => budgets.set(budget),
-                    Seen::Gone(key) => budgets.remove(&key),
-                };
             }
             Event::Done(id, answer) => self.answers.push((id, answer)),
             Event::Extended(id, reply) => self.extenders.replies.push((id, reply)),
@@ -225,7 +206,7 @@ impl Scheduler {
         if !action.is_empty() {
             let row = after.node().and_then(|node| self.cache.row(node));
             let object = Object::Assigned { before: Some(before), after: Some(after), row };
-            self.changed(now, ClusterEvent::new(Resource::Pod, action), object, audience);
+            self.changed(now, ClusterEvent::of::<Pod>(action), object, audience);
         }
     }
 
@@ -282,7 +263,7 @@ impl Scheduler {
         if !action.is_empty() {
             let row = self.cache.row_of(id);
             let object = Object::Assigned { before: seen.as_ref(), after: Some(pod), row };
-            self.changed(now, ClusterEvent::new(Resource::Pod, action), object, Audience::All);
+            self.changed(now, ClusterEvent::of::<Pod>(action), object, Audience::All);
         }
         if let Some(before) = assumed.filter(|assumed| !elsewhere(&assumed)) {
             // It was changed while it was bound. In kube-scheduler this is an addition alone.
@@ -316,7 +297,7 @@ impl Scheduler {
     pub(crate) fn freed(&mut self, now: Time, pod: &PodInfo, audience: Audience) {
         let row = pod.node().and_then(|node| self.cache.row(node));
         let object = Object::Assigned { before: Some(pod), after: None, row };
-        self.changed(now, ClusterEvent::new(Resource::Pod, Action::DELETE), object, audience);
+        self.changed(now, ClusterEvent::of::<Pod>(Action::DELETE), object, audience);
     }
 
     /// Ends a binding cycle of a pod that needs none any more.
@@ -343,7 +324,7 @@ impl Scheduler {
         if !action.is_empty() {
             let after = self.cache.row(&name);
             let object = Object::Node { before: change.before.as_deref(), after };
-            self.changed(now, ClusterEvent::new(Resource::Node, action), object, Audience::All);
+            self.changed(now, ClusterEvent::of::<Node>(action), object, Audience::All);
         }
         if change.before.is_some() && change.changed.intersects(NodeReads::LABELS) {
             self.nominated_leave_domains(now, &name);
@@ -363,19 +344,7 @@ impl Scheduler {
     fn node_gone(&mut self, now: Time, name: &Str) {
         if let Some(before) = self.cache.remove_node(name) {
             let object = Object::Node { before: Some(&before), after: None };
-            self.changed(
-                now,
-                ClusterEvent::new(Resource::Node, Action::DELETE),
-                object,
-                Audience::All,
-            );
-        }
-    }
-
-    fn other_changed(&mut self, now: Time, resource: Resource, changed: bool) {
-        if changed {
-            let event = ClusterEvent::new(resource, Action::UPDATE_OTHER);
-            self.changed(now, event, Object::Other, Audience::All);
+            self.changed(now, ClusterEvent::of::<Node>(Action::DELETE), object, Audience::All);
         }
     }
 

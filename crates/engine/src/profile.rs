@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use plimsoll_api::{KindRef, Kinds, Node};
 use plimsoll_framework::events::{self, Object};
 use plimsoll_framework::parts::{NodeReads, PodReads, StoreReads};
 use plimsoll_framework::points::PreEnqueuePoint;
 use plimsoll_framework::{
-    Action, Candidates, Change, ClusterEvent, CycleState, ErasedByNode, FeatureGates, Hint,
-    MAX_NODE_SCORE, PodInfo, Point, Points, Prioritize, Registry, Release, Resource, Row, View,
+    Action, Candidates, Change, ClusterEvent, CycleState, Entry, ErasedByNode, FeatureGates, Hint,
+    MAX_NODE_SCORE, PodInfo, Point, Points, Prioritize, Registry, Release, Row, View,
 };
 use serde_json::Value;
 
@@ -99,9 +100,9 @@ pub enum ProfileError {
 }
 
 /// A node came.
-pub(crate) const NEW_NODE: ClusterEvent = ClusterEvent::new(Resource::Node, Action::ADD);
+pub(crate) const NEW_NODE: ClusterEvent = ClusterEvent::of::<Node>(Action::ADD);
 /// The taints of a node changed.
-const TAINT: ClusterEvent = ClusterEvent::new(Resource::Node, Action::UPDATE_NODE_TAINT);
+const TAINT: ClusterEvent = ClusterEvent::of::<Node>(Action::UPDATE_NODE_TAINT);
 
 /// One plugin of a profile.
 pub(crate) struct ProfilePlugin {
@@ -112,6 +113,8 @@ pub(crate) struct ProfilePlugin {
     reads: PodReads,
     /// What it reads beside pods and nodes.
     stores: StoreReads,
+    /// The kinds of objects that it reads.
+    kinds: BTreeSet<KindRef>,
 }
 
 /// The index of a plugin in its profile.
@@ -200,12 +203,13 @@ impl Profile {
         let points = entry
             .make(spec.args.get(name), gates)
             .map_err(|error| ProfileError::Args { profile: profile(), error })?;
-        let events = registered_events(&points, entry.reads().pod);
+        let events = registered_events(&points, entry);
         self.plugins.push(ProfilePlugin {
             name: entry.name(),
             events,
             reads: entry.reads().pod,
             stores: entry.reads().cluster.stores | post_filter_reads(&points),
+            kinds: entry.kinds().clone(),
             points,
         });
         Ok(self.plugins.len() - 1)
@@ -260,6 +264,15 @@ impl Profile {
         self.plugins.iter().fold(StoreReads::empty(), |all, plugin| all | plugin.stores)
     }
 
+    /// The kinds of objects, beside pods and nodes, that its plugins read.
+    pub(crate) fn kinds(&self) -> BTreeSet<KindRef> {
+        let all = match self.stores() == StoreReads::all() {
+            true => Kinds::built_in().iter().collect(),
+            false => BTreeSet::new(),
+        };
+        self.plugins.iter().fold(all, |all, plugin| &all | &plugin.kinds)
+    }
+
     /// Whether anything ranks nodes.
     pub(crate) fn scores(&self) -> bool {
         self.ranking.is_some() || self.indices(Point::Score).next().is_some()
@@ -311,17 +324,21 @@ impl Profile {
 
 /// The events that may help a pod that the plugin rejected: its own, or those derived from its parts.
 /// A plugin that reads nothing at a point that rejects, such as Permit, hears of everything.
-fn registered_events(points: &Points, reads: PodReads) -> Vec<ClusterEvent> {
+fn registered_events(points: &Points, entry: &Entry) -> Vec<ClusterEvent> {
     if let Some(requeue) = &points.requeue {
         return requeue.events().to_vec();
     }
     if points.filter.is_some() || points.pre_enqueue.is_some() {
         let of_gate = points.pre_enqueue.as_ref().map(PreEnqueuePoint::reads);
         let mut reads_all = points.reads.union(of_gate.unwrap_or_default());
-        reads_all.pod |= reads;
-        return events::derived(reads_all);
+        reads_all.pod |= entry.reads().pod;
+        let kinds: Vec<KindRef> = points.waits_for.iter().copied().collect();
+        return events::derived(reads_all, &kinds);
     }
-    Resource::ALL.map(|resource| ClusterEvent::new(resource, Action::all())).to_vec()
+    let kinds: BTreeSet<KindRef> =
+        Kinds::built_in().iter().chain(entry.kinds().iter().copied()).collect();
+    let wake = kinds.into_iter().filter(|kind| kind.wakes_pods());
+    wake.map(|kind| ClusterEvent::new(kind, Action::all())).collect()
 }
 
 /// What a plugin may read at PostFilter: one that looks at all nodes at once does not say.
@@ -385,7 +402,7 @@ impl ProfilePlugin {
                 return Hint::Skip;
             }
             Object::Assigned { row, .. } => row,
-            Object::Itself { .. } | Object::Volume(_) | Object::Other => None,
+            Object::Itself { .. } | Object::Other(_) => None,
         };
         match row {
             Some(row) if self.points.filter_is_local => self.judge_emptied(pod, row, &change.view),

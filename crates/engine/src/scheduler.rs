@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use plimsoll_api::{PodKey, Str};
-use plimsoll_framework::parts::StoreReads;
+use plimsoll_api::{KindRef, Kinds, PodKey, Str};
 use plimsoll_framework::{
     NominatedPods, PodInfo, Point, Release, Time, View, WaitingDecision, WaitingPod,
 };
@@ -170,6 +169,9 @@ impl Scheduler {
         let profiles = Profiles::new(profiles, options.release)?;
         let counts = Counts::new(profiles.iter().count(), options.stopwatch);
         let (mut cache, mut nominated) = (Cache::default(), NominatedPods::default());
+        for kind in profiles.iter().flat_map(Profile::kinds) {
+            cache.keep(kind);
+        }
         let memo = (options.engine == Engine::Fast).then(|| {
             cache.keep_changes();
             nominated.keep_changes();
@@ -253,9 +255,15 @@ impl Scheduler {
         common.unwrap_or_default()
     }
 
-    /// What the plugins of all profiles read beside pods and nodes. Of other objects no event is needed.
-    pub fn stores_read(&self) -> StoreReads {
-        self.profiles.iter().fold(StoreReads::empty(), |all, profile| all | profile.stores())
+    /// The kinds of objects that the plugins of all profiles read, pods and nodes first. Of other objects no event is
+    /// needed.
+    pub fn kinds(&self) -> Vec<KindRef> {
+        let read =
+            self.profiles.iter().fold(BTreeSet::new(), |all, profile| &all | &profile.kinds());
+        let mut kinds = Kinds::built_in();
+        read.iter().for_each(|&kind| kinds.add(kind));
+        let needed = |kind: &KindRef| kind.without().is_none() || read.contains(kind);
+        kinds.iter().filter(needed).collect()
     }
 
     /// Says how much of decisions is kept from now on. All but [`Detail::None`] costs something, and changes no

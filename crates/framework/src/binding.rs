@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use plimsoll_api::{ObjectKey, PersistentVolume, PersistentVolumeClaim, PodKey, Str};
+use plimsoll_api::{AnyObject, Kind, KindRef, ObjectKey, PodKey, Str};
 use serde_json::Value;
 
 use crate::columns::Row;
@@ -37,21 +37,17 @@ pub struct Placement<'a> {
 /// What a plugin takes to be so, before it is seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Assumption {
-    /// A PersistentVolume is so.
-    Volume(Box<PersistentVolume>),
-    /// A PersistentVolumeClaim is so.
-    Claim(Box<PersistentVolumeClaim>),
-    /// A PersistentVolume is as it was seen.
-    RestoreVolume(Str),
-    /// A PersistentVolumeClaim is as it was seen.
-    RestoreClaim(ObjectKey),
+    /// An object is so.
+    Is(AnyObject),
+    /// An object is as it was seen.
+    AsSeen(KindRef, ObjectKey),
 }
 
 /// Where a plugin says what it takes to be so.
 ///
 /// It counts as soon as the call that was given this returns: the plugins after it see it, and so does
 /// every later scheduling cycle, until the object is [seen to be other than it
-/// was](crate::stores::AssumeStore). If the call fails, nothing of it counts.
+/// was](plimsoll_api::Store). If the call fails, nothing of it counts.
 #[derive(Debug)]
 pub struct Assume<'a>(&'a mut Vec<Assumption>);
 
@@ -61,24 +57,14 @@ impl<'a> Assume<'a> {
         Assume(said)
     }
 
-    /// The PersistentVolume of this name is so.
-    pub fn volume(&mut self, volume: PersistentVolume) {
-        self.0.push(Assumption::Volume(Box::new(volume)));
+    /// The object of this kind and key is so. Nothing is assumed of an object that is not there.
+    pub fn is<K: Kind>(&mut self, object: K) {
+        self.0.push(Assumption::Is(object.into()));
     }
 
-    /// The PersistentVolumeClaim of this name is so.
-    pub fn claim(&mut self, claim: PersistentVolumeClaim) {
-        self.0.push(Assumption::Claim(Box::new(claim)));
-    }
-
-    /// Nothing is assumed of the PersistentVolume any more.
-    pub fn restore_volume(&mut self, name: &Str) {
-        self.0.push(Assumption::RestoreVolume(name.clone()));
-    }
-
-    /// Nothing is assumed of the PersistentVolumeClaim any more.
-    pub fn restore_claim(&mut self, key: &ObjectKey) {
-        self.0.push(Assumption::RestoreClaim(key.clone()));
+    /// Nothing is assumed of the object any more: it is as it was seen.
+    pub fn as_seen<K: Kind>(&mut self, key: &ObjectKey) {
+        self.0.push(Assumption::AsSeen(KindRef::of::<K>(), key.clone()));
     }
 }
 

@@ -3,85 +3,12 @@
 use std::fmt;
 
 use bitflags::bitflags;
-use plimsoll_api::Node;
+use plimsoll_api::{AnyVersions, Kind, KindRef, Node, Pod, Versions};
 
 use crate::columns::Row;
-use crate::parts::{NodeReads, PodReads, Reads, StoreReads};
+use crate::parts::{NodeReads, PodReads, Reads};
 use crate::pod_info::PodInfo;
-use crate::stores::VolumeChange;
 use crate::view::View;
-
-/// The kinds of objects whose changes move pods through the queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Resource {
-    /// Pods that are assigned to a node, and the pending pod itself.
-    Pod,
-    /// Nodes.
-    Node,
-    /// Namespaces.
-    Namespace,
-    /// Services, ReplicationControllers, ReplicaSets, StatefulSets.
-    Workload,
-    /// PersistentVolumes.
-    PersistentVolume,
-    /// PersistentVolumeClaims.
-    PersistentVolumeClaim,
-    /// StorageClasses.
-    StorageClass,
-    /// CSINodes.
-    CsiNode,
-    /// CSIDrivers.
-    CsiDriver,
-    /// CSIStorageCapacities.
-    CsiStorageCapacity,
-    /// VolumeAttachments.
-    VolumeAttachment,
-}
-
-impl Resource {
-    /// All of them.
-    pub const ALL: [Resource; 11] = [
-        Resource::Pod,
-        Resource::Node,
-        Resource::Namespace,
-        Resource::Workload,
-        Resource::PersistentVolume,
-        Resource::PersistentVolumeClaim,
-        Resource::StorageClass,
-        Resource::CsiNode,
-        Resource::CsiDriver,
-        Resource::CsiStorageCapacity,
-        Resource::VolumeAttachment,
-    ];
-
-    /// What volumes are made of.
-    pub const VOLUMES: [Resource; 7] = [
-        Resource::PersistentVolume,
-        Resource::PersistentVolumeClaim,
-        Resource::StorageClass,
-        Resource::CsiNode,
-        Resource::CsiDriver,
-        Resource::CsiStorageCapacity,
-        Resource::VolumeAttachment,
-    ];
-
-    /// The name Kubernetes uses for it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Resource::Pod => "Pod",
-            Resource::Node => "Node",
-            Resource::Namespace => "Namespace",
-            Resource::Workload => "Workload",
-            Resource::PersistentVolume => "PersistentVolume",
-            Resource::PersistentVolumeClaim => "PersistentVolumeClaim",
-            Resource::StorageClass => "StorageClass",
-            Resource::CsiNode => "CSINode",
-            Resource::CsiDriver => "CSIDriver",
-            Resource::CsiStorageCapacity => "CSIStorageCapacity",
-            Resource::VolumeAttachment => "VolumeAttachment",
-        }
-    }
-}
 
 bitflags! {
     /// What happened to an object.
@@ -122,28 +49,43 @@ impl Action {
 /// One kind of thing that can happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClusterEvent {
-    /// To what.
-    pub resource: Resource,
+    /// To an object of which kind. Of pods these are the ones that are assigned to a node, and the pending pod itself.
+    pub kind: KindRef,
     /// What.
     pub action: Action,
 }
 
 impl ClusterEvent {
-    /// `action` happened to a `resource`.
-    pub const fn new(resource: Resource, action: Action) -> Self {
-        ClusterEvent { resource, action }
+    /// `action` happened to an object of kind `K`.
+    pub const fn of<K: Kind>(action: Action) -> Self {
+        ClusterEvent::new(KindRef::of::<K>(), action)
+    }
+
+    /// `action` happened to an object of `kind`.
+    pub const fn new(kind: KindRef, action: Action) -> Self {
+        ClusterEvent { kind, action }
+    }
+
+    /// What happened to an object of some kind.
+    pub fn of_versions(of: &AnyVersions) -> Self {
+        let action = match (&of.before, &of.after) {
+            (None, _) => Action::ADD,
+            (Some(_), Some(_)) => Action::UPDATE_OTHER,
+            (Some(_), None) => Action::DELETE,
+        };
+        ClusterEvent::new(of.kind, action)
     }
 
     /// Whether a plugin that waits for `self` hears of `happened`.
     pub fn covers(self, happened: ClusterEvent) -> bool {
-        self.resource == happened.resource && self.action.intersects(happened.action)
+        self.action.intersects(happened.action) && self.kind == happened.kind
     }
 }
 
 /// `Node/UPDATE_NODE_TAINT`.
 impl fmt::Display for ClusterEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/", self.resource.as_str())?;
+        write!(f, "{}/", self.kind)?;
         bitflags::parser::to_writer(&self.action, f)
     }
 }
@@ -172,10 +114,8 @@ pub enum Object<'a> {
         /// As it was.
         before: &'a PodInfo,
     },
-    /// A volume, a claim, or something that provides them.
-    Volume(&'a VolumeChange),
-    /// Something of which only the kind is told.
-    Other,
+    /// An object of another kind: as it was seen, not as it was assumed.
+    Other(&'a AnyVersions),
 }
 
 /// Something that happened.
@@ -187,6 +127,16 @@ pub struct Change<'a> {
     pub object: Object<'a>,
     /// The cluster after it.
     pub view: View<'a>,
+}
+
+impl Change<'_> {
+    /// The object as it was and as it is, if it is of kind `K`; not for pods and nodes.
+    pub fn of<K: Kind>(&self) -> Option<Versions<K>> {
+        match self.object {
+            Object::Other(versions) => versions.of(),
+            _ => None,
+        }
+    }
 }
 
 /// Whether a pod is worth another attempt after a change.
@@ -239,16 +189,16 @@ fn asks_less(before: &PodInfo, after: &PodInfo) -> bool {
             .any(|(name, amount)| new.scalar.get(name).is_none_or(|now| now < amount))
 }
 
-/// The events that may change the verdict of a plugin that reads `reads`.
+/// The events that may change the verdict of a plugin that reads `reads`, among it objects of `kinds`.
 ///
 /// A plugin that reads every node hears of nodes that go, too: fewer domains can be an even spread.
-pub fn derived(reads: Reads) -> Vec<ClusterEvent> {
+pub fn derived(reads: Reads, kinds: &[KindRef]) -> Vec<ClusterEvent> {
     let columns = reads.node.union(reads.cluster.nodes);
     let mut node = Action::ADD | node_actions(columns);
     if !reads.cluster.nodes.is_empty() {
         node |= Action::DELETE;
     }
-    let mut events = vec![ClusterEvent::new(Resource::Node, node)];
+    let mut events = vec![ClusterEvent::of::<Node>(node)];
     let mut pod = own_actions(reads.pod);
     if columns.intersects(NodeReads::BY_PLACEMENT) {
         pod |= Action::DELETE | Action::UPDATE_POD_SCALE_DOWN;
@@ -257,18 +207,10 @@ pub fn derived(reads: Reads) -> Vec<ClusterEvent> {
         pod |= Action::ADD | Action::UPDATE_POD_LABEL;
     }
     if !pod.is_empty() {
-        events.push(ClusterEvent::new(Resource::Pod, pod));
+        events.push(ClusterEvent::of::<Pod>(pod));
     }
-    if reads.cluster.stores.intersects(StoreReads::NAMESPACES) {
-        events.push(ClusterEvent::new(Resource::Namespace, Action::all()));
-    }
-    if reads.cluster.stores.intersects(StoreReads::SELECTING) {
-        events.push(ClusterEvent::new(Resource::Workload, Action::all()));
-    }
-    if reads.cluster.stores.intersects(StoreReads::VOLUMES) {
-        events.extend(Resource::VOLUMES.map(|resource| ClusterEvent::new(resource, Action::all())));
-    }
-    // A budget that changes makes no room: it only says which pods may be evicted.
+    let others = kinds.iter().filter(|kind| kind.wakes_pods());
+    events.extend(others.map(|&kind| ClusterEvent::new(kind, Action::all())));
     events
 }
 
@@ -291,17 +233,17 @@ fn own_actions(reads: PodReads) -> Action {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parts::ClusterReads;
+    use crate::parts::{ClusterPart, DisruptionBudgets, Volumes};
 
     #[test]
     fn who_reads_volumes_hears_of_all_that_they_are_made_of_and_of_budgets_nobody_does() {
-        let waits = |stores| {
-            let cluster = ClusterReads { stores, ..ClusterReads::EMPTY };
-            let events = derived(Reads { cluster, ..Reads::default() });
-            events.into_iter().map(|event| event.resource).collect::<Vec<_>>()
-        };
-        let all = waits(StoreReads::VOLUMES);
-        assert!(Resource::VOLUMES.iter().all(|resource| all.contains(resource)));
-        assert_eq!(waits(StoreReads::DISRUPTION_BUDGETS), waits(StoreReads::empty()));
+        fn waits_for<C: ClusterPart>() -> Vec<KindRef> {
+            let reads = Reads { cluster: C::READS, ..Reads::default() };
+            derived(reads, &C::kinds()).into_iter().map(|event| event.kind).collect()
+        }
+        let (all, nothing) = (waits_for::<Volumes>(), waits_for::<()>());
+        assert!(Volumes::kinds().iter().all(|kind| all.contains(kind)));
+        assert_eq!(Volumes::kinds().len(), 7);
+        assert_eq!(waits_for::<DisruptionBudgets>(), nothing);
     }
 }

@@ -47,7 +47,6 @@
 //! Where that is not right, implement [`Requeue`].
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 
-mod assume_store;
 pub mod binding;
 mod clearable;
 pub mod columns;
@@ -59,7 +58,6 @@ pub mod events;
 pub mod filter;
 pub mod math;
 pub mod nominated;
-mod object_store;
 pub mod parts;
 pub mod plugin;
 pub mod pod_info;
@@ -74,7 +72,6 @@ pub mod stores;
 pub mod supply;
 pub mod time;
 pub mod view;
-mod volume_store;
 
 pub use binding::{
     Assume, Assumption, Bind, Binding, Handle, Patch, Permission, Permit, Placement, PostBind,
@@ -89,16 +86,16 @@ pub use domains::{
 };
 pub use enqueue::{Gate, PreEnqueue, QueueSort, QueuedPod, Requeue, SortKey};
 pub use erased::{ByRow, Prepared, RowScore};
-pub use events::{Action, Change, ClusterEvent, Hint, Resource};
+pub use events::{Action, Change, ClusterEvent, Hint};
 pub use filter::{Candidates, Filter, PodChange, PreFilter, Update, Verdict};
 pub use nominated::NominatedPods;
 pub use parts::{
     Annotations, AvoidedControllers, BalanceRequests, ClusterPart, DeclaredFeatures,
     DisruptionBudgets, Feasible, HostPorts, Images, Name, Namespaces, NodeImages, NodePart, Nodes,
-    NodesRef, NonZeroRequests, OverheadMilliCpu, Owner, Part, PinnedNode, PodNamespace, PodPart,
-    PodUid, PodVolumes, Pods, Priority, Reads, Ref, Requests, RequiredFeatures, ResourceClaims,
-    RoomRequests, SchedulingGates, SelectingObjects, Shared, Spread, Taints, Tolerations,
-    Unschedulable, UsedPorts, Volumes,
+    NodesRef, NonZeroRequests, Objects, OverheadMilliCpu, Owner, Part, PinnedNode, PodNamespace,
+    PodPart, PodUid, PodVolumes, Pods, Priority, Reads, Ref, Requests, RequiredFeatures,
+    ResourceClaims, RoomRequests, SchedulingGates, SelectingObjects, Shared, Spread, Taints,
+    Tolerations, Unschedulable, UsedPorts, Volumes,
 };
 pub use plimsoll_api::{Release, ReleaseError};
 pub use plugin::{FeatureGates, NoArgs, Plugin};
@@ -112,7 +109,10 @@ pub use prioritize::{Prioritize, Prioritized};
 pub use registry::{ArgsError, Builder, Entry, Registry};
 pub use score::{MAX_NODE_SCORE, Normalize, PreScore, Score, Scored};
 pub use status::{Code, Reason, Rejection};
-pub use stores::{PdbStore, Stores, Versions, VolumeChange, VolumeStore};
+pub use stores::{
+    ImageStore, KeptVolumes, NamespaceStore, PdbStore, RefusedEvictions, SelectingStore, Stores,
+    VolumeStore,
+};
 pub use supply::{Bound, NEVER, Needs, Stock, Supply};
 pub use time::Time;
 pub use view::View;
@@ -123,15 +123,18 @@ pub use plimsoll_api::label_syntax;
 /// Everything a plugin needs.
 pub mod prelude {
     pub use crate::*;
+    pub use plimsoll_api::wire::{Manifest, WireError};
     pub use plimsoll_api::{
-        AccessModes, AffinityTerm, Asks, Attached, AvoidedController, BindingMode, ClaimPhase,
-        ClaimRef, Comparison, Comparisons, Controller, CsiDriver, CsiNode, CsiNodeDriver,
-        CsiStorageCapacity, Effect, HostPort, Labels, Limits, NodeImage, NodeSelection, NonZero,
-        ObjectKey, PersistentVolume, PersistentVolumeClaim, Pod, PodAffinity, PodDisruptionBudget,
-        PodImages, PodKey, PodTemplate, PodVolume, PodVolumeKind, PreemptionPolicy, PreferredNodes,
-        Requirement, Resources, Selecting, SelectingKind, Selector, SpreadConstraint, StorageClass,
-        Str, Taint, Test, Toleration, VolumeAttachment, VolumeMode, VolumePhase, VolumeSource,
-        WeightedTerm, WhenUnsatisfiable,
+        AccessModes, AffinityTerm, AnyObject, AnyVersions, Asks, Attached, AvoidedController,
+        BindingMode, ClaimPhase, ClaimRef, Comparison, Comparisons, Controller, CsiDriver, CsiNode,
+        CsiNodeDriver, CsiStorageCapacity, Effect, HostPort, KeyRef, Kind, KindRef, Labels, Limits,
+        Namespace, Node, NodeImage, NodeSelection, NonZero, ObjectKey, ObjectMeta,
+        PersistentVolume, PersistentVolumeClaim, Pod, PodAffinity, PodDisruptionBudget, PodImages,
+        PodKey, PodTemplate, PodVolume, PodVolumeKind, PreemptionPolicy, PreferredNodes,
+        ReplicaSet, ReplicationController, Requirement, Resources, SelectingKind, Selector,
+        Service, SpreadConstraint, StatefulSet, StorageClass, Store, Str, Taint, Test, Toleration,
+        Versions, VolumeAttachment, VolumeMode, VolumePhase, VolumeSource, WeightedTerm,
+        WhenUnsatisfiable,
     };
     pub use smallvec::{SmallVec, smallvec};
 }

@@ -2,19 +2,20 @@
 //! tells the engine what the plugin depends on, so that an undeclared read cannot happen.
 
 use std::marker::PhantomData;
-use std::sync::Arc;
 
 use plimsoll_api::{
-    AvoidedController, Controller, HostPort, Labels, Limits, NodeImage, NodeSelection, NonZero,
-    PodAffinity, PodImages, PodKey, PodVolume, PreferredNodes, Resources, SpreadConstraint, Str,
-    Taint, Toleration,
+    AvoidedController, Controller, CsiDriver, CsiNode, CsiStorageCapacity, HostPort, Kind, KindRef,
+    Labels, Limits, Namespace, NodeImage, NodeSelection, NonZero, PersistentVolume,
+    PersistentVolumeClaim, PodAffinity, PodDisruptionBudget, PodImages, PodKey, PodVolume,
+    PreferredNodes, ReplicaSet, ReplicationController, Resources, Service, SpreadConstraint,
+    StatefulSet, StorageClass, Store, Str, Taint, Toleration, VolumeAttachment,
 };
 
 use crate::columns::{Allocatable, Columns, NonZeroRequested, PodSet, Requested, Row};
 use crate::cycle_state::CycleState;
 use crate::pod_info::PodInfo;
 pub use crate::reads::{ClusterReads, NodeReads, PodReads, Reads, StoreReads};
-use crate::stores::{ImageStore, NamespaceStore, PdbStore, SelectingStore, VolumeStore};
+use crate::stores::{ImageStore, RefusedEvictions, SelectingStore, VolumeStore};
 use crate::view::View;
 
 mod sealed {
@@ -74,6 +75,10 @@ pub trait ClusterPart: Part {
     const READS: ClusterReads;
     /// The part of the cluster in `view`.
     fn of<'a>(view: &View<'a>) -> Ref<'a, Self>;
+    /// The kinds of objects that are read.
+    fn kinds() -> Vec<KindRef> {
+        Vec::new()
+    }
 }
 
 macro_rules! pod_part {
@@ -108,22 +113,6 @@ macro_rules! node_part {
             const READS: NodeReads = NodeReads::$flag;
             #[inline]
             fn at($nodes: &Columns, $row: Row) -> Ref<'_, Self> { $of }
-        }
-    };
-}
-
-macro_rules! cluster_part {
-    ($(#[$doc:meta])* new $part:ident as $ref:ty, $flag:ident, |$stores:ident| $of:expr) => {
-        $(#[$doc])*
-        #[derive(Debug)]
-        pub enum $part {}
-        impl Sealed for $part {}
-        impl Part for $part { type Ref<'a> = $ref; }
-        impl ClusterPart for $part {
-            const READS: ClusterReads =
-                ClusterReads { nodes: NodeReads::empty(), stores: StoreReads::$flag };
-            #[inline]
-            fn of<'a>(view: &View<'a>) -> Ref<'a, Self> { let $stores = view.stores; $of }
         }
     };
 }
@@ -277,26 +266,100 @@ node_part! {
     new Pods as &'a PodSet, PODS, |nodes, row| nodes.pods_on(row)
 }
 
-cluster_part! {
-    /// The namespaces with their labels.
-    new Namespaces as &'a NamespaceStore, NAMESPACES, |stores| &stores.namespaces
+/// All objects of one kind.
+#[derive(Debug)]
+pub struct Objects<K>(PhantomData<fn() -> K>);
+impl<K: Kind> Sealed for Objects<K> {}
+impl<K: Kind> Part for Objects<K> {
+    type Ref<'a> = &'a Store<K>;
 }
-cluster_part! {
-    /// Services, ReplicationControllers, ReplicaSets and StatefulSets with their selectors.
-    new SelectingObjects as &'a SelectingStore, SELECTING, |stores| &stores.selecting
-}
-cluster_part! {
-    /// Which images lie on how many nodes.
-    new Images as &'a ImageStore, IMAGES, |stores| &stores.images
+impl<K: Kind> ClusterPart for Objects<K> {
+    const READS: ClusterReads =
+        ClusterReads { nodes: NodeReads::empty(), stores: StoreReads::of::<K>() };
+    #[inline]
+    fn of<'a>(view: &View<'a>) -> Ref<'a, Self> {
+        view.stores.objects.of()
+    }
+    fn kinds() -> Vec<KindRef> {
+        vec![KindRef::of::<K>()]
+    }
 }
 
-cluster_part! {
-    /// Volumes, the claims on them, and what provides them. A state may keep it: clone the `Arc`.
-    new Volumes as &'a Arc<VolumeStore>, VOLUMES, |stores| &stores.volumes
+/// The namespaces with their labels.
+pub type Namespaces = Objects<Namespace>;
+
+/// PodDisruptionBudgets.
+pub type DisruptionBudgets = Objects<PodDisruptionBudget>;
+
+/// Services, ReplicationControllers, ReplicaSets and StatefulSets with their selectors.
+#[derive(Debug)]
+pub enum SelectingObjects {}
+type Selecting =
+    (Objects<Service>, Objects<ReplicationController>, Objects<ReplicaSet>, Objects<StatefulSet>);
+impl Sealed for SelectingObjects {}
+impl Part for SelectingObjects {
+    type Ref<'a> = SelectingStore<'a>;
 }
-cluster_part! {
-    /// PodDisruptionBudgets.
-    new DisruptionBudgets as &'a PdbStore, DISRUPTION_BUDGETS, |stores| &stores.budgets
+impl ClusterPart for SelectingObjects {
+    const READS: ClusterReads = Selecting::READS;
+    #[inline]
+    fn of<'a>(view: &View<'a>) -> Ref<'a, Self> {
+        SelectingStore::of(view.stores)
+    }
+    fn kinds() -> Vec<KindRef> {
+        Selecting::kinds()
+    }
+}
+
+/// Volumes, the claims on them, and what provides them. A state may keep it.
+#[derive(Debug)]
+pub enum Volumes {}
+type OfVolumes = (
+    (Objects<PersistentVolume>, Objects<PersistentVolumeClaim>, Objects<StorageClass>),
+    (Objects<CsiNode>, Objects<CsiDriver>, Objects<CsiStorageCapacity>, Objects<VolumeAttachment>),
+);
+impl Sealed for Volumes {}
+impl Part for Volumes {
+    type Ref<'a> = VolumeStore<'a>;
+}
+impl ClusterPart for Volumes {
+    const READS: ClusterReads = OfVolumes::READS;
+    #[inline]
+    fn of<'a>(view: &View<'a>) -> Ref<'a, Self> {
+        VolumeStore::of(view.stores)
+    }
+    fn kinds() -> Vec<KindRef> {
+        OfVolumes::kinds()
+    }
+}
+
+/// Which images lie on how many nodes.
+#[derive(Debug)]
+pub enum Images {}
+impl Sealed for Images {}
+impl Part for Images {
+    type Ref<'a> = &'a ImageStore;
+}
+impl ClusterPart for Images {
+    const READS: ClusterReads =
+        ClusterReads { nodes: NodeReads::empty(), stores: StoreReads::IMAGES };
+    #[inline]
+    fn of<'a>(view: &View<'a>) -> Ref<'a, Self> {
+        &view.stores.images
+    }
+}
+
+impl Sealed for RefusedEvictions {}
+impl Part for RefusedEvictions {
+    type Ref<'a> = &'a RefusedEvictions;
+}
+impl ClusterPart for RefusedEvictions {
+    const READS: ClusterReads =
+        ClusterReads { nodes: NodeReads::empty(), stores: StoreReads::REFUSED_EVICTIONS };
+    #[inline]
+    fn of<'a>(view: &View<'a>) -> Ref<'a, Self> {
+        &view.stores.refused
+    }
 }
 
 /// Every node: the part `N` of each.
@@ -426,6 +489,11 @@ macro_rules! tuples {
             #[inline]
             fn of<'a>(view: &View<'a>) -> Ref<'a, Self> {
                 ($($p::of(view),)*)
+            }
+            fn kinds() -> Vec<KindRef> {
+                let mut kinds = Vec::new();
+                $(kinds.extend($p::kinds());)*
+                kinds
             }
         }
     };

@@ -1,8 +1,11 @@
 //! The extension points of a plugin as the engine sees them: objects without type parameters.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
+
+use plimsoll_api::KindRef;
 
 use crate::binding::{
     Bind, Binding, Handle, Patch, Permission, Permit, Placement, PostBind, PreBind, Readiness,
@@ -381,7 +384,7 @@ struct ByNode<P>(Arc<P>);
 
 impl<P: PostFilterByNode> ErasedByNode for ByNode<P> {
     fn reads(&self) -> StoreReads {
-        P::READS
+        P::Cluster::READS.stores
     }
     fn at_once(
         &self,
@@ -587,6 +590,8 @@ impl PostBindPoint {
 pub struct Points {
     /// What it reads as a filter.
     pub reads: Reads,
+    /// The kinds of objects that it reads where it rejects pods before they have a node.
+    pub waits_for: BTreeSet<KindRef>,
     /// At PreEnqueue.
     pub pre_enqueue: Option<PreEnqueuePoint>,
     /// At QueueSort.

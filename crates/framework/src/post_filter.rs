@@ -12,9 +12,9 @@ use crate::columns::{Columns, PodSet, Row};
 use crate::erased::Prepared;
 use crate::filter::{PodChange, Verdict};
 use crate::nominated::NominatedPods;
+use crate::parts::ClusterPart;
 use crate::plugin::Plugin;
 use crate::pod_info::PodInfo;
-use crate::reads::StoreReads;
 use crate::status::{Code, Reason, Rejection};
 use crate::stores::Stores;
 use crate::view::View;
@@ -286,7 +286,7 @@ pub trait Clearings {
 /// until something changes on the node. It must come to the same as [`PostFilter::post_filter`].
 pub trait PostFilterByNode: PostFilter {
     /// What [`clear`](Self::clear) reads beside pod and node.
-    const READS: StoreReads;
+    type Cluster: ClusterPart;
     /// The answer where no node has to be cleared in thought. `nominated`: the node that was cleared for
     /// the pod, if it is known, and why it rejects the pod.
     fn at_once(

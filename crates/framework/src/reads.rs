@@ -1,7 +1,10 @@
 //! What a plugin reads, as sets.
 #![expect(missing_docs, reason = "the flags are named after the parts, which have the docs")]
 
+use std::ops::{BitOr, BitOrAssign};
+
 use bitflags::bitflags;
+use plimsoll_api::{Kind, KindRef};
 
 bitflags! {
     /// Parts of the pod.
@@ -51,16 +54,73 @@ bitflags! {
     }
 }
 
-bitflags! {
-    /// Other objects of the cluster.
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-    pub struct StoreReads: u32 {
-        const NAMESPACES = 1 << 0;
-        const SELECTING = 1 << 1;
-        const IMAGES = 1 << 2;
-        const VOLUMES = 1 << 3;
-        const DISRUPTION_BUDGETS = 1 << 4;
-        const REFUSED_EVICTIONS = 1 << 5;
+/// Other objects of the cluster, and what follows from the nodes and from what was tried.
+///
+/// Two kinds may be one here, so that a plugin that reads one of them is asked again where the other changes: which
+/// kinds are meant exactly a [`ClusterPart`](crate::ClusterPart) says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StoreReads(u64);
+
+impl StoreReads {
+    /// Which images lie on how many nodes.
+    pub const IMAGES: StoreReads = StoreReads(1 << 62);
+    /// The pods whose eviction was refused.
+    pub const REFUSED_EVICTIONS: StoreReads = StoreReads(1 << 63);
+
+    /// Nothing.
+    pub const fn empty() -> Self {
+        StoreReads(0)
+    }
+
+    /// Everything.
+    pub const fn all() -> Self {
+        StoreReads(u64::MAX)
+    }
+
+    /// Objects of kind `K`.
+    pub const fn of<K: Kind>() -> Self {
+        StoreReads::of_kind(KindRef::of::<K>())
+    }
+
+    /// Objects of `kind`.
+    pub const fn of_kind(kind: KindRef) -> Self {
+        let name = kind.as_str().as_bytes();
+        let (mut sum, mut at) = (0_u64, 0);
+        while at < name.len() {
+            sum = (sum * 31 + name[at] as u64) % 1_000_003;
+            at += 1;
+        }
+        StoreReads(1 << (sum % 62))
+    }
+
+    /// What either of both reads.
+    #[must_use]
+    pub const fn union(self, other: StoreReads) -> Self {
+        StoreReads(self.0 | other.0)
+    }
+
+    /// Whether nothing is read.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Whether both read something in common.
+    pub const fn intersects(self, other: StoreReads) -> bool {
+        self.0 & other.0 != 0
+    }
+}
+
+impl BitOr for StoreReads {
+    type Output = StoreReads;
+
+    fn bitor(self, other: StoreReads) -> StoreReads {
+        self.union(other)
+    }
+}
+
+impl BitOrAssign for StoreReads {
+    fn bitor_assign(&mut self, other: StoreReads) {
+        *self = self.union(other);
     }
 }
 
@@ -118,8 +178,9 @@ impl Reads {
         }
     }
 
-    /// What is read, in words, for people: `pod: tolerations · node: taints`.
-    pub fn describe(&self) -> String {
+    /// What is read, in words, for people: `pod: tolerations · node: taints`. The objects that are read are of
+    /// `kinds`.
+    pub fn describe(&self, kinds: &[KindRef]) -> String {
         let words = |names: Vec<&str>| {
             names
                 .iter()
@@ -138,9 +199,12 @@ impl Reads {
             let names = self.cluster.nodes.iter_names().map(|n| n.0).collect();
             out.push(format!("every node: {}", words(names)));
         }
-        if !self.cluster.stores.is_empty() {
-            let names = self.cluster.stores.iter_names().map(|n| n.0).collect();
-            out.push(format!("cluster: {}", words(names)));
+        let mut cluster: Vec<&str> = kinds.iter().map(|kind| kind.plural()).collect();
+        if self.cluster.stores.intersects(StoreReads::IMAGES) {
+            cluster.push("images");
+        }
+        if !cluster.is_empty() {
+            out.push(format!("cluster: {}", cluster.join(", ")));
         }
         out.join(" · ")
     }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
+use plimsoll_api::{Kind, KindRef, Kinds};
 use serde_json::Value;
 
 use crate::binding::{Bind, Permit, PostBind, PreBind, Reserve};
@@ -47,13 +48,19 @@ pub struct Entry {
     name: &'static str,
     points: BTreeSet<Point>,
     reads: Reads,
+    kinds: BTreeSet<KindRef>,
     make: Box<Make>,
 }
 
 impl Entry {
     /// Begins the entry of plugin `P`.
     pub fn of<P: Plugin>() -> Builder<P> {
-        Builder { add: Vec::new(), points: BTreeSet::new(), reads: Reads::default() }
+        Builder {
+            add: Vec::new(),
+            points: BTreeSet::new(),
+            reads: Reads::default(),
+            kinds: BTreeSet::new(),
+        }
     }
 
     /// The name of the plugin.
@@ -69,6 +76,17 @@ impl Entry {
     /// What it reads as a filter and as a score.
     pub fn reads(&self) -> Reads {
         self.reads
+    }
+
+    /// The kinds of objects that it reads, and those that it says it [uses](Builder::kind).
+    pub fn kinds(&self) -> &BTreeSet<KindRef> {
+        &self.kinds
+    }
+
+    /// What it reads, in words, for people: `pod: tolerations · node: taints`.
+    pub fn describe_reads(&self) -> String {
+        let kinds: Vec<KindRef> = self.kinds.iter().copied().collect();
+        self.reads.describe(&kinds)
     }
 
     /// Makes the plugin of one profile from its args.
@@ -93,6 +111,7 @@ pub struct Builder<P> {
     add: Vec<Add<P>>,
     points: BTreeSet<Point>,
     reads: Reads,
+    kinds: BTreeSet<KindRef>,
 }
 
 impl<P: Plugin> Builder<P> {
@@ -102,9 +121,14 @@ impl<P: Plugin> Builder<P> {
         P: PreEnqueue,
     {
         let reads = reads_of::<P::Pod, (), P::Cluster>();
-        self.point(&[Point::PreEnqueue], reads, move |plugin, points| {
-            points.pre_enqueue = Some(PreEnqueuePoint::new(plugin.clone(), reads));
-        })
+        self.reads_kinds::<P::Cluster>().point(
+            &[Point::PreEnqueue],
+            reads,
+            move |plugin, points| {
+                points.pre_enqueue = Some(PreEnqueuePoint::new(plugin.clone(), reads));
+                points.waits_for.extend(P::Cluster::kinds());
+            },
+        )
     }
 
     /// It stands at QueueSort.
@@ -135,9 +159,14 @@ impl<P: Plugin> Builder<P> {
         P: PreFilter,
     {
         let reads = reads_of::<P::Pod, P::Node, P::Cluster>();
-        self.point(&[Point::PreFilter, Point::Filter], reads, move |plugin, points| {
-            set_filter(points, FilterPoint(Box::new(Stateful(plugin.clone()))), reads);
-        })
+        self.reads_kinds::<P::Cluster>().point(
+            &[Point::PreFilter, Point::Filter],
+            reads,
+            move |plugin, points| {
+                set_filter(points, FilterPoint(Box::new(Stateful(plugin.clone()))), reads);
+                points.waits_for.extend(P::Cluster::kinds());
+            },
+        )
     }
 
     /// It stands at PostFilter.
@@ -155,7 +184,8 @@ impl<P: Plugin> Builder<P> {
     where
         P: PostFilterByNode,
     {
-        self.point(&[Point::PostFilter], Reads::default(), |plugin, points| {
+        let builder = self.reads_kinds::<P::Cluster>();
+        builder.point(&[Point::PostFilter], Reads::default(), |plugin, points| {
             points.post_filter = Some(PostFilterPoint::by_nodes(plugin.clone()));
         })
     }
@@ -178,10 +208,14 @@ impl<P: Plugin> Builder<P> {
         P: PreScore,
     {
         let reads = reads_of::<P::Pod, P::Node, P::Cluster>();
-        self.point(&[Point::PreScore, Point::Score], reads, move |plugin, points| {
-            let score = Box::new(StatefulScore(plugin.clone()));
-            set_score(points, ScorePoint { score, reads });
-        })
+        self.reads_kinds::<P::Cluster>().point(
+            &[Point::PreScore, Point::Score],
+            reads,
+            move |plugin, points| {
+                let score = Box::new(StatefulScore(plugin.clone()));
+                set_score(points, ScorePoint { score, reads });
+            },
+        )
     }
 
     /// It stands at Reserve.
@@ -234,6 +268,13 @@ impl<P: Plugin> Builder<P> {
         })
     }
 
+    /// It uses objects of kind `K`: it looks at them from Reserve on, or waits for them with events of its own. Kinds
+    /// that it names in its parts need not be said.
+    pub fn kind<K: Kind>(mut self) -> Self {
+        self.kinds.insert(KindRef::of::<K>());
+        self
+    }
+
     /// It has events and hints of its own.
     pub fn requeue(self) -> Self
     where
@@ -260,7 +301,7 @@ impl<P: Plugin> Builder<P> {
 
     /// The entry.
     pub fn done(self) -> Entry {
-        let Builder { add, points, reads } = self;
+        let Builder { add, points, reads, kinds } = self;
         let make = move |args: Option<&Value>, gates: &FeatureGates| {
             let plugin = Arc::new(P::new(parse_args::<P>(args)?, gates));
             let mut made = Points::default();
@@ -269,7 +310,12 @@ impl<P: Plugin> Builder<P> {
             }
             Ok(made)
         };
-        Entry { name: P::NAME, points, reads, make: Box::new(make) }
+        Entry { name: P::NAME, points, reads, kinds, make: Box::new(make) }
+    }
+
+    fn reads_kinds<C: ClusterPart>(mut self) -> Self {
+        self.kinds.extend(C::kinds());
+        self
     }
 
     fn point(
@@ -347,6 +393,16 @@ impl Registry {
     /// The plugin named `name`.
     pub fn get(&self, name: &str) -> Option<&Entry> {
         self.0.iter().find(|entry| entry.name() == name)
+    }
+
+    /// The kinds of objects that are read: those of Kubernetes, and those that the plugins bring.
+    ///
+    /// # Panics
+    /// If two plugins bring different kinds of one name and version.
+    pub fn kinds(&self) -> Kinds {
+        let mut kinds = Kinds::built_in();
+        self.0.iter().flat_map(Entry::kinds).for_each(|&kind| kinds.add(kind));
+        kinds
     }
 
     /// All plugins in order.

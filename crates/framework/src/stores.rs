@@ -1,76 +1,134 @@
 //! What plugins may read beside nodes and pods.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use plimsoll_api::{
-    Labels, Namespace, Node, ObjectKey, PodDisruptionBudget, PodKey, Selecting, SelectingKind,
-    Selector, Str,
+    CsiDriver, CsiNode, CsiStorageCapacity, Kind, Namespace, Node, ObjectStores, PersistentVolume,
+    PersistentVolumeClaim, PodDisruptionBudget, PodKey, ReplicaSet, ReplicationController,
+    SelectingKind, Selector, Service, StatefulSet, StorageClass, Store, Str, VolumeAttachment,
 };
 
-pub use crate::assume_store::AssumeStore;
-pub use crate::object_store::{KeyRef, Named, ObjectStore, Versions};
-pub use crate::volume_store::{VolumeChange, VolumeStore};
-
-/// The namespaces of the cluster.
-#[derive(Clone, Debug, Default)]
-pub struct NamespaceStore(BTreeMap<Str, Labels>);
-
-impl NamespaceStore {
-    /// The labels of namespace `name`; none where it is not known.
-    pub fn labels(&self, name: &str) -> &Labels {
-        static NONE: Labels = Labels::empty();
-        self.0.get(name).unwrap_or(&NONE)
-    }
-
-    /// Takes in a namespace; whether that changed anything.
-    pub fn set(&mut self, namespace: Namespace) -> bool {
-        let before = self.0.insert(namespace.name, namespace.labels.clone());
-        before != Some(namespace.labels)
-    }
-
-    /// Forgets a namespace; whether it was known.
-    pub fn remove(&mut self, name: &str) -> bool {
-        self.0.remove(name).is_some()
-    }
+/// Services, ReplicationControllers, ReplicaSets and StatefulSets with their selectors.
+#[derive(Clone, Copy, Debug)]
+pub struct SelectingStore<'a> {
+    services: &'a Store<Service>,
+    controllers: &'a Store<ReplicationController>,
+    replica_sets: &'a Store<ReplicaSet>,
+    stateful_sets: &'a Store<StatefulSet>,
 }
 
-/// Services, ReplicationControllers, ReplicaSets and StatefulSets with their selectors.
-#[derive(Clone, Debug, Default)]
-pub struct SelectingStore(BTreeMap<(Str, SelectingKind, Str), Selector>);
+impl<'a> SelectingStore<'a> {
+    /// Those of a cluster.
+    pub fn of(stores: &'a ObjectStores) -> Self {
+        SelectingStore {
+            services: stores.of(),
+            controllers: stores.of(),
+            replica_sets: stores.of(),
+            stateful_sets: stores.of(),
+        }
+    }
 
-impl SelectingStore {
     /// The selectors of all objects of one kind in one namespace, in the order of their names.
     pub fn of_kind(
-        &self,
+        self,
         namespace: &str,
         kind: SelectingKind,
-    ) -> impl Iterator<Item = (&Str, &Selector)> {
-        let from = (Str::from(namespace), kind, Str::default());
-        let same = move |key: &(Str, SelectingKind, Str)| key.0 == from.0 && key.1 == from.1;
-        let start = (Str::from(namespace), kind, Str::default());
-        self.0
-            .range(start..)
-            .take_while(move |(key, _)| same(key))
-            .map(|(key, selector)| (&key.2, selector))
+    ) -> Box<dyn Iterator<Item = (&'a Str, &'a Selector)> + 'a> {
+        fn selectors<'a, K: Kind>(
+            store: &'a Store<K>,
+            namespace: &str,
+            selector: fn(&K) -> &Selector,
+        ) -> Box<dyn Iterator<Item = (&'a Str, &'a Selector)> + 'a> {
+            let objects = store.in_namespace(namespace);
+            Box::new(objects.map(move |(name, object)| (name, selector(object))))
+        }
+        match kind {
+            SelectingKind::Service => selectors(self.services, namespace, |one| &one.selector),
+            SelectingKind::ReplicationController => {
+                selectors(self.controllers, namespace, |one| &one.selector)
+            }
+            SelectingKind::ReplicaSet => {
+                selectors(self.replica_sets, namespace, |one| &one.selector)
+            }
+            SelectingKind::StatefulSet => {
+                selectors(self.stateful_sets, namespace, |one| &one.selector)
+            }
+        }
     }
 
     /// The selector of one object.
-    pub fn get(&self, kind: SelectingKind, namespace: &str, name: &str) -> Option<&Selector> {
-        self.0.get(&(namespace.into(), kind, name.into()))
-    }
-
-    /// Takes in an object; whether that changed anything.
-    pub fn set(&mut self, object: Selecting) -> bool {
-        let key = (object.key.namespace, object.kind, object.key.name);
-        self.0.insert(key, object.selector.clone()) != Some(object.selector)
-    }
-
-    /// Forgets an object; whether it was known.
-    pub fn remove(&mut self, kind: SelectingKind, key: &ObjectKey) -> bool {
-        self.0.remove(&(key.namespace.clone(), kind, key.name.clone())).is_some()
+    pub fn get(self, kind: SelectingKind, namespace: &str, name: &str) -> Option<&'a Selector> {
+        let key = (namespace, name);
+        match kind {
+            SelectingKind::Service => self.services.get(key).map(|one| &one.selector),
+            SelectingKind::ReplicationController => {
+                self.controllers.get(key).map(|one| &one.selector)
+            }
+            SelectingKind::ReplicaSet => self.replica_sets.get(key).map(|one| &one.selector),
+            SelectingKind::StatefulSet => self.stateful_sets.get(key).map(|one| &one.selector),
+        }
     }
 }
+
+macro_rules! volumes {
+    ($($(#[$doc:meta])* $field:ident: $kind:ident,)*) => {
+        /// Volumes, the claims on them, and what provides them.
+        #[derive(Clone, Copy, Debug)]
+        pub struct VolumeStore<'a> {
+            $($(#[$doc])* pub $field: &'a Arc<Store<$kind>>,)*
+        }
+
+        /// The same to be kept in a state: it stays as it was.
+        #[derive(Clone, Debug)]
+        pub struct KeptVolumes {
+            $($field: Arc<Store<$kind>>,)*
+        }
+
+        impl<'a> VolumeStore<'a> {
+            /// Those of a cluster.
+            pub fn of(stores: &'a ObjectStores) -> Self {
+                VolumeStore { $($field: stores.of(),)* }
+            }
+
+            /// The same to be kept in a state.
+            pub fn keep(self) -> KeptVolumes {
+                KeptVolumes { $($field: self.$field.clone(),)* }
+            }
+        }
+
+        impl KeptVolumes {
+            /// What was kept.
+            pub fn store(&self) -> VolumeStore<'_> {
+                VolumeStore { $($field: &self.$field,)* }
+            }
+        }
+    };
+}
+
+volumes! {
+    /// PersistentVolumes; [by their class](Store::by_index), too.
+    volumes: PersistentVolume,
+    /// PersistentVolumeClaims.
+    claims: PersistentVolumeClaim,
+    /// StorageClasses.
+    classes: StorageClass,
+    /// CSINodes, by the name of their node.
+    csi_nodes: CsiNode,
+    /// CSIDrivers.
+    csi_drivers: CsiDriver,
+    /// CSIStorageCapacities.
+    capacities: CsiStorageCapacity,
+    /// VolumeAttachments.
+    attachments: VolumeAttachment,
+}
+
+/// The namespaces of the cluster.
+pub type NamespaceStore = Store<Namespace>;
+
+/// PodDisruptionBudgets.
+pub type PdbStore = Store<PodDisruptionBudget>;
 
 /// One image in the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,9 +179,6 @@ impl ImageStore {
     }
 }
 
-/// PodDisruptionBudgets.
-pub type PdbStore = ObjectStore<PodDisruptionBudget>;
-
 /// The pods whose eviction was refused a short while ago: they stay where they are.
 #[derive(Clone, Debug, Default)]
 pub struct RefusedEvictions(BTreeSet<PodKey>);
@@ -148,24 +203,24 @@ impl RefusedEvictions {
 /// Everything that plugins may read beside nodes and pods.
 #[derive(Clone, Debug, Default)]
 pub struct Stores {
-    /// Namespaces.
-    pub namespaces: NamespaceStore,
-    /// Services, ReplicationControllers, ReplicaSets and StatefulSets.
-    pub selecting: SelectingStore,
+    /// Objects by their kinds.
+    pub objects: ObjectStores,
     /// Images on nodes.
     pub images: ImageStore,
-    /// Volumes, the claims on them, and what provides them. Shared, since plugins keep it in their
-    /// states.
-    pub volumes: Arc<VolumeStore>,
-    /// PodDisruptionBudgets.
-    pub budgets: PdbStore,
     /// Pods whose eviction was refused.
     pub refused: RefusedEvictions,
 }
 
-impl Stores {
-    /// The volumes, to be changed. What plugins have kept stays as it was when they looked.
-    pub fn volumes_mut(&mut self) -> &mut VolumeStore {
-        Arc::make_mut(&mut self.volumes)
+impl Deref for Stores {
+    type Target = ObjectStores;
+
+    fn deref(&self) -> &ObjectStores {
+        &self.objects
+    }
+}
+
+impl DerefMut for Stores {
+    fn deref_mut(&mut self) -> &mut ObjectStores {
+        &mut self.objects
     }
 }

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::kinds::{Kind, Place, group_path};
+use plimsoll_api::KindRef;
+
+use crate::place::{Place, group_path};
 use crate::request::{Failure, get, whole};
 
 /// How long the server may take to say what it has.
@@ -20,7 +22,7 @@ pub struct Found {
     /// Where the kinds are that the server has.
     pub places: Vec<Place>,
     /// The kinds that it has not, in any version that is read.
-    pub missing: Vec<Kind>,
+    pub missing: Vec<KindRef>,
 }
 
 /// Why a server did not say what it has, in words.
@@ -51,7 +53,7 @@ struct Resource {
 ///
 /// An error if it cannot be asked. A server that refuses to say it to us (403) is taken to have the best
 /// version of everything; a list will show.
-pub async fn discover(client: &kube::Client, kinds: &[Kind]) -> Result<Found, DiscoveryError> {
+pub async fn discover(client: &kube::Client, kinds: &[KindRef]) -> Result<Found, DiscoveryError> {
     let mut groups = BTreeMap::new();
     let mut found = Found::default();
     for &kind in kinds {

@@ -10,10 +10,10 @@ pub mod extender;
 #[cfg(test)]
 mod fake;
 pub mod identity;
-pub mod kinds;
 pub mod lease;
 pub mod limit;
 pub mod originals;
+pub mod place;
 mod request;
 pub mod run;
 pub mod serve;

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use plimsoll_api::PodDisruptionBudget;
-use plimsoll_framework::parts::StoreReads;
 use plimsoll_framework::prelude::*;
 use serde::Deserialize;
 
@@ -154,7 +153,7 @@ impl PostFilter for DefaultPreemption {
 }
 
 impl PostFilterByNode for DefaultPreemption {
-    const READS: StoreReads = StoreReads::DISRUPTION_BUDGETS.union(StoreReads::REFUSED_EVICTIONS);
+    type Cluster = (DisruptionBudgets, RefusedEvictions);
 
     /// The pod may not evict others. As in default_preemption.go, PodEligibleToPreemptOthers.
     fn at_once(
@@ -269,7 +268,7 @@ fn victims(
         return Err(why);
     }
     lower.sort_by_cached_key(importance);
-    let (breaking, harmless) = by_budget(lower, &stores.budgets);
+    let (breaking, harmless) = by_budget(lower, stores.of());
     let mut victims = Vec::new();
     let mut broken_budgets = 0;
     let n_breaking = breaking.len();

@@ -124,7 +124,7 @@ impl Score for NodeAffinity {
 /// affinity did not match it before.
 impl Requeue for NodeAffinity {
     fn events(&self) -> Vec<ClusterEvent> {
-        vec![ClusterEvent::new(Resource::Node, Action::ADD | Action::UPDATE_NODE_LABEL)]
+        vec![ClusterEvent::of::<Node>(Action::ADD | Action::UPDATE_NODE_LABEL)]
     }
 
     fn hint(&self, pod: &PodInfo, change: &Change<'_>) -> Hint {

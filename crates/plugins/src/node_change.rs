@@ -23,8 +23,7 @@ impl<'a> NodeChange<'a> {
             Object::Node { after: None, .. }
             | Object::Assigned { .. }
             | Object::Itself { .. }
-            | Object::Volume(_)
-            | Object::Other => None,
+            | Object::Other(_) => None,
         }
     }
 
@@ -38,8 +37,9 @@ impl<'a> NodeChange<'a> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use plimsoll_api::Pod;
     use plimsoll_framework::View;
-    use plimsoll_framework::{Action, ClusterEvent, Columns, PodInfo, Requeue, Resource, Stores};
+    use plimsoll_framework::{Action, ClusterEvent, Columns, PodInfo, Requeue, Stores};
 
     /// What `plugin` says to `pod` about a node that was `before` and is `after`.
     pub(crate) fn hint_after_node(
@@ -53,7 +53,7 @@ pub(crate) mod tests {
         plugin.hint(
             pod,
             &Change {
-                event: ClusterEvent::new(Resource::Node, Action::ADD | Action::UPDATE),
+                event: ClusterEvent::of::<Node>(Action::ADD | Action::UPDATE),
                 object: Object::Node { before, after: Some(row) },
                 view: View { nodes: &nodes, stores: &stores },
             },
@@ -63,7 +63,7 @@ pub(crate) mod tests {
     /// What `plugin` says to `pod` about what happened to a pod.
     pub(crate) fn hint_after_pod(plugin: &impl Requeue, pod: &PodInfo, object: Object<'_>) -> Hint {
         let (nodes, stores) = (Columns::default(), Stores::default());
-        let event = ClusterEvent::new(Resource::Pod, Action::DELETE | Action::UPDATE);
+        let event = ClusterEvent::of::<Pod>(Action::DELETE | Action::UPDATE);
         let view = View { nodes: &nodes, stores: &stores };
         plugin.hint(pod, &Change { event, object, view })
     }

@@ -75,20 +75,15 @@ impl Requeue for NodeDeclaredFeatures {
             return Vec::new();
         }
         let node = Action::ADD | Action::UPDATE_NODE_DECLARED_FEATURE;
-        vec![
-            ClusterEvent::new(Resource::Node, node),
-            ClusterEvent::new(Resource::Pod, Action::UPDATE),
-        ]
+        vec![ClusterEvent::of::<Node>(node), ClusterEvent::of::<Pod>(Action::UPDATE)]
     }
     fn hint(&self, pod: &PodInfo, change: &Change<'_>) -> Hint {
         let changed = match change.object {
             Object::Itself { before } => before.required_features != pod.required_features,
             Object::Assigned { .. } => false,
-            Object::Node { .. } | Object::Volume(_) | Object::Other => NodeChange::of(change)
-                .is_none_or(|node| {
-                    node.before
-                        .is_none_or(|old| old.declared_features != node.after.declared_features)
-                }),
+            Object::Node { .. } | Object::Other(_) => NodeChange::of(change).is_none_or(|node| {
+                node.before.is_none_or(|old| old.declared_features != node.after.declared_features)
+            }),
         };
         if changed { Hint::Queue } else { Hint::Skip }
     }

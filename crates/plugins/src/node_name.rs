@@ -41,7 +41,7 @@ impl Filter for NodeName {
 /// As in node_name.go, EventsToRegister: any new node is worth another attempt.
 impl Requeue for NodeName {
     fn events(&self) -> Vec<ClusterEvent> {
-        vec![ClusterEvent::new(Resource::Node, Action::ADD)]
+        vec![ClusterEvent::of::<Node>(Action::ADD)]
     }
     fn hint(&self, _: &PodInfo, _: &Change<'_>) -> Hint {
         Hint::Queue

@@ -61,10 +61,7 @@ fn conflict(wanted: &[HostPort], used: &[HostPort]) -> bool {
 /// that is wanted. Any new node is worth another attempt.
 impl Requeue for NodePorts {
     fn events(&self) -> Vec<ClusterEvent> {
-        vec![
-            ClusterEvent::new(Resource::Pod, Action::DELETE),
-            ClusterEvent::new(Resource::Node, Action::ADD),
-        ]
+        vec![ClusterEvent::of::<Pod>(Action::DELETE), ClusterEvent::of::<Node>(Action::ADD)]
     }
     fn hint(&self, pod: &PodInfo, change: &Change<'_>) -> Hint {
         match change.object {
@@ -72,7 +69,7 @@ impl Requeue for NodePorts {
                 if conflict(&pod.host_ports, &gone.host_ports) { Hint::Queue } else { Hint::Skip }
             }
             Object::Assigned { before: None, .. } | Object::Itself { .. } => Hint::Skip,
-            Object::Node { .. } | Object::Volume(_) | Object::Other => Hint::Queue,
+            Object::Node { .. } | Object::Other(_) => Hint::Queue,
         }
     }
 }

@@ -61,15 +61,15 @@ impl NodeUnschedulable {
 impl Requeue for NodeUnschedulable {
     fn events(&self) -> Vec<ClusterEvent> {
         vec![
-            ClusterEvent::new(Resource::Node, Action::ADD | Action::UPDATE_NODE_TAINT),
-            ClusterEvent::new(Resource::Pod, Action::UPDATE_POD_TOLERATION),
+            ClusterEvent::of::<Node>(Action::ADD | Action::UPDATE_NODE_TAINT),
+            ClusterEvent::of::<Pod>(Action::UPDATE_POD_TOLERATION),
         ]
     }
     fn hint(&self, pod: &PodInfo, change: &Change<'_>) -> Hint {
         match change.object {
             Object::Itself { .. } if self.tolerates_cordon(&pod.tolerations) => Hint::Queue,
             Object::Itself { .. } | Object::Assigned { .. } => Hint::Skip,
-            Object::Node { .. } | Object::Volume(_) | Object::Other => NodeChange::of(change)
+            Object::Node { .. } | Object::Other(_) => NodeChange::of(change)
                 .map_or(Hint::Queue, |node| node.now(|node| !node.unschedulable)),
         }
     }

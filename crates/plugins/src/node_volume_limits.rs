@@ -70,7 +70,7 @@ pub struct Wanted {
     without_drivers: Result<Slots, Rejection>,
     /// What is attached to each node.
     attached: BTreeMap<Str, Slots>,
-    store: Arc<VolumeStore>,
+    store: KeptVolumes,
 }
 
 impl PreFilter for NodeVolumeLimits {
@@ -86,14 +86,14 @@ impl PreFilter for NodeVolumeLimits {
     fn pre_filter(
         &self,
         (key, uid, volumes): (&PodKey, &Str, &[PodVolume]),
-        store: &Arc<VolumeStore>,
+        store: VolumeStore<'_>,
     ) -> Result<Option<Arc<Wanted>>, Rejection> {
         let pod = Mounts { key, uid, volumes };
         Ok(Some(Arc::new(Wanted {
             with_drivers: pod.slots_wanted(store, Plugins::Migrated),
             without_drivers: pod.slots_wanted(store, Plugins::Original),
             attached: attached(store),
-            store: store.clone(),
+            store: store.keep(),
         })))
     }
 
@@ -109,14 +109,14 @@ impl PreFilter for NodeVolumeLimits {
 impl NodeVolumeLimits {
     /// As in csi.go, Filter.
     fn judge(&self, wanted: &Wanted, name: &Str, pods: &PodSet) -> Result<(), Rejection> {
-        let csi_node = wanted.store.csi_nodes.get(name.as_str());
+        let csi_node = wanted.store.store().csi_nodes.get(name.as_str());
         let (slots, plugins) = match csi_node {
             Some(_) => (&wanted.with_drivers, Plugins::Migrated),
             None => (&wanted.without_drivers, Plugins::Original),
         };
         let slots = slots.as_ref().map_err(Clone::clone)?;
         if self.drivers_must_run {
-            drivers_run(slots, csi_node.map(Arc::as_ref), &wanted.store)?;
+            drivers_run(slots, csi_node.map(Arc::as_ref), wanted.store.store())?;
         }
         let limits = csi_node.map_or(&[][..], |node| &node.drivers).iter();
         let limits: SmallVec<[_; 4]> =
@@ -134,7 +134,7 @@ impl NodeVolumeLimits {
 
         let mut taken = Vec::with_capacity(pods.len());
         for pod in pods.iter() {
-            Mounts::of(pod).add_slots_taken(&wanted.store, plugins, &mut taken)?;
+            Mounts::of(pod).add_slots_taken(wanted.store.store(), plugins, &mut taken)?;
         }
         taken.sort_unstable();
         taken.dedup();
@@ -167,7 +167,7 @@ fn claimed_on(pods: &PodSet) -> Option<usize> {
 fn drivers_run(
     slots: &Slots,
     csi_node: Option<&CsiNode>,
-    store: &VolumeStore,
+    store: VolumeStore<'_>,
 ) -> Result<(), Rejection> {
     let must_run = |driver: &Str| {
         store.csi_drivers.get(driver.as_str()).is_some_and(|driver| driver.required_on_node)
@@ -184,11 +184,11 @@ fn drivers_run(
 
 /// What is attached to each node: volumes of CSI drivers only. As in csi.go,
 /// getNodeVolumeAttachmentInfo.
-fn attached(store: &VolumeStore) -> BTreeMap<Str, Slots> {
+fn attached(store: VolumeStore<'_>) -> BTreeMap<Str, Slots> {
     let mut by_node: BTreeMap<Str, Slots> = BTreeMap::new();
     for attachment in store.attachments.iter().filter(|one| !one.attacher.is_empty()) {
         let Attached::Volume(name) = &attachment.attached else { continue };
-        let Some(volume) = store.volumes().observed(name.as_str()) else { continue };
+        let Some(volume) = store.volumes.observed(name.as_str()) else { continue };
         let VolumeSource::Csi { handle, .. } = &volume.source else { continue };
         let slot =
             Slot { driver: attachment.attacher.clone(), volume: Identity::Handle(handle.clone()) };
@@ -220,7 +220,7 @@ impl<'a> Mounts<'a> {
     }
 
     /// The slots that a pending pod needs. A claim that does not exist rejects it.
-    fn slots_wanted(self, store: &VolumeStore, plugins: Plugins) -> Result<Slots, Rejection> {
+    fn slots_wanted(self, store: VolumeStore<'_>, plugins: Plugins) -> Result<Slots, Rejection> {
         let mut slots = Slots::new();
         for volume in self.volumes {
             match self.slot(volume, store, plugins)? {
@@ -242,7 +242,7 @@ impl<'a> Mounts<'a> {
     /// The slots that a pod on a node takes. A claim that does not exist takes none.
     fn add_slots_taken(
         self,
-        store: &VolumeStore,
+        store: VolumeStore<'_>,
         plugins: Plugins,
         slots: &mut Vec<Slot>,
     ) -> Result<(), Rejection> {
@@ -258,7 +258,7 @@ impl<'a> Mounts<'a> {
     fn slot(
         self,
         volume: &PodVolume,
-        store: &VolumeStore,
+        store: VolumeStore<'_>,
         plugins: Plugins,
     ) -> Result<Found, Rejection> {
         let name = match &volume.kind {
@@ -297,10 +297,10 @@ enum Found {
 /// one without a name.
 fn slot_of_claim(
     claim: &PersistentVolumeClaim,
-    store: &VolumeStore,
+    store: VolumeStore<'_>,
     plugins: Plugins,
 ) -> Option<Slot> {
-    let volume = claim.volume.as_ref().and_then(|name| store.volumes().observed(name.as_str()));
+    let volume = claim.volume.as_ref().and_then(|name| store.volumes.observed(name.as_str()));
     let Some(volume) = volume else { return slot_of_class(claim, store, plugins) };
     let slot = match &volume.source {
         VolumeSource::Csi { driver, handle } => {
@@ -315,7 +315,7 @@ fn slot_of_claim(
 /// The slot of a volume yet to be made or found. As in csi.go, getCSIDriverInfoFromSC.
 fn slot_of_class(
     claim: &PersistentVolumeClaim,
-    store: &VolumeStore,
+    store: VolumeStore<'_>,
     plugins: Plugins,
 ) -> Option<Slot> {
     let class = store.classes.get(claim.class.as_str())?;
@@ -360,26 +360,26 @@ fn may_take_slot(volume: &PodVolume) -> bool {
 impl Requeue for NodeVolumeLimits {
     fn events(&self) -> Vec<ClusterEvent> {
         vec![
-            ClusterEvent::new(Resource::CsiNode, Action::ADD | Action::UPDATE),
+            ClusterEvent::of::<CsiNode>(Action::ADD | Action::UPDATE),
             // Unlike in kube-scheduler, also pods that come: their volumes are on the node already.
-            ClusterEvent::new(Resource::Pod, Action::ADD | Action::DELETE),
+            ClusterEvent::of::<Pod>(Action::ADD | Action::DELETE),
             // Unlike in kube-scheduler: a new node has room for all volumes until its drivers are told.
-            ClusterEvent::new(Resource::Node, Action::ADD),
+            ClusterEvent::of::<Node>(Action::ADD),
             // Unlike in kube-scheduler, also claims that are bound: their volume may take another slot than
             // a claim does that is not, or none.
-            ClusterEvent::new(Resource::PersistentVolumeClaim, Action::ADD | Action::UPDATE),
-            ClusterEvent::new(Resource::PersistentVolume, Action::ADD),
-            ClusterEvent::new(Resource::VolumeAttachment, Action::DELETE),
+            ClusterEvent::of::<PersistentVolumeClaim>(Action::ADD | Action::UPDATE),
+            ClusterEvent::of::<PersistentVolume>(Action::ADD),
+            ClusterEvent::of::<VolumeAttachment>(Action::DELETE),
         ]
     }
 
     fn hint(&self, pod: &PodInfo, change: &Change<'_>) -> Hint {
         let helps = match change.object {
             Object::Assigned { before: Some(gone), .. } => gone.volumes.iter().any(may_take_slot),
-            Object::Volume(change) => volume_helps(pod, change),
+            Object::Other(_) => volume_helps(pod, change),
             Object::Assigned { before: None, after: Some(came), .. } => brings_volume(pod, came),
             Object::Assigned { .. } | Object::Itself { .. } => false,
-            Object::Node { .. } | Object::Other => true,
+            Object::Node { .. } => true,
         };
         if helps { Hint::Queue } else { Hint::Skip }
     }
@@ -397,27 +397,27 @@ fn brings_volume(pod: &Pod, came: &Pod) -> bool {
     same_claim || (has_inline(pod) && has_inline(came))
 }
 
-fn volume_helps(pod: &Pod, change: &VolumeChange) -> bool {
-    match change {
-        VolumeChange::CsiNode(Versions { before: Some(before), after: Some(after) }) => {
-            limit_rose(before, after)
-        }
-        VolumeChange::PersistentVolumeClaim(Versions {
-            before: Some(before),
-            after: Some(after),
-        }) => before.volume != after.volume,
-        VolumeChange::PersistentVolume(Versions { after: Some(volume), .. }) => {
-            volume.claim.is_some()
-        }
-        VolumeChange::PersistentVolumeClaim(Versions { after: Some(claim), .. }) => {
-            let mut claims = pod.volumes.iter().filter_map(PodVolume::claim);
-            pod.key.namespace == claim.key.namespace && claims.any(|name| *name == claim.key.name)
-        }
-        VolumeChange::VolumeAttachment(Versions { before: Some(attachment), .. }) => {
-            pod.volumes.iter().any(|volume| may_need(volume, &attachment.attacher))
-        }
-        _ => true,
+fn volume_helps(pod: &Pod, change: &Change<'_>) -> bool {
+    if let Some(Versions { before: Some(before), after: Some(after) }) = change.of::<CsiNode>() {
+        return limit_rose(&before, &after);
     }
+    if let Some(Versions { before, after: Some(claim) }) = change.of::<PersistentVolumeClaim>() {
+        let mut claims = pod.volumes.iter().filter_map(PodVolume::claim);
+        return match before {
+            Some(before) => before.volume != claim.volume,
+            None => {
+                pod.key.namespace == claim.key.namespace
+                    && claims.any(|name| *name == claim.key.name)
+            }
+        };
+    }
+    if let Some(Versions { after: Some(volume), .. }) = change.of::<PersistentVolume>() {
+        return volume.claim.is_some();
+    }
+    if let Some(Versions { before: Some(attachment), .. }) = change.of::<VolumeAttachment>() {
+        return pod.volumes.iter().any(|volume| may_need(volume, &attachment.attacher));
+    }
+    true
 }
 
 /// Whether a driver can hold more than before; one without a limit counts as if it held none.
@@ -448,7 +448,6 @@ pub fn entry() -> Entry {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_api::VolumeObject;
     use plimsoll_testkit::{check, expect, laws};
 
     use super::*;
@@ -718,12 +717,13 @@ mod tests {
 
     #[test]
     fn the_volumes_of_the_cluster_are_kept_without_a_copy() {
-        let cluster = store([VolumeObject::PersistentVolumeClaim(claim("a", ""))]);
+        let cluster = store([AnyObject::new(claim("a", ""))]);
         let pod = pod_with([claimed("a")]);
         let parts = (&pod.key, &pod.uid, pod.volumes.as_slice());
-        let wanted = NodeVolumeLimits { drivers_must_run: false }.pre_filter(parts, &cluster);
+        let wanted = NodeVolumeLimits { drivers_must_run: false }
+            .pre_filter(parts, VolumeStore::of(&cluster));
         let wanted = wanted.expect("the claim exists").expect("it may take a slot");
-        assert!(Arc::ptr_eq(&wanted.store, &cluster));
+        assert!(Arc::ptr_eq(wanted.store.store().claims, VolumeStore::of(&cluster).claims));
     }
 
     fn hint(pod: &PodInfo, object: Object<'_>) -> Hint {
@@ -754,7 +754,7 @@ mod tests {
         let waiting = pod_with([claimed("a")]);
         let hint = |before: &str, after: &str| {
             let change = changed(claim("b", before), claim("b", after));
-            hint(&waiting, Object::Volume(&VolumeChange::PersistentVolumeClaim(change)))
+            hint(&waiting, Object::Other(&change))
         };
         assert_eq!(hint("", "v"), Hint::Queue);
         assert_eq!(hint("v", "v"), Hint::Skip);
@@ -762,8 +762,8 @@ mod tests {
 
     #[test]
     fn a_new_claim_helps_the_pods_that_use_it() {
-        let change = VolumeChange::PersistentVolumeClaim(came(claim("a", "")));
-        let hint = |pod: &PodInfo| hint(pod, Object::Volume(&change));
+        let change = came(claim("a", ""));
+        let hint = |pod: &PodInfo| hint(pod, Object::Other(&change));
         let pod = pod_with([claimed("a")]);
         assert_eq!(hint(&pod), Hint::Queue);
         assert_eq!(hint(&pod_with([PodVolumeKind::Ephemeral("a".into())])), Hint::Queue);
@@ -778,7 +778,7 @@ mod tests {
             let attachment =
                 VolumeAttachment { attacher: attacher.into(), ..VolumeAttachment::default() };
             let gone = Versions { before: Some(Arc::new(attachment)), after: None };
-            hint(&pod_with(kinds), Object::Volume(&VolumeChange::VolumeAttachment(gone)))
+            hint(&pod_with(kinds), Object::Other(&gone.into()))
         };
         let gce = || inline(VolumeSource::GcePersistentDisk { name: "d".into() });
         assert_eq!(hint(vec![claimed("a")], "d"), Hint::Queue);
@@ -804,8 +804,7 @@ mod tests {
     #[test]
     fn a_new_node_helps_since_nothing_is_known_of_its_drivers() {
         let plugin = NodeVolumeLimits { drivers_must_run: false };
-        let hears =
-            |one: &ClusterEvent| one.resource == Resource::Node && one.action.contains(Action::ADD);
+        let hears = |one: &ClusterEvent| one.kind.is::<Node>() && one.action.contains(Action::ADD);
         assert!(plugin.events().iter().any(hears));
         let object = Object::Node { before: None, after: None };
         assert_eq!(hint(&pod_with([claimed("a")]), object), Hint::Queue);
@@ -822,7 +821,7 @@ mod tests {
             CsiNode { drivers: drivers.iter().map(driver).collect(), ..CsiNode::default() }
         };
         let waiting = pod_with([claimed("a")]);
-        let hint = |change| hint(&waiting, Object::Volume(&VolumeChange::CsiNode(change)));
+        let hint = |change| hint(&waiting, Object::Other(&change));
         assert_eq!(hint(came(node(&[]))), Hint::Queue);
         let before = || node(&[("d", Some(2)), ("e", None)]);
         let after = |drivers| hint(changed(before(), node(drivers)));

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use plimsoll_framework::prelude::*;
-use plimsoll_framework::stores::KeyRef;
 
 /// What is said of a claim whose name is empty.
 pub(crate) const NAMELESS_CLAIM: &str = "PersistentVolumeClaim had no name";
@@ -24,12 +23,12 @@ pub(crate) fn names(pod: &Pod, claim: &ObjectKey) -> bool {
 
 /// The claim of this name. An error says, as the API server would, that there is none.
 pub(crate) fn find<'a>(
-    store: &'a VolumeStore,
+    store: VolumeStore<'a>,
     namespace: &Str,
     name: &Str,
 ) -> Result<&'a Arc<PersistentVolumeClaim>, String> {
     let key = KeyRef { namespace, name };
-    store.claims.observed(&key).ok_or_else(|| not_found("persistentvolumeclaim", name))
+    store.claims.observed(key).ok_or_else(|| not_found("persistentvolumeclaim", name))
 }
 
 /// Whether a claim that is made for a pod is the pod's own; an error says that it is not. As in
@@ -53,8 +52,6 @@ pub(crate) fn not_found(resource: &str, name: &str) -> String {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use plimsoll_api::VolumeObject;
-
     use super::*;
 
     /// A pod of the namespace `default` with these volumes.
@@ -100,22 +97,22 @@ pub(crate) mod tests {
     }
 
     /// A store of these objects.
-    pub(crate) fn store(objects: impl IntoIterator<Item = VolumeObject>) -> Arc<VolumeStore> {
-        let mut store = VolumeStore::default();
+    pub(crate) fn store(objects: impl IntoIterator<Item = AnyObject>) -> Stores {
+        let mut stores = Stores::default();
         for object in objects {
-            assert!(store.set(object).is_some(), "every object of a test is another one");
+            assert!(stores.set(&object).is_some(), "every object of a test is another one");
         }
-        Arc::new(store)
+        stores
     }
 
     /// An object that came.
-    pub(crate) fn came<T>(object: T) -> Versions<T> {
-        Versions { before: None, after: Some(Arc::new(object)) }
+    pub(crate) fn came<K: Kind>(object: K) -> AnyVersions {
+        Versions { before: None, after: Some(Arc::new(object)) }.into()
     }
 
     /// An object that changed.
-    pub(crate) fn changed<T>(before: T, after: T) -> Versions<T> {
-        Versions { before: Some(Arc::new(before)), after: Some(Arc::new(after)) }
+    pub(crate) fn changed<K: Kind>(before: K, after: K) -> AnyVersions {
+        Versions { before: Some(Arc::new(before)), after: Some(Arc::new(after)) }.into()
     }
 
     #[test]
@@ -128,11 +125,12 @@ pub(crate) mod tests {
 
     #[test]
     fn a_claim_is_found_as_it_was_seen() {
-        let mut store = store([VolumeObject::PersistentVolumeClaim(claim("a", ""))]);
-        Arc::make_mut(&mut store).claims.assume(claim("a", "pv"));
-        let found = find(&store, &"default".into(), &"a".into()).map(|claim| &**claim);
+        let mut stores = store([AnyObject::new(claim("a", ""))]);
+        stores.of_mut().assume(claim("a", "pv"));
+        let store = VolumeStore::of(&stores);
+        let found = find(store, &"default".into(), &"a".into()).map(|claim| &**claim);
         assert_eq!(found, Ok(&claim("a", "")));
-        let missing = find(&store, &"other".into(), &"a".into());
+        let missing = find(store, &"other".into(), &"a".into());
         assert_eq!(missing, Err("persistentvolumeclaim \"a\" not found".to_owned()));
     }
 }

@@ -42,7 +42,7 @@ fn waiting_for(gates: &[Str]) -> Rejection {
 impl Requeue for SchedulingGates {
     fn events(&self) -> Vec<ClusterEvent> {
         let gone = Action::UPDATE_POD_SCHEDULING_GATES_ELIMINATED;
-        vec![ClusterEvent::new(Resource::Pod, gone)]
+        vec![ClusterEvent::of::<Pod>(gone)]
     }
     fn hint(&self, _: &PodInfo, _: &Change<'_>) -> Hint {
         Hint::Queue

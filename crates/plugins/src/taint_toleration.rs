@@ -76,15 +76,15 @@ impl Score for TaintToleration {
 impl Requeue for TaintToleration {
     fn events(&self) -> Vec<ClusterEvent> {
         vec![
-            ClusterEvent::new(Resource::Node, Action::ADD | Action::UPDATE_NODE_TAINT),
-            ClusterEvent::new(Resource::Pod, Action::UPDATE_POD_TOLERATION),
+            ClusterEvent::of::<Node>(Action::ADD | Action::UPDATE_NODE_TAINT),
+            ClusterEvent::of::<Pod>(Action::UPDATE_POD_TOLERATION),
         ]
     }
     fn hint(&self, pod: &PodInfo, change: &Change<'_>) -> Hint {
         match change.object {
             Object::Itself { .. } => Hint::Queue,
             Object::Assigned { .. } => Hint::Skip,
-            Object::Node { .. } | Object::Volume(_) | Object::Other => NodeChange::of(change)
+            Object::Node { .. } | Object::Other(_) => NodeChange::of(change)
                 .map_or(Hint::Queue, |node| {
                     node.now(|node| self.tolerates(&pod.tolerations, &node.taints))
                 }),

@@ -1,7 +1,6 @@
 //! VolumeRestrictions: volumes that only so many pods can use at a time.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use plimsoll_framework::events::Object;
 use plimsoll_framework::prelude::*;
@@ -78,7 +77,7 @@ impl PreFilter for VolumeRestrictions {
     fn pre_filter(
         &self,
         (namespace, volumes): (&Str, &[PodVolume]),
-        (store, nodes): (&Arc<VolumeStore>, NodesRef<'_, Pods>),
+        (store, nodes): (VolumeStore<'_>, NodesRef<'_, Pods>),
     ) -> Result<Option<Exclusive>, Rejection> {
         let claims = exclusive_claims(store, namespace, volumes)?;
         let mut used = BTreeSet::new();
@@ -121,7 +120,7 @@ impl PreFilter for VolumeRestrictions {
 
 /// The claims among `volumes` that are for one pod only.
 fn exclusive_claims(
-    store: &VolumeStore,
+    store: VolumeStore<'_>,
     namespace: &Str,
     volumes: &[PodVolume],
 ) -> Result<BTreeSet<Str>, Rejection> {
@@ -201,21 +200,21 @@ impl Disks {
 impl Requeue for VolumeRestrictions {
     fn events(&self) -> Vec<ClusterEvent> {
         vec![
-            ClusterEvent::new(Resource::Pod, Action::DELETE),
+            ClusterEvent::of::<Pod>(Action::DELETE),
             // Unlike in kube-scheduler: the pods of a node that is gone use no claim any more.
-            ClusterEvent::new(Resource::Node, Action::ADD | Action::DELETE),
-            ClusterEvent::new(Resource::PersistentVolumeClaim, Action::ADD),
+            ClusterEvent::of::<Node>(Action::ADD | Action::DELETE),
+            ClusterEvent::of::<PersistentVolumeClaim>(Action::ADD),
         ]
     }
 
     fn hint(&self, pod: &PodInfo, change: &Change<'_>) -> Hint {
         let helps = match change.object {
             Object::Assigned { before: Some(gone), .. } => shares_volumes(pod, gone),
-            Object::Volume(VolumeChange::PersistentVolumeClaim(claim)) => {
-                claim.after.as_ref().is_some_and(|claim| pod_claims::names(pod, &claim.key))
-            }
+            Object::Other(_) => change.of::<PersistentVolumeClaim>().is_none_or(|claim| {
+                claim.after.is_some_and(|claim| pod_claims::names(pod, &claim.key))
+            }),
             Object::Assigned { before: None, .. } | Object::Itself { .. } => false,
-            Object::Node { .. } | Object::Volume(_) | Object::Other => true,
+            Object::Node { .. } => true,
         };
         if helps { Hint::Queue } else { Hint::Skip }
     }
@@ -240,7 +239,6 @@ pub fn entry() -> Entry {
 mod tests {
     use std::slice::from_ref;
 
-    use plimsoll_api::{Node, VolumeObject};
     use plimsoll_testkit::laws;
 
     use super::*;
@@ -291,8 +289,7 @@ mod tests {
         for pod in placed {
             nodes.place(row, pod);
         }
-        let volumes = store(claims.into_iter().map(VolumeObject::PersistentVolumeClaim));
-        (nodes, Stores { volumes, ..Stores::default() }, row)
+        (nodes, store(claims.into_iter().map(AnyObject::new)), row)
     }
 
     fn prepare(
@@ -435,10 +432,8 @@ mod tests {
     #[test]
     fn only_a_new_claim_of_the_pod_is_worth_another_attempt() {
         let waiting = pod_with([claimed("one")]);
-        let hint = |claim| {
-            let change = VolumeChange::PersistentVolumeClaim(came(claim));
-            hint_after_pod(&VolumeRestrictions, &waiting, Object::Volume(&change))
-        };
+        let hint =
+            |claim| hint_after_pod(&VolumeRestrictions, &waiting, Object::Other(&came(claim)));
         assert_eq!(hint(claim("one", "")), Hint::Queue);
         assert_eq!(hint(claim("two", "")), Hint::Skip);
         let elsewhere = ObjectKey::new("other", "one");
@@ -469,9 +464,8 @@ mod tests {
 
     #[test]
     fn a_node_that_goes_may_have_held_the_pod_that_used_the_claim() {
-        let goes = ClusterEvent::new(Resource::Node, Action::DELETE);
-        let hears =
-            |one: &ClusterEvent| one.resource == goes.resource && one.action.contains(goes.action);
+        let goes = ClusterEvent::of::<Node>(Action::DELETE);
+        let hears = |one: &ClusterEvent| one.kind == goes.kind && one.action.contains(goes.action);
         assert!(VolumeRestrictions.events().iter().any(hears));
         let node = Node { name: "a".into(), ..Node::default() };
         let object = Object::Node { before: Some(&node), after: None };

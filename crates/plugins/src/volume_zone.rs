@@ -1,7 +1,5 @@
 //! VolumeZone: zones and regions in which volumes lie.
 
-use std::sync::Arc;
-
 use plimsoll_framework::events::Object;
 use plimsoll_framework::prelude::*;
 
@@ -60,7 +58,7 @@ impl PreFilter for VolumeZone {
     fn pre_filter(
         &self,
         (namespace, volumes): (&Str, &[PodVolume]),
-        store: &Arc<VolumeStore>,
+        store: VolumeStore<'_>,
     ) -> Result<Option<Vec<Places>>, Rejection> {
         let mut places = Vec::new();
         for name in pod_claims::named(volumes) {
@@ -103,7 +101,7 @@ fn newer(label: &'static str) -> &'static str {
 /// The volume to which the claim is bound; `None` while it waits for its first pod. As in
 /// volume_zone.go, getPVbyPod.
 fn bound_volume<'a>(
-    store: &'a VolumeStore,
+    store: VolumeStore<'a>,
     namespace: &Str,
     name: &Str,
 ) -> Result<Option<&'a PersistentVolume>, Reason> {
@@ -112,7 +110,7 @@ fn bound_volume<'a>(
     }
     let claim = pod_claims::find(store, namespace, name)?;
     if let Some(volume) = &claim.volume {
-        let found = store.volumes().observed(volume.as_str());
+        let found = store.volumes.observed(volume.as_str());
         let found = found.ok_or_else(|| pod_claims::not_found("persistentvolume", volume))?;
         return Ok(Some(found));
     }
@@ -154,38 +152,36 @@ fn listed(value: &str) -> Option<Vec<Str>> {
 impl Requeue for VolumeZone {
     fn events(&self) -> Vec<ClusterEvent> {
         vec![
-            ClusterEvent::new(Resource::StorageClass, Action::ADD),
-            ClusterEvent::new(Resource::Node, Action::ADD | Action::UPDATE_NODE_LABEL),
-            ClusterEvent::new(Resource::PersistentVolumeClaim, Action::ADD | Action::UPDATE),
-            ClusterEvent::new(Resource::PersistentVolume, Action::ADD | Action::UPDATE),
+            ClusterEvent::of::<StorageClass>(Action::ADD),
+            ClusterEvent::of::<Node>(Action::ADD | Action::UPDATE_NODE_LABEL),
+            ClusterEvent::of::<PersistentVolumeClaim>(Action::ADD | Action::UPDATE),
+            ClusterEvent::of::<PersistentVolume>(Action::ADD | Action::UPDATE),
         ]
     }
 
     fn hint(&self, pod: &PodInfo, change: &Change<'_>) -> Hint {
         let helps = match change.object {
-            Object::Volume(change) => volume_helps(pod, change),
+            Object::Other(_) => volume_helps(pod, change),
             Object::Assigned { .. } | Object::Itself { .. } => false,
-            Object::Node { .. } | Object::Other => true,
+            Object::Node { .. } => true,
         };
         if helps { Hint::Queue } else { Hint::Skip }
     }
 }
 
-fn volume_helps(pod: &Pod, change: &VolumeChange) -> bool {
-    match change {
-        VolumeChange::StorageClass(class) => class
-            .after
-            .as_ref()
-            .is_some_and(|class| class.binding_mode == BindingMode::WaitForFirstConsumer),
-        VolumeChange::PersistentVolumeClaim(claim) => {
-            claim.after.as_ref().is_some_and(|claim| pod_claims::names(pod, &claim.key))
-        }
-        VolumeChange::PersistentVolume(volume) => {
-            let places = |one: &Option<_>| one.as_deref().map(places_of);
-            volume.before.is_none() || places(&volume.before) != places(&volume.after)
-        }
-        _ => true,
+fn volume_helps(pod: &Pod, change: &Change<'_>) -> bool {
+    if let Some(class) = change.of::<StorageClass>() {
+        let waits = |class: &StorageClass| class.binding_mode == BindingMode::WaitForFirstConsumer;
+        return class.after.is_some_and(|class| waits(&class));
     }
+    if let Some(claim) = change.of::<PersistentVolumeClaim>() {
+        return claim.after.is_some_and(|claim| pod_claims::names(pod, &claim.key));
+    }
+    if let Some(volume) = change.of::<PersistentVolume>() {
+        let places = |one: &Option<_>| one.as_deref().map(places_of);
+        return volume.before.is_none() || places(&volume.before) != places(&volume.after);
+    }
+    true
 }
 
 /// Registration.
@@ -195,7 +191,6 @@ pub fn entry() -> Entry {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_api::VolumeObject;
     use plimsoll_testkit::laws;
 
     use super::*;
@@ -216,7 +211,7 @@ mod tests {
         StorageClass { name: name.into(), binding_mode, ..StorageClass::default() }
     }
 
-    fn prepare(pod: &PodInfo, store: &Arc<VolumeStore>) -> Result<Option<Vec<Places>>, Rejection> {
+    fn prepare(pod: &PodInfo, store: VolumeStore<'_>) -> Result<Option<Vec<Places>>, Rejection> {
         let parts = pod.part::<(PodNamespace, PodVolumes)>();
         if !VolumeZone.applies(parts) {
             return Ok(None);
@@ -226,11 +221,10 @@ mod tests {
 
     /// Whether a pod with a volume that has these labels may run on a node that has those.
     fn fits(of_volume: &[(&str, &str)], of_node: &[(&str, &str)]) -> bool {
-        let store = store([
-            VolumeObject::PersistentVolume(volume("pv", of_volume)),
-            VolumeObject::PersistentVolumeClaim(claim("a", "pv")),
-        ]);
-        let places = prepare(&pod_with([claimed("a")]), &store).expect("the claim is bound");
+        let store =
+            store([AnyObject::new(volume("pv", of_volume)), AnyObject::new(claim("a", "pv"))]);
+        let places = prepare(&pod_with([claimed("a")]), VolumeStore::of(&store))
+            .expect("the claim is bound");
         let node = of_node.iter().copied().collect();
         let verdict = VolumeZone.filter(&places.expect("the volume is somewhere"), &node);
         let rejected = Verdict::unresolvable("node(s) had no available volume zone");
@@ -286,17 +280,17 @@ mod tests {
     fn a_pod_without_bound_volumes_that_lie_somewhere_is_not_judged() {
         let waiting = PersistentVolumeClaim { class: "wait".into(), ..claim("unbound", "") };
         let store = store([
-            VolumeObject::PersistentVolume(volume("pv", &[("x", "y")])),
-            VolumeObject::PersistentVolumeClaim(claim("bound", "pv")),
-            VolumeObject::PersistentVolumeClaim(waiting),
-            VolumeObject::StorageClass(class("wait", BindingMode::WaitForFirstConsumer)),
+            AnyObject::new(volume("pv", &[("x", "y")])),
+            AnyObject::new(claim("bound", "pv")),
+            AnyObject::new(waiting),
+            AnyObject::new(class("wait", BindingMode::WaitForFirstConsumer)),
         ]);
         for pod in [
             pod_with([]),
             pod_with([inline(VolumeSource::Nfs), PodVolumeKind::Ephemeral("p-v".into())]),
             pod_with([claimed("bound"), claimed("unbound")]),
         ] {
-            assert_eq!(prepare(&pod, &store), Ok(None));
+            assert_eq!(prepare(&pod, VolumeStore::of(&store)), Ok(None));
         }
     }
 
@@ -304,14 +298,14 @@ mod tests {
     fn a_claim_without_a_volume_rejects_the_pod_for_all_nodes_and_says_why() {
         let of_class = |name: &str, class: &str| {
             let class = class.into();
-            VolumeObject::PersistentVolumeClaim(PersistentVolumeClaim { class, ..claim(name, "") })
+            AnyObject::new(PersistentVolumeClaim { class, ..claim(name, "") })
         };
         let store = store([
             of_class("no-class", ""),
             of_class("lost-class", "lost"),
             of_class("late", "now"),
-            VolumeObject::PersistentVolumeClaim(claim("lost-volume", "gone")),
-            VolumeObject::StorageClass(class("now", BindingMode::Immediate)),
+            AnyObject::new(claim("lost-volume", "gone")),
+            AnyObject::new(class("now", BindingMode::Immediate)),
         ]);
         for (name, why) in [
             ("", "PersistentVolumeClaim had no name"),
@@ -321,32 +315,33 @@ mod tests {
             ("late", "PersistentVolume had no name"),
             ("lost-volume", "persistentvolume \"gone\" not found"),
         ] {
-            let rejected = prepare(&pod_with([claimed(name)]), &store).expect_err(why);
+            let rejected =
+                prepare(&pod_with([claimed(name)]), VolumeStore::of(&store)).expect_err(why);
             assert_eq!(rejected.code, Code::UnschedulableAndUnresolvable);
             assert_eq!(rejected.to_string(), why);
         }
     }
 
-    fn hint(pod: &PodInfo, change: &VolumeChange) -> Hint {
-        hint_after_pod(&VolumeZone, pod, Object::Volume(change))
+    fn hint(pod: &PodInfo, change: &AnyVersions) -> Hint {
+        hint_after_pod(&VolumeZone, pod, Object::Other(change))
     }
 
     #[test]
     fn a_claim_helps_the_pods_that_name_it() {
-        let change = VolumeChange::PersistentVolumeClaim(came(claim("a", "pv")));
+        let change = came(claim("a", "pv"));
         let pod = pod_with([claimed("a")]);
         assert_eq!(hint(&pod, &change), Hint::Queue);
         assert_eq!(hint(&moved_to("other", &pod), &change), Hint::Skip);
         assert_eq!(hint(&pod_with([claimed("b")]), &change), Hint::Skip);
         assert_eq!(hint(&pod_with([]), &change), Hint::Skip);
-        let bound = VolumeChange::PersistentVolumeClaim(changed(claim("a", ""), claim("a", "pv")));
+        let bound = changed(claim("a", ""), claim("a", "pv"));
         assert_eq!(hint(&pod, &bound), Hint::Queue);
     }
 
     #[test]
     fn a_class_helps_if_its_claims_wait_for_a_pod() {
         let hint = |mode| {
-            let change = VolumeChange::StorageClass(came(class("c", mode)));
+            let change = came(class("c", mode));
             hint(&pod_with([claimed("a")]), &change)
         };
         assert_eq!(hint(BindingMode::WaitForFirstConsumer), Hint::Queue);
@@ -357,7 +352,7 @@ mod tests {
     fn a_volume_helps_if_it_is_new_or_moved() {
         let pod = pod_with([claimed("a")]);
         let in_zone = |zone| volume("pv", &[(BETA_ZONE, zone)]);
-        let hint = |change| hint(&pod, &VolumeChange::PersistentVolume(change));
+        let hint = |change| hint(&pod, &change);
         assert_eq!(hint(came(in_zone("a"))), Hint::Queue);
         assert_eq!(hint(changed(in_zone("a"), in_zone("b"))), Hint::Queue);
         let both = volume("pv", &[(BETA_ZONE, "a"), (ZONE, "a")]);

@@ -98,7 +98,7 @@ fn head(entry: &Entry) -> String {
         format!("`{}{rest}`", first.to_lowercase())
     });
     let points: Vec<String> = points.collect();
-    let reads = match entry.reads().describe() {
+    let reads = match entry.describe_reads() {
         reads if reads.is_empty() => "nothing".to_owned(),
         reads => reads,
     };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_api::{AffinityTerm, Labels, Pod, Str, WeightedTerm};
+use plimsoll_api::{AffinityTerm, Labels, Namespace, Pod, Str, WeightedTerm};
 
 use crate::float::{cut_off, tenths};
 use crate::{Points, Priority, Raw, Subject};
@@ -54,7 +54,7 @@ impl InterPodAffinity {
         domains: &mut Domains<'a>,
     ) {
         let pod: &'a Pod = subject.pod;
-        let namespaces = &subject.view.stores.namespaces;
+        let namespaces = subject.view.stores.of::<Namespace>();
         let speaks_of = |term: &AffinityTerm, of: &Pod| {
             let namespace = &of.key.namespace;
             term.matches(namespace, namespaces.labels(namespace), &of.labels)

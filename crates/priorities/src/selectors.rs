@@ -31,7 +31,7 @@ pub(crate) fn of_pod<'a>(subject: &Subject<'a>, kinds: &[SelectingKind]) -> Vec<
     if pod.labels.is_empty() {
         return Vec::new();
     }
-    let selecting = &subject.view.stores.selecting;
+    let selecting = plimsoll_framework::SelectingStore::of(subject.view.stores);
     let all = kinds.iter().flat_map(|&kind| selecting.of_kind(&pod.key.namespace, kind));
     let selecting_it =
         all.filter(|(_, selector)| !selector.is_everything() && selector.matches(&pod.labels));

@@ -2,9 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use plimsoll_api::{
-    Labels, Namespace, Node, Pod, PodDisruptionBudget, Selecting, Str, Timestamp, VolumeObject,
-};
+use plimsoll_api::{AnyObject, Labels, Namespace, Node, Pod, Str, Timestamp};
 use plimsoll_engine::{Event, Seen};
 use plimsoll_framework::Time;
 
@@ -15,15 +13,9 @@ pub struct Cluster {
     pub nodes: Vec<Node>,
     /// Pods, on nodes and pending.
     pub pods: Vec<Pod>,
-    /// Namespaces. One that has pods but is not listed has only the label of its own name, which the
+    /// Everything else. A namespace that has pods but is not listed has only the label of its own name, which the
     /// API server gives to every namespace.
-    pub namespaces: Vec<Namespace>,
-    /// Services, ReplicationControllers, ReplicaSets and StatefulSets.
-    pub selecting: Vec<Selecting>,
-    /// Volumes, the claims on them, and what provides them.
-    pub volumes: Vec<VolumeObject>,
-    /// PodDisruptionBudgets.
-    pub budgets: Vec<PodDisruptionBudget>,
+    pub objects: Vec<AnyObject>,
 }
 
 /// The label with its own name that every namespace has.
@@ -34,17 +26,15 @@ impl Cluster {
     /// order in which they were made, and in the order given where that is equal.
     pub fn into_events(self) -> Vec<Event> {
         let mut events = Vec::new();
-        let listed: BTreeSet<Str> = self.namespaces.iter().map(|one| one.name.clone()).collect();
+        let namespaces = self.objects.iter().filter_map(AnyObject::get::<Namespace>);
+        let listed: BTreeSet<Str> = namespaces.map(|one| one.name.clone()).collect();
         let used: BTreeSet<Str> = self.pods.iter().map(|pod| pod.key.namespace.clone()).collect();
         let implied = used.difference(&listed).map(|name| Namespace {
             name: name.clone(),
             labels: Labels::from_iter([(NAMESPACE_NAME, name.as_str())]),
         });
-        let namespaces: Vec<Namespace> = implied.chain(self.namespaces).collect();
-        events.extend(namespaces.into_iter().map(|one| Event::Namespace(Seen::Is(one))));
-        events.extend(self.selecting.into_iter().map(|one| Event::Selecting(Seen::Is(one))));
-        events.extend(self.volumes.into_iter().map(|one| Event::Volume(Box::new(Seen::Is(one)))));
-        events.extend(self.budgets.into_iter().map(|one| Event::Budget(Seen::Is(one))));
+        events.extend(implied.map(Event::object));
+        events.extend(self.objects.into_iter().map(Event::object));
         events.extend(self.nodes.into_iter().map(|one| Event::Node(Box::new(Seen::Is(one)))));
         let (placed, mut pending): (Vec<Pod>, Vec<Pod>) =
             self.pods.into_iter().partition(|pod| pod.node_name.is_some());

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_api::{Labels, ObjectKey, Str, VolumeObject};
+use plimsoll_api::{Labels, PersistentVolumeClaim, Str};
 use plimsoll_engine::Seen;
 
 use crate::cluster::Cluster;
@@ -14,18 +14,19 @@ impl Cluster {
     /// become available, and claims that wait for no pod get their volumes.
     #[must_use]
     pub fn settled(mut self) -> Self {
-        for object in &mut self.volumes {
-            if let VolumeObject::PersistentVolumeClaim(claim) = object
+        for object in &mut self.objects {
+            if let Some(claim) = object.get::<PersistentVolumeClaim>()
                 && claim.uid.is_empty()
             {
-                claim.uid = format!("{}.{}", claim.key.namespace, claim.key.name).into();
+                let uid = format!("{}.{}", claim.key.namespace, claim.key.name).into();
+                *object = PersistentVolumeClaim { uid, ..claim.clone() }.into();
             }
         }
         let labels = |node: &Str| -> Option<&Labels> {
             self.nodes.iter().find(|one| one.name == *node).map(|one| &one.labels)
         };
         let mut volumes = Volumes::default();
-        for object in &self.volumes {
+        for object in &self.objects {
             volumes.happens(&Seen::Is(object.clone()));
         }
         let mut settled = BTreeMap::new();
@@ -42,60 +43,40 @@ impl Cluster {
             for object in changes {
                 let seen = Seen::Is(object);
                 volumes.happens(&seen);
-                if let Seen::Is(object) = seen
-                    && let Some(key) = key(&object)
-                {
-                    settled.insert(key, object);
+                if let Seen::Is(object) = seen {
+                    settled.insert((object.kind(), object.key()), object);
                 }
             }
         }
-        for object in &mut self.volumes {
-            if let Some(changed) = key(object).and_then(|key| settled.remove(&key)) {
+        for object in &mut self.objects {
+            if let Some(changed) = settled.remove(&(object.kind(), object.key())) {
                 *object = changed;
             }
         }
-        self.volumes.extend(settled.into_values());
+        self.objects.extend(settled.into_values());
         self
-    }
-}
-
-/// What tells volumes and claims apart; nothing for objects that nobody changes.
-fn key(object: &VolumeObject) -> Option<(&'static str, ObjectKey)> {
-    match object {
-        VolumeObject::PersistentVolume(volume) => {
-            Some(("PersistentVolume", ObjectKey::new("", volume.name.clone())))
-        }
-        VolumeObject::PersistentVolumeClaim(claim) => {
-            Some(("PersistentVolumeClaim", claim.key.clone()))
-        }
-        _ => None,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use plimsoll_api::{
-        BindingMode, ClaimPhase, PersistentVolume, PersistentVolumeClaim, StorageClass, VolumePhase,
+        AnyObject, BindingMode, ClaimPhase, ObjectKey, PersistentVolume, StorageClass, VolumePhase,
     };
 
     use super::*;
 
-    fn claim(name: &str, class: &str) -> VolumeObject {
-        VolumeObject::PersistentVolumeClaim(PersistentVolumeClaim {
+    fn claim(name: &str, class: &str) -> AnyObject {
+        AnyObject::new(PersistentVolumeClaim {
             key: ObjectKey::new("shop", name),
             class: class.into(),
             ..PersistentVolumeClaim::default()
         })
     }
 
-    fn class(name: &str, provisioner: &str, binding_mode: BindingMode) -> VolumeObject {
+    fn class(name: &str, provisioner: &str, binding_mode: BindingMode) -> AnyObject {
         let (name, provisioner) = (name.into(), provisioner.into());
-        VolumeObject::StorageClass(StorageClass {
-            name,
-            provisioner,
-            binding_mode,
-            ..StorageClass::default()
-        })
+        AnyObject::new(StorageClass { name, provisioner, binding_mode, ..StorageClass::default() })
     }
 
     #[test]
@@ -111,31 +92,28 @@ mod tests {
             ..PersistentVolume::default()
         };
         let cluster = Cluster {
-            volumes: vec![
+            objects: vec![
                 class("now", "kubernetes.io/no-provisioner", BindingMode::Immediate),
                 class("late", "kubernetes.io/no-provisioner", BindingMode::WaitForFirstConsumer),
                 class("made", "csi.example.com", BindingMode::Immediate),
                 claim("a", "now"),
                 claim("b", "late"),
                 claim("c", "made"),
-                VolumeObject::PersistentVolume(disk),
-                VolumeObject::PersistentVolume(local),
+                AnyObject::new(disk),
+                AnyObject::new(local),
             ],
             ..Cluster::default()
         };
-        let n_objects = cluster.volumes.len();
+        let n_objects = cluster.objects.len();
         let settled = cluster.settled();
         let (mut claims, mut volumes) = (Vec::new(), Vec::new());
-        for object in &settled.volumes {
-            match object {
-                VolumeObject::PersistentVolumeClaim(claim) => {
-                    assert!(!claim.uid.is_empty());
-                    claims.push((claim.key.name.as_str(), claim.phase, claim.volume.as_deref()));
-                }
-                VolumeObject::PersistentVolume(volume) => {
-                    volumes.push((volume.name.as_str(), volume.phase));
-                }
-                _ => {}
+        for object in &settled.objects {
+            if let Some(claim) = object.get::<PersistentVolumeClaim>() {
+                assert!(!claim.uid.is_empty());
+                claims.push((claim.key.name.as_str(), claim.phase, claim.volume.as_deref()));
+            }
+            if let Some(volume) = object.get::<PersistentVolume>() {
+                volumes.push((volume.name.as_str(), volume.phase));
             }
         }
         assert_eq!(
@@ -154,8 +132,8 @@ mod tests {
                 ("pvc-shop.c", VolumePhase::Bound),
             ]
         );
-        assert_eq!(settled.volumes.len(), n_objects + 1);
+        assert_eq!(settled.objects.len(), n_objects + 1);
         // At rest it stays as it is.
-        assert_eq!(settled.clone().settled().volumes, settled.volumes);
+        assert_eq!(settled.clone().settled().objects, settled.objects);
     }
 }

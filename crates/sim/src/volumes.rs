@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use plimsoll_api::storage::NO_PROVISIONER;
 use plimsoll_api::{
-    BindingMode, ClaimPhase, ClaimRef, Labels, NodeSelectorTerm, ObjectKey, PersistentVolume,
-    PersistentVolumeClaim, Requirement, StorageClass, Str, VolumeKind, VolumeObject, VolumePhase,
+    AnyObject, BindingMode, ClaimPhase, ClaimRef, KindRef, Labels, NodeSelectorTerm, ObjectKey,
+    PersistentVolume, PersistentVolumeClaim, Requirement, StorageClass, Str, VolumePhase,
 };
 use plimsoll_engine::{Seen, WriteError};
 use plimsoll_framework::binding::Patch;
@@ -71,33 +71,37 @@ pub(crate) struct Order {
 }
 
 impl Volumes {
-    /// An object is so, or gone.
-    pub(crate) fn happens(&mut self, seen: &Seen<VolumeObject, (VolumeKind, ObjectKey)>) {
+    /// An object is so, or gone. Whether the controllers of volumes look at it.
+    pub(crate) fn happens(&mut self, seen: &Seen<AnyObject, (KindRef, ObjectKey)>) -> bool {
         match seen {
-            Seen::Is(VolumeObject::PersistentVolume(volume)) => {
-                self.all.insert(volume.name.clone(), volume.clone());
+            Seen::Is(object) => {
+                if let Some(volume) = object.get::<PersistentVolume>() {
+                    self.all.insert(volume.name.clone(), volume.clone());
+                } else if let Some(claim) = object.get::<PersistentVolumeClaim>() {
+                    self.claims.insert(claim.key.clone(), claim.clone());
+                } else if let Some(class) = object.get::<StorageClass>() {
+                    self.classes.insert(class.name.clone(), class.clone());
+                } else {
+                    return false;
+                }
             }
-            Seen::Is(VolumeObject::PersistentVolumeClaim(claim)) => {
-                self.claims.insert(claim.key.clone(), claim.clone());
+            Seen::Gone((kind, key)) => {
+                if kind.is::<PersistentVolume>() {
+                    self.all.remove(&key.name);
+                } else if kind.is::<PersistentVolumeClaim>() {
+                    self.claims.remove(key);
+                } else if kind.is::<StorageClass>() {
+                    self.classes.remove(&key.name);
+                } else {
+                    return false;
+                }
             }
-            Seen::Is(VolumeObject::StorageClass(class)) => {
-                self.classes.insert(class.name.clone(), class.clone());
-            }
-            Seen::Gone((VolumeKind::PersistentVolume, key)) => {
-                self.all.remove(&key.name);
-            }
-            Seen::Gone((VolumeKind::PersistentVolumeClaim, key)) => {
-                self.claims.remove(key);
-            }
-            Seen::Gone((VolumeKind::StorageClass, key)) => {
-                self.classes.remove(&key.name);
-            }
-            Seen::Is(_) | Seen::Gone(_) => {}
         }
+        true
     }
 
     /// What the API server makes of a patch of a volume or a claim; `None` for other objects.
-    pub(crate) fn patched(&self, patch: &Patch) -> Option<Result<VolumeObject, WriteError>> {
+    pub(crate) fn patched(&self, patch: &Patch) -> Option<Result<AnyObject, WriteError>> {
         let merge = &patch.merge;
         let key = &patch.key;
         let text = |at: &str| merge.pointer(at).and_then(|value| value.as_str()).map(Str::from);
@@ -125,7 +129,7 @@ impl Volumes {
                 volume.claim = claim.or(volume.claim);
                 volume.bound_by_controller |= by_controller.is_string();
                 volume.resource_version = next(&volume.resource_version);
-                Ok(VolumeObject::PersistentVolume(volume))
+                Ok(AnyObject::new(volume))
             })()),
             "PersistentVolumeClaim" => Some((|| {
                 let kind = "persistentvolumeclaims";
@@ -135,7 +139,7 @@ impl Volumes {
                 let mut claim = claim.clone();
                 claim.selected_node = node.map(Str::from).or(claim.selected_node);
                 claim.resource_version = next(&claim.resource_version);
-                Ok(VolumeObject::PersistentVolumeClaim(claim))
+                Ok(AnyObject::new(claim))
             })()),
             _ => None,
         }
@@ -144,7 +148,7 @@ impl Volumes {
     /// What the PersistentVolume controller does now. As in pv_controller.go, a claim gets the volume
     /// that is reserved for it or that it names; else, unless it waits for its first consumer, the
     /// smallest that will do.
-    pub(crate) fn bind(&mut self) -> Vec<VolumeObject> {
+    pub(crate) fn bind(&mut self) -> Vec<AnyObject> {
         let mut changed = Vec::new();
         let fresh = |volume: &&mut PersistentVolume| {
             volume.phase == VolumePhase::Pending && volume.claim.is_none()
@@ -152,7 +156,7 @@ impl Volumes {
         for volume in self.all.values_mut().filter(fresh) {
             volume.phase = VolumePhase::Available;
             volume.resource_version = next(&volume.resource_version);
-            changed.push(VolumeObject::PersistentVolume(volume.clone()));
+            changed.push(AnyObject::new(volume.clone()));
         }
         let unbound: Vec<ObjectKey> = self
             .claims
@@ -203,7 +207,7 @@ impl Volumes {
         class.is_some_and(|class| class.binding_mode == BindingMode::WaitForFirstConsumer)
     }
 
-    fn bind_to(&mut self, key: &ObjectKey, name: &Str) -> [VolumeObject; 2] {
+    fn bind_to(&mut self, key: &ObjectKey, name: &Str) -> [AnyObject; 2] {
         let claim = self.claims.get_mut(key).expect("it was just looked at");
         let volume = self.all.get_mut(name).expect("it was just chosen");
         volume.bound_by_controller |= volume.claim.is_none();
@@ -214,10 +218,7 @@ impl Volumes {
         claim.bind_completed = true;
         claim.phase = ClaimPhase::Bound;
         claim.resource_version = next(&claim.resource_version);
-        [
-            VolumeObject::PersistentVolume(volume.clone()),
-            VolumeObject::PersistentVolumeClaim(claim.clone()),
-        ]
+        [AnyObject::new(volume.clone()), AnyObject::new(claim.clone())]
     }
 
     /// The volumes that are to be provisioned, and were not before.
@@ -246,7 +247,7 @@ impl Volumes {
 
     /// A volume is provisioned, in the zone of the node if it has one; `None` if it is not wanted any
     /// more.
-    pub(crate) fn provision(&self, order: &Order, node: Option<&Labels>) -> Option<VolumeObject> {
+    pub(crate) fn provision(&self, order: &Order, node: Option<&Labels>) -> Option<AnyObject> {
         let claim = self.wanted(order)?;
         let zone = node.and_then(|labels| labels.get(ZONE));
         let in_zone = |zone: &Str| NodeSelectorTerm {
@@ -254,7 +255,7 @@ impl Volumes {
             ..NodeSelectorTerm::default()
         };
         let name = if claim.uid.is_empty() { &claim.key.name } else { &claim.uid };
-        Some(VolumeObject::PersistentVolume(PersistentVolume {
+        Some(AnyObject::new(PersistentVolume {
             name: format!("pvc-{name}").into(),
             resource_version: "1".into(),
             class: claim.class.clone(),
@@ -271,11 +272,11 @@ impl Volumes {
 
     /// A volume cannot be provisioned: the scheduler is asked for another node, as the external
     /// provisioner does; `None` if it is not wanted any more.
-    pub(crate) fn refuse(&mut self, order: &Order) -> Option<VolumeObject> {
+    pub(crate) fn refuse(&mut self, order: &Order) -> Option<AnyObject> {
         let mut claim = self.wanted(order)?.clone();
         claim.selected_node.take()?;
         claim.resource_version = next(&claim.resource_version);
-        Some(VolumeObject::PersistentVolumeClaim(claim))
+        Some(AnyObject::new(claim))
     }
 
     fn wanted(&self, order: &Order) -> Option<&PersistentVolumeClaim> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_api::{Labels, Pod, PodKey, Str, VolumeObject};
+use plimsoll_api::{AnyObject, Labels, Pod, PodKey, Str};
 use plimsoll_engine::{Effect, EffectId, Event, Eviction, Seen, Write, WriteError};
 use plimsoll_framework::Time;
 
@@ -79,18 +79,13 @@ impl World {
                 }
                 Seen::Gone(name) => self.node_gone(now, name),
             },
-            Event::Volume(seen) => {
-                self.volumes.happens(seen);
-                if !self.volumes_noted {
+            Event::Object(seen) => {
+                if self.volumes.happens(seen) && !self.volumes_noted {
                     self.volumes_noted = true;
                     self.agenda.note(now + self.storage.binding_after, Due::VolumesAreBound);
                 }
             }
-            Event::Namespace(_)
-            | Event::Selecting(_)
-            | Event::Budget(_)
-            | Event::Done(..)
-            | Event::Extended(..) => {}
+            Event::Done(..) | Event::Extended(..) => {}
         }
     }
 
@@ -334,6 +329,6 @@ fn pod_of(event: &Event) -> Option<&PodKey> {
     }
 }
 
-fn changed(object: VolumeObject) -> Event {
-    Event::Volume(Box::new(Seen::Is(object)))
+fn changed(object: AnyObject) -> Event {
+    Event::object(object)
 }

@@ -27,17 +27,9 @@ impl Cluster {
         placed: impl Iterator<Item = &'a PodInfo>,
     ) -> Self {
         let mut cluster = Cluster::default();
-        for namespace in &scenario.namespaces {
-            cluster.stores.namespaces.set(namespace.clone());
-        }
-        for object in &scenario.selecting {
-            cluster.stores.selecting.set(object.clone());
-        }
-        for object in &scenario.volumes {
-            cluster.stores.volumes_mut().set(object.clone());
-        }
-        for budget in &scenario.budgets {
-            cluster.stores.budgets.set(budget.clone());
+        for object in &scenario.objects {
+            cluster.stores.keep(object.kind());
+            cluster.stores.set(object);
         }
         for node in nodes {
             cluster.stores.images.set(None, Some(node));

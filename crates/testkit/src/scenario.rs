@@ -3,7 +3,7 @@
 use std::fmt;
 
 use plimsoll_api::wire::{self, Object};
-use plimsoll_api::{Namespace, Node, PodDisruptionBudget, Selecting, Str, VolumeObject};
+use plimsoll_api::{AnyObject, Namespace, Node, Str};
 use plimsoll_framework::{FeatureGates, PodInfo, ReleaseError};
 use serde_json::{Deserializer, Value};
 
@@ -25,14 +25,8 @@ pub struct Scenario {
     pub placed: Vec<PodInfo>,
     /// The pods to be judged, in the order in which they are written.
     pub pending: Vec<PodInfo>,
-    /// The namespaces of all these pods, and those with a line of their own.
-    pub namespaces: Vec<Namespace>,
-    /// Services, ReplicationControllers, ReplicaSets and StatefulSets.
-    pub selecting: Vec<Selecting>,
-    /// Volumes, the claims on them, and what provides them.
-    pub volumes: Vec<VolumeObject>,
-    /// PodDisruptionBudgets.
-    pub budgets: Vec<PodDisruptionBudget>,
+    /// Everything else: among it the namespaces of all these pods, and those with a line of their own.
+    pub objects: Vec<AnyObject>,
 }
 
 /// A statement of a scenario that cannot be read.
@@ -120,21 +114,14 @@ impl Scenario {
                 pod.reckon(self.gates.requests());
                 self.add_pod(PodInfo::new(*pod), on)
             }
-            Object::Namespace(namespace) => {
-                self.namespaces.retain(|known| known.name != namespace.name);
-                self.namespaces.push(namespace);
-                Ok(())
-            }
-            Object::Selecting(selecting) => {
-                self.selecting.push(selecting);
-                Ok(())
-            }
-            Object::Volume(object) => {
-                self.volumes.push(*object);
-                Ok(())
-            }
-            Object::Budget(budget) => {
-                self.budgets.push(budget);
+            Object::Other(object) => {
+                // A pod above may have implied the namespace.
+                let implied = |known: &AnyObject| {
+                    known.kind().is::<Namespace>()
+                        && (known.kind(), known.key()) == (object.kind(), object.key())
+                };
+                self.objects.retain(|known| !implied(known));
+                self.objects.push(object);
                 Ok(())
             }
             Object::Unknown { kind, .. } => Err(format!("a {kind} has no place in a scenario")),
@@ -167,12 +154,13 @@ impl Scenario {
 
     /// A namespace without a line of its own has the labels that the API server gives it.
     fn imply_namespace(&mut self, name: &Str) -> Result<(), String> {
-        if self.namespaces.iter().any(|known| known.name == *name) {
+        let mut namespaces = self.objects.iter().filter_map(AnyObject::get::<Namespace>);
+        if namespaces.any(|known| known.name == *name) {
             return Ok(());
         }
         let head = Head { namespace: "", name, labels: Fields::new() };
         match wire::object(&manifest::namespace(&head)).map_err(|error| error.to_string())? {
-            Object::Namespace(namespace) => self.namespaces.push(namespace),
+            Object::Other(namespace) => self.objects.push(namespace),
             other => unreachable!("the manifest of a namespace was read as {other:?}"),
         }
         Ok(())
@@ -246,9 +234,18 @@ fn split(text: &str) -> Result<(&str, Option<Fields>), Unread> {
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_api::{
+        Kind, PersistentVolume, PersistentVolumeClaim, PodDisruptionBudget, ReplicaSet,
+        StorageClass,
+    };
     use plimsoll_framework::Release;
 
     use super::*;
+
+    /// The first object of a kind.
+    fn only<K: Kind>(scenario: &Scenario) -> &K {
+        scenario.objects.iter().find_map(AnyObject::get).expect("there is one")
+    }
 
     fn error(text: &str) -> String {
         Scenario::parse(text).expect_err("the scenario is wrong").to_string()
@@ -286,22 +283,18 @@ mod tests {
         assert_eq!((placed.key.to_string().as_str(), placed.priority), ("other/p", 7));
         assert_eq!(placed.node_name.as_deref(), Some("a"));
         assert_eq!(scenario.pending[0].tolerations.len(), 1);
-        assert!(scenario.selecting[0].selector.matches(&placed.labels));
-        let [
-            VolumeObject::PersistentVolume(disk),
-            VolumeObject::PersistentVolumeClaim(data),
-            class,
-        ] = &scenario.volumes[..]
-        else {
-            panic!("a volume, a claim and a class are expected, not {:?}", scenario.volumes)
-        };
+        let replicas: &ReplicaSet = only(&scenario);
+        assert!(replicas.selector.matches(&placed.labels));
+        let (disk, data): (&PersistentVolume, &PersistentVolumeClaim) =
+            (only(&scenario), only(&scenario));
         assert_eq!(disk.labels.get("zone").map(Str::as_str), Some("z1"));
         assert_eq!((data.volume.as_ref(), data.is_made_for(placed)), (Some(&disk.name), true));
-        assert_eq!(class.key().to_string(), "fast");
-        let budget = &scenario.budgets[0];
+        assert_eq!(only::<StorageClass>(&scenario).name, "fast");
+        let budget: &PodDisruptionBudget = only(&scenario);
         assert_eq!((budget.key.to_string().as_str(), budget.disruptions_allowed), ("other/web", 1));
         assert!(budget.selector.matches(&placed.labels));
-        let namespaces = scenario.namespaces.iter().map(|namespace| namespace.name.as_str());
+        let namespaces = scenario.objects.iter().filter_map(AnyObject::get::<Namespace>);
+        let namespaces = namespaces.map(|namespace| namespace.name.as_str());
         assert_eq!(namespaces.collect::<Vec<_>>(), ["team", "other", "default"]);
     }
 
@@ -309,7 +302,7 @@ mod tests {
     fn what_a_scenario_leaves_out_is_as_in_a_cluster() {
         let text = "node a\npod other/p";
         let scenario = Scenario::parse(text).expect("the scenario is right");
-        let name = scenario.namespaces[0].labels.get("kubernetes.io/metadata.name");
+        let name = only::<Namespace>(&scenario).labels.get("kubernetes.io/metadata.name");
         assert_eq!(name.map(Str::as_str), Some("other"));
         assert_eq!(scenario.nodes[0].allocatable.milli_cpu, 64_000);
         assert_eq!(scenario.args, None);

@@ -3,6 +3,7 @@
 mod rows;
 
 use std::fmt;
+use std::sync::{PoisonError, RwLock};
 
 pub(crate) use rows::KINDS;
 
@@ -74,15 +75,75 @@ pub(crate) enum Trait {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct KindId(pub(crate) usize);
 
+/// A kind that a server has beside those of Kubernetes, as a CustomResourceDefinition makes one. It has a status.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CustomKind {
+    /// Its group and version: `example.com/v1`.
+    pub api_version: String,
+    /// Its name: `TeamQuota`.
+    pub kind: String,
+    /// How paths name it: `teamquotas`.
+    pub plural: String,
+    /// Whether objects live in a namespace.
+    pub namespaced: bool,
+}
+
+/// The most custom kinds that all servers of a process have.
+pub(crate) const MOST_CUSTOM: usize = 64;
+
+/// The custom kinds of all servers of this process. A server serves those that its options name.
+static CUSTOM: RwLock<Vec<&'static Kind>> = RwLock::new(Vec::new());
+
+fn custom() -> Vec<&'static Kind> {
+    CUSTOM.read().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+/// From now on the table has this kind, too. It lives as long as the process: tests have few.
+///
+/// # Panics
+/// If there are too many.
+pub(crate) fn add(new: &CustomKind) {
+    let mut custom = CUSTOM.write().unwrap_or_else(PoisonError::into_inner);
+    let is_known = |kind: &&'static Kind| {
+        kind.kind == new.kind && kind.served[0].api_version() == new.api_version
+    };
+    if custom.iter().any(is_known) {
+        return;
+    }
+    assert!(custom.len() < MOST_CUSTOM, "there are more than {MOST_CUSTOM} custom kinds");
+    let leak = |text: &str| -> &'static str { text.to_owned().leak() };
+    let (group, version) = new.api_version.split_once('/').unwrap_or(("", &new.api_version));
+    let served = Served {
+        group: leak(group),
+        version: leak(version),
+        since: 0,
+        until: u32::MAX,
+        by_default: false,
+        form: Form::Stored,
+    };
+    custom.push(Box::leak(Box::new(Kind {
+        kind: leak(&new.kind),
+        plural: leak(&new.plural),
+        short: &[],
+        namespaced: new.namespaced,
+        served: Box::leak(Box::new([served])),
+        traits: &[Trait::Status, Trait::Generation],
+        fields: &[],
+    })));
+}
+
 impl KindId {
     pub(crate) fn kind(self) -> &'static Kind {
-        &KINDS[self.0]
+        match KINDS.get(self.0) {
+            Some(kind) => kind,
+            None => custom()[self.0 - KINDS.len()],
+        }
     }
 }
 
 /// All kinds with their places.
 pub(crate) fn all() -> impl Iterator<Item = (KindId, &'static Kind)> {
-    KINDS.iter().enumerate().map(|(at, kind)| (KindId(at), kind))
+    KINDS.iter().chain(custom()).enumerate().map(|(at, kind)| (KindId(at), kind))
 }
 
 /// The kind that clients call `plural`, or `plural.group` where several groups have one of that name.

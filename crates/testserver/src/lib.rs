@@ -48,6 +48,7 @@ pub use asker::{Answer, Asker, Talk};
 pub use counts::{Applied, Counts, Request};
 pub use failure::Failure;
 pub use faults::{Fault, Faults, Trouble, When};
+pub use kinds::CustomKind;
 pub use options::{Options, Terminating};
 pub use server::{StartError, TestServer};
 pub use store::{Break, Store};

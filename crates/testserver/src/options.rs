@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::access::User;
+use crate::kinds::CustomKind;
 
 /// What a [`crate::TestServer`] starts with. `Options::default()` is a plain, open server of release 1.36 with TLS.
 #[derive(Debug, Clone)]
@@ -18,6 +19,8 @@ pub struct Options {
     pub without: Vec<String>,
     /// Alpha groups or versions that are served, too: `scheduling.k8s.io/v1alpha2`.
     pub also: Vec<String>,
+    /// Kinds that the server has beside those of Kubernetes.
+    pub custom: Vec<CustomKind>,
     /// Whether watches can begin with the present objects (`sendInitialEvents`). `None`: as the release does by
     /// default, from 1.32 on.
     pub streaming_lists: Option<bool>,
@@ -65,6 +68,7 @@ impl Default for Options {
             release: 36,
             without: Vec::new(),
             also: Vec::new(),
+            custom: Vec::new(),
             streaming_lists: None,
             history: 200_000,
             log: 2_000_000,

@@ -19,6 +19,7 @@ use crate::api::Api;
 use crate::connection::{self, Command, Listening};
 use crate::counts::{Counts, Requests};
 use crate::faults::Faults;
+use crate::kinds;
 use crate::options::Options;
 use crate::store::{Shared, Store};
 use crate::tls::{Authority, ClientCertificate};
@@ -70,7 +71,11 @@ impl TestServer {
     }
 
     /// Starts a server. When it returns, the port is open.
-    pub fn try_start(options: Options) -> Result<Self, StartError> {
+    pub fn try_start(mut options: Options) -> Result<Self, StartError> {
+        for kind in &options.custom {
+            kinds::add(kind);
+            options.also.push(kind.api_version.clone());
+        }
         let address = options.address;
         let refused = |source| StartError::Listen { address, source };
         let reserved = reserve(address).map_err(refused)?;

@@ -114,7 +114,7 @@ impl Reserve for Gang {
 impl Requeue for Gang {
     fn events(&self) -> Vec<ClusterEvent> {
         let action = Action::ADD | Action::DELETE | Action::UPDATE_POD_LABEL;
-        vec![ClusterEvent::new(Resource::Pod, action)]
+        vec![ClusterEvent::of::<Pod>(action)]
     }
 
     fn hint(&self, pod: &PodInfo, change: &Change<'_>) -> Hint {
@@ -123,7 +123,7 @@ impl Requeue for Gang {
                 before.into_iter().chain(after).any(|other| are_mates(other, pod))
             }
             Object::Itself { before } => before.labels != pod.labels,
-            Object::Node { .. } | Object::Volume(_) | Object::Other => false,
+            Object::Node { .. } | Object::Other(_) => false,
         };
         if helps { Hint::Queue } else { Hint::Skip }
     }

@@ -39,6 +39,11 @@ impl WireError {
         WireError::new(field, format!("Required value: {why}"))
     }
 
+    /// The object has no name.
+    pub(crate) fn nameless() -> Self {
+        WireError::required("metadata.name", "give the object a name; none is generated")
+    }
+
     /// `field` must not be given.
     pub(super) fn forbidden(field: &str, why: impl Display) -> Self {
         WireError::new(field, format!("Forbidden: {why}"))

@@ -1,60 +1,8 @@
-//! Which kinds of objects are read, and how they are told.
+//! What kind of object a manifest says it holds.
 
+use super::Reader;
 use super::error::{Result, WireError};
-use crate::Str;
-
-/// The kinds that scheduling reads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Pod,
-    Node,
-    Namespace,
-    Service,
-    ReplicationController,
-    ReplicaSet,
-    StatefulSet,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    StorageClass,
-    CsiNode,
-    CsiDriver,
-    CsiStorageCapacity,
-    VolumeAttachment,
-    PodDisruptionBudget,
-    /// As policy/v1beta1 has it, where an empty selector means something else.
-    BetaPodDisruptionBudget,
-}
-
-/// `apiVersion` and `kind` of each. Where a kind has several versions, the newest stands first; the
-/// others are those of clusters from 1.20 on.
-const KINDS: [(&str, &str, Kind); 18] = [
-    ("v1", "Pod", Kind::Pod),
-    ("v1", "Node", Kind::Node),
-    ("v1", "Namespace", Kind::Namespace),
-    ("v1", "Service", Kind::Service),
-    ("v1", "ReplicationController", Kind::ReplicationController),
-    ("apps/v1", "ReplicaSet", Kind::ReplicaSet),
-    ("apps/v1", "StatefulSet", Kind::StatefulSet),
-    ("v1", "PersistentVolume", Kind::PersistentVolume),
-    ("v1", "PersistentVolumeClaim", Kind::PersistentVolumeClaim),
-    ("storage.k8s.io/v1", "StorageClass", Kind::StorageClass),
-    ("storage.k8s.io/v1", "CSINode", Kind::CsiNode),
-    ("storage.k8s.io/v1", "CSIDriver", Kind::CsiDriver),
-    ("storage.k8s.io/v1", "CSIStorageCapacity", Kind::CsiStorageCapacity),
-    ("storage.k8s.io/v1beta1", "CSIStorageCapacity", Kind::CsiStorageCapacity),
-    ("storage.k8s.io/v1alpha1", "CSIStorageCapacity", Kind::CsiStorageCapacity),
-    ("storage.k8s.io/v1", "VolumeAttachment", Kind::VolumeAttachment),
-    ("policy/v1", "PodDisruptionBudget", Kind::PodDisruptionBudget),
-    ("policy/v1beta1", "PodDisruptionBudget", Kind::BetaPodDisruptionBudget),
-];
-
-impl Kind {
-    /// The kind named `kind` as `api_version` has it, if that is read.
-    pub(super) fn find(api_version: &str, kind: &str) -> Option<Kind> {
-        let same = |row: &&(&str, &str, Kind)| (row.0, row.1) == (api_version, kind);
-        KINDS.iter().find(same).map(|row| row.2)
-    }
-}
+use crate::{KindRef, Kinds, Str};
 
 /// What an object says it is.
 #[derive(Debug, Default)]
@@ -64,12 +12,12 @@ pub(super) struct TypeMeta {
 }
 
 /// What it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(super) enum Told {
     /// An object of a kind that is read.
-    Known(Kind),
+    Known(Reader),
     /// A list of such, whose items need not say their kind.
-    ListOf(Kind),
+    ListOf(Reader),
     /// A list of any objects (`v1 List`).
     List,
     /// Anything else.
@@ -90,24 +38,28 @@ impl TypeMeta {
     /// What the object is. An error where it does not say, or says a version that Kubernetes does
     /// not serve for the kind. A kind of the same name in a foreign API group, such as the Service
     /// of Knative, is another kind.
-    pub(super) fn told(&self) -> Result<Told> {
+    pub(super) fn told(&self, kinds: &Kinds) -> Result<Told> {
         let (api_version, kind) = self.both()?;
         if (api_version, kind) == ("v1", "List") {
             return Ok(Told::List);
         }
-        if let Some(known) = Kind::find(api_version, kind) {
+        if let Some(known) = kinds.reader(api_version, kind) {
             return Ok(Told::Known(known));
         }
         let items = kind.strip_suffix("List").unwrap_or_default();
-        if let Some(known) = Kind::find(api_version, items) {
+        if let Some(known) = kinds.reader(api_version, items) {
             return Ok(Told::ListOf(known));
         }
-        let rows = KINDS.iter().filter(|(_, name, _)| *name == kind || *name == items);
-        let versions: Vec<&str> = rows.map(|(version, ..)| *version).collect();
-        if versions.is_empty() || is_foreign(api_version) {
-            return Ok(Told::Unknown);
+        let group = group(api_version);
+        let is_meant = |known: &KindRef| {
+            let named = known.as_str() == kind || known.as_str() == items;
+            named
+                && (known.group() == group || is_kubernetes(group) && is_kubernetes(known.group()))
+        };
+        match kinds.iter().find(is_meant) {
+            None => Ok(Told::Unknown),
+            Some(known) => Err(WireError::unsupported("apiVersion", api_version, known.versions())),
         }
-        Err(WireError::unsupported("apiVersion", api_version, &versions))
     }
 
     /// `apiVersion` and `kind`.
@@ -128,10 +80,14 @@ impl TypeMeta {
     }
 }
 
-/// Whether a version is of an API group that is not Kubernetes' own.
-fn is_foreign(api_version: &str) -> bool {
-    let group = api_version.split_once('/').map_or("", |(group, _)| group);
-    group.contains('.') && !group.ends_with(".k8s.io")
+/// The API group of a version; empty for the core.
+fn group(api_version: &str) -> &str {
+    api_version.split_once('/').map_or("", |(group, _)| group)
+}
+
+/// Whether an API group is Kubernetes' own.
+fn is_kubernetes(group: &str) -> bool {
+    !group.contains('.') || group.ends_with(".k8s.io")
 }
 
 #[cfg(test)]
@@ -141,11 +97,15 @@ mod tests {
     #[test]
     fn a_kind_is_told_by_its_name_and_version() {
         for (api_version, kind, expected) in [
-            ("v1", "Pod", "Known(Pod)"),
-            ("apps/v1", "ReplicaSet", "Known(ReplicaSet)"),
-            ("v1", "NodeList", "ListOf(Node)"),
-            ("policy/v1beta1", "PodDisruptionBudget", "Known(BetaPodDisruptionBudget)"),
-            ("storage.k8s.io/v1beta1", "CSIStorageCapacityList", "ListOf(CsiStorageCapacity)"),
+            ("v1", "Pod", "Known(v1 Pod)"),
+            ("apps/v1", "ReplicaSet", "Known(apps/v1 ReplicaSet)"),
+            ("v1", "NodeList", "ListOf(v1 Node)"),
+            ("policy/v1beta1", "PodDisruptionBudget", "Known(policy/v1beta1 PodDisruptionBudget)"),
+            (
+                "storage.k8s.io/v1beta1",
+                "CSIStorageCapacityList",
+                "ListOf(storage.k8s.io/v1beta1 CSIStorageCapacity)",
+            ),
             (
                 "policy/v2",
                 "PodDisruptionBudget",
@@ -173,8 +133,9 @@ mod tests {
             ),
         ] {
             let meta = TypeMeta { api_version: Some(api_version.into()), kind: Some(kind.into()) };
-            let told =
-                meta.told().map_or_else(|error| error.to_string(), |told| format!("{told:?}"));
+            let told = meta
+                .told(&Kinds::built_in())
+                .map_or_else(|error| error.to_string(), |told| format!("{told:?}"));
             assert_eq!(told, expected, "{api_version} {kind}");
         }
     }

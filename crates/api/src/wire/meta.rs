@@ -4,10 +4,8 @@ use serde::Deserialize;
 
 use super::error::{Result, WireError};
 use super::primitive::{List, Table, given, time};
+use crate::kind::DEFAULT_NAMESPACE;
 use crate::{Controller, Labels, ObjectKey, Str, Timestamp};
-
-/// The namespace of an object that does not say.
-pub(super) const DEFAULT_NAMESPACE: &str = "default";
 
 /// `metadata` on the wire.
 #[derive(Debug, Default, Deserialize)]
@@ -54,9 +52,7 @@ impl Meta {
     /// Takes in `metadata`; errors name fields from the object on.
     pub(super) fn take(metadata: Option<Metadata>) -> Result<Self> {
         let wire = metadata.unwrap_or_default();
-        let name = given(wire.name).ok_or_else(|| {
-            WireError::required("metadata.name", "give the object a name; none is generated")
-        })?;
+        let name = given(wire.name).ok_or_else(WireError::nameless)?;
         let created = time("metadata.creationTimestamp", wire.creation_timestamp.as_ref())?;
         let deletion = time("metadata.deletionTimestamp", wire.deletion_timestamp.as_ref())?;
         let mut owners = wire.owner_references.into_iter();

@@ -4,7 +4,7 @@
 //! the API server's defaults and its validation of those fields, and brings what has no order into
 //! one order. As in Go, `null` is the same as absent, and a field that is not known is passed over.
 //!
-//! A new kind takes a row in `kind.rs`, a struct that is `Wire`, and a variant of [`Object`].
+//! A new kind takes a struct that is `Wire`, the [`Kind`] of its value beside that, and a line in `crate::kind`.
 
 mod affinity;
 mod amount;
@@ -28,26 +28,19 @@ mod volume_source;
 mod volumes;
 mod workload;
 
+use std::any::Any;
+use std::fmt;
+
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 pub use self::error::WireError;
 use self::error::{Result, Within};
-use self::kind::{Kind, Told, TypeMeta};
-use self::node::WireNode;
-use self::pod::WirePod;
+use self::kind::{Told, TypeMeta};
 pub use self::salvage::Salvaged;
 use self::source::Source;
-use self::storage::{
-    WireCsiDriver, WireCsiNode, WireCsiStorageCapacity, WireStorageClass, WireVolumeAttachment,
-};
-use self::volumes::{WirePersistentVolume, WirePersistentVolumeClaim};
-use self::workload::{
-    WireBetaPodDisruptionBudget, WireNamespace, WirePodDisruptionBudget, WireReplicaSet,
-    WireReplicationController, WireService, WireStatefulSet,
-};
-use crate::{Namespace, Node, ObjectKey, Pod, PodDisruptionBudget, Selecting, Str, VolumeObject};
+use crate::{AnyObject, Kind, KindRef, Kinds, Node, ObjectKey, Pod, Str};
 
 /// An object of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,15 +49,8 @@ pub enum Object {
     Pod(Box<Pod>),
     /// v1 Node.
     Node(Box<Node>),
-    /// v1 Namespace.
-    Namespace(Namespace),
-    /// v1 Service, v1 ReplicationController, apps/v1 ReplicaSet or apps/v1 StatefulSet.
-    Selecting(Selecting),
-    /// v1 PersistentVolume or PersistentVolumeClaim, or storage.k8s.io/v1 StorageClass, CSINode,
-    /// CSIDriver, CSIStorageCapacity (v1beta1 and v1alpha1, too) or VolumeAttachment.
-    Volume(Box<VolumeObject>),
-    /// policy/v1 or policy/v1beta1 PodDisruptionBudget.
-    Budget(PodDisruptionBudget),
+    /// Any other object of a kind that is read.
+    Other(AnyObject),
     /// An object of a kind that is not read. Whoever reads it may want to say so.
     Unknown {
         /// Its kind.
@@ -76,17 +62,73 @@ pub enum Object {
     },
 }
 
+impl Object {
+    /// An object of any kind.
+    pub fn of<K: Kind>(object: K) -> Self {
+        let mut object = Some(object);
+        let any: &mut dyn Any = &mut object;
+        if let Some(pod) = any.downcast_mut::<Option<Pod>>().and_then(Option::take) {
+            return Object::Pod(Box::new(pod));
+        }
+        if let Some(node) = any.downcast_mut::<Option<Node>>().and_then(Option::take) {
+            return Object::Node(Box::new(node));
+        }
+        let Some(object) = object else { unreachable!("only a pod or a node was taken out") };
+        Object::Other(object.into())
+    }
+
+    /// The object, if it is of kind `K`.
+    pub fn get<K: Kind>(&self) -> Option<&K> {
+        let any: &dyn Any = match self {
+            Object::Pod(pod) => &**pod,
+            Object::Node(node) => &**node,
+            Object::Other(object) => return object.get(),
+            Object::Unknown { .. } => return None,
+        };
+        any.downcast_ref()
+    }
+}
+
+/// The text or the tree of one object, and the version it has there.
+#[derive(Clone, Copy, Debug)]
+pub struct Manifest<'a> {
+    api_version: &'static str,
+    json: Json<'a>,
+}
+
+/// Where an object stands.
+#[derive(Clone, Copy, Debug)]
+enum Json<'a> {
+    Text(&'a str),
+    Tree(&'a Value),
+}
+
+impl Manifest<'_> {
+    /// The version of the kind that the object has: one of [`Kind::VERSIONS`].
+    pub fn api_version(self) -> &'static str {
+        self.api_version
+    }
+
+    /// Reads the whole object; errors name the field.
+    pub fn parse<T: DeserializeOwned>(self) -> std::result::Result<T, WireError> {
+        match self.json {
+            Json::Text(text) => Source::parse(text),
+            Json::Tree(tree) => Source::parse(tree),
+        }
+    }
+}
+
 /// Reads one object.
 ///
 /// An error if it is a list that does not hold exactly one, see [`objects`], if it does not say its
 /// kind, API version and name, or if a field that is read is wrong.
 pub fn object(value: &Value) -> std::result::Result<Object, WireError> {
-    one(value)
+    Kinds::built_in().one(value)
 }
 
 /// Reads one object from JSON, as [`object`] does; no tree is built.
 pub fn object_from_str(json: &str) -> std::result::Result<Object, WireError> {
-    one(json)
+    Kinds::built_in().one(json)
 }
 
 /// Reads one object, or all items of a list: `v1 List`, which `kubectl get` prints, or the list of a
@@ -94,51 +136,93 @@ pub fn object_from_str(json: &str) -> std::result::Result<Object, WireError> {
 ///
 /// The first error ends it; its field starts with `items[INDEX]` then.
 pub fn objects(value: &Value) -> std::result::Result<Vec<Object>, WireError> {
-    all(value)
+    Kinds::built_in().all(value)
 }
 
 /// Reads one object, or all items of a list, from JSON, as [`objects`] does; no tree is built.
 pub fn objects_from_str(json: &str) -> std::result::Result<Vec<Object>, WireError> {
-    all(json)
+    Kinds::built_in().all(json)
+}
+
+impl Kinds {
+    /// Reads one object, or all items of a list, as [`objects`] does, where these kinds are read.
+    pub fn objects(&self, value: &Value) -> std::result::Result<Vec<Object>, WireError> {
+        self.all(value)
+    }
+
+    /// Reads one object, or all items of a list, from JSON, as [`objects`] does, where these kinds are read.
+    pub fn objects_from_str(&self, json: &str) -> std::result::Result<Vec<Object>, WireError> {
+        self.all(json)
+    }
+
+    /// Reads one object, as [`object`] does, where these kinds are read.
+    pub fn object(&self, value: &Value) -> std::result::Result<Object, WireError> {
+        self.one(value)
+    }
+
+    fn one<'a>(&self, source: impl Source<'a>) -> Result<Object> {
+        let objects: std::result::Result<[Object; 1], _> = self.all(source)?.try_into();
+        objects.map(|[object]| object).map_err(|objects| {
+            let message =
+                format!("one object is expected here, and the list has {}", objects.len());
+            WireError::new("items", message)
+        })
+    }
+
+    fn all<'a>(&self, source: impl Source<'a>) -> Result<Vec<Object>> {
+        let mut objects = Vec::new();
+        collect(self, source, DEEPEST_LIST, &mut objects)?;
+        Ok(objects)
+    }
+
+    /// A reader of the kind named `kind` as `api_version` has it: `("policy/v1", "PodDisruptionBudget")`.
+    /// `None` for what is not read.
+    pub fn reader(&self, api_version: &str, kind: &str) -> Option<Reader> {
+        self.find(api_version, kind)?.0.reader(api_version)
+    }
 }
 
 /// Reads objects of one kind that need not say what they are, such as the items of a list.
-#[derive(Clone, Copy, Debug)]
-pub struct Reader(Kind);
+#[derive(Clone, Copy)]
+pub struct Reader {
+    kind: KindRef,
+    api_version: &'static str,
+}
 
 impl Reader {
-    /// A reader of the kind named `kind` as `api_version` has it: `("policy/v1", "PodDisruptionBudget")`.
-    /// `None` for what is not read.
+    pub(crate) fn new(kind: KindRef, api_version: &'static str) -> Self {
+        Reader { kind, api_version }
+    }
+
+    /// A reader of the kind of Kubernetes named `kind` as `api_version` has it, see [`Kinds::reader`].
     pub fn of(api_version: &str, kind: &str) -> Option<Self> {
-        Kind::find(api_version, kind).map(Reader)
+        Kinds::built_in().reader(api_version, kind)
     }
 
     /// Reads one object from JSON. Its own `apiVersion` and `kind` are not looked at.
     ///
     /// An error if it does not say its name, or if a field that is read is wrong.
     pub fn read(self, json: &str) -> std::result::Result<Object, WireError> {
-        take(self.0, json)
+        self.take(json)
+    }
+
+    fn take<'a>(self, source: impl Source<'a>) -> Result<Object> {
+        self.kind.read(Manifest { api_version: self.api_version, json: source.json() })
+    }
+}
+
+impl fmt::Debug for Reader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.api_version, self.kind)
     }
 }
 
 /// An object of a known kind on the wire.
 trait Wire: DeserializeOwned {
+    /// What it stands for.
+    type Value;
     /// Takes it in: the value it stands for, or what is wrong with it.
-    fn take(self) -> Result<Object>;
-}
-
-fn one(source: impl Source) -> Result<Object> {
-    let objects: std::result::Result<[Object; 1], _> = all(source)?.try_into();
-    objects.map(|[object]| object).map_err(|objects| {
-        let message = format!("one object is expected here, and the list has {}", objects.len());
-        WireError::new("items", message)
-    })
-}
-
-fn all(source: impl Source) -> Result<Vec<Object>> {
-    let mut objects = Vec::new();
-    collect(source, DEEPEST_LIST, &mut objects)?;
-    Ok(objects)
+    fn take(self) -> Result<Self::Value>;
 }
 
 /// So deep lists may lie in lists. Nobody nests them by hand, and each level is a call, and the text is read
@@ -146,11 +230,16 @@ fn all(source: impl Source) -> Result<Vec<Object>> {
 const DEEPEST_LIST: usize = 16;
 
 /// Takes in all objects of a source, in which lists may still lie `levels` deep.
-fn collect<S: Source>(source: S, levels: usize, objects: &mut Vec<Object>) -> Result<()> {
+fn collect<'a, S: Source<'a>>(
+    kinds: &Kinds,
+    source: S,
+    levels: usize,
+    objects: &mut Vec<Object>,
+) -> Result<()> {
     let head = source.head()?;
     let items = head.items.into_iter().enumerate();
-    match head.meta.told()? {
-        Told::Known(kind) => objects.push(take(kind, source)?),
+    match head.meta.told(kinds)? {
+        Told::Known(reader) => objects.push(reader.take(source)?),
         Told::Unknown => objects.push(unknown(&head.meta, source)?),
         Told::List if levels == 0 => {
             let why =
@@ -159,37 +248,16 @@ fn collect<S: Source>(source: S, levels: usize, objects: &mut Vec<Object>) -> Re
         }
         Told::List => {
             for (index, item) in items {
-                collect(item, levels - 1, objects).within_item("items", index)?;
+                collect(kinds, item, levels - 1, objects).within_item("items", index)?;
             }
         }
-        Told::ListOf(kind) => {
+        Told::ListOf(reader) => {
             for (index, item) in items {
-                objects.push(take(kind, item).within_item("items", index)?);
+                objects.push(reader.take(item).within_item("items", index)?);
             }
         }
     }
     Ok(())
-}
-
-fn take(kind: Kind, source: impl Source) -> Result<Object> {
-    match kind {
-        Kind::Pod => source.parse::<WirePod>()?.take(),
-        Kind::Node => source.parse::<WireNode>()?.take(),
-        Kind::Namespace => source.parse::<WireNamespace>()?.take(),
-        Kind::Service => source.parse::<WireService>()?.take(),
-        Kind::ReplicationController => source.parse::<WireReplicationController>()?.take(),
-        Kind::ReplicaSet => source.parse::<WireReplicaSet>()?.take(),
-        Kind::StatefulSet => source.parse::<WireStatefulSet>()?.take(),
-        Kind::PersistentVolume => source.parse::<WirePersistentVolume>()?.take(),
-        Kind::PersistentVolumeClaim => source.parse::<WirePersistentVolumeClaim>()?.take(),
-        Kind::StorageClass => source.parse::<WireStorageClass>()?.take(),
-        Kind::CsiNode => source.parse::<WireCsiNode>()?.take(),
-        Kind::CsiDriver => source.parse::<WireCsiDriver>()?.take(),
-        Kind::CsiStorageCapacity => source.parse::<WireCsiStorageCapacity>()?.take(),
-        Kind::VolumeAttachment => source.parse::<WireVolumeAttachment>()?.take(),
-        Kind::PodDisruptionBudget => source.parse::<WirePodDisruptionBudget>()?.take(),
-        Kind::BetaPodDisruptionBudget => source.parse::<WireBetaPodDisruptionBudget>()?.take(),
-    }
 }
 
 /// Of an unknown kind only the key is looked at, and nothing about that is wrong.
@@ -199,7 +267,7 @@ struct WireUnknown {
     metadata: Value,
 }
 
-fn unknown(meta: &TypeMeta, source: impl Source) -> Result<Object> {
+fn unknown<'a>(meta: &TypeMeta, source: impl Source<'a>) -> Result<Object> {
     let (api_version, kind) = meta.both()?;
     let metadata = source.parse::<WireUnknown>()?.metadata;
     let text = |field| metadata[field].as_str().unwrap_or_default();

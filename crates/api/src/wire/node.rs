@@ -8,8 +8,8 @@ use super::error::{Result, Within, each};
 use super::meta::{Meta, Metadata};
 use super::primitive::List;
 use super::taints::WireTaint;
-use super::{Object, Wire};
-use crate::{Node, NodeImage, Resources, Str};
+use super::{Manifest, Wire};
+use crate::{Kind, Node, NodeImage, ObjectKey, Resources, Str};
 
 /// v1 Node.
 #[derive(Debug, Default, Deserialize)]
@@ -44,7 +44,9 @@ struct Image {
 }
 
 impl Wire for WireNode {
-    fn take(self) -> Result<Object> {
+    type Value = Node;
+
+    fn take(self) -> Result<Node> {
         let meta = Meta::take(self.metadata)?;
         let spec = self.spec.unwrap_or_default();
         let status = self.status.unwrap_or_default();
@@ -62,7 +64,7 @@ impl Wire for WireNode {
         let mut declared_features = status.declared_features.0;
         declared_features.sort_unstable();
         declared_features.dedup();
-        Ok(Object::Node(Box::new(Node {
+        Ok(Node {
             name: meta.name,
             labels: meta.labels,
             avoided: avoided(&meta.annotations),
@@ -73,7 +75,22 @@ impl Wire for WireNode {
             images: images.collect(),
             declared_features,
             created: meta.created,
-        })))
+        })
+    }
+}
+
+impl Kind for Node {
+    const NAME: &'static str = "Node";
+    const PLURAL: &'static str = "nodes";
+    const VERSIONS: &'static [&'static str] = &["v1"];
+    const NAMESPACED: bool = false;
+    const WITHOUT: Option<&'static str> = None;
+
+    fn read(manifest: Manifest<'_>) -> Result<Self> {
+        manifest.parse::<WireNode>()?.take()
+    }
+    fn key(&self) -> ObjectKey {
+        ObjectKey::new("", self.name.clone())
     }
 }
 

@@ -13,10 +13,13 @@ use super::pod_resources::{Condition, ContainerStatus, Requirements, resources};
 use super::primitive::{List, Named, Table, given, names, time};
 use super::taints::WireToleration;
 use super::volume_source::WirePodVolume;
-use super::{Object, Wire};
+use super::{Manifest, Wire};
 use crate::features::{self, FeatureUse};
 use crate::requests::{Demand, RequestGates};
-use crate::{Edition, NodeSelection, Pod, PodKey, PodPhase, PodTemplate, PreemptionPolicy, Str};
+use crate::{
+    Edition, Kind, NodeSelection, ObjectKey, Pod, PodKey, PodPhase, PodTemplate, PreemptionPolicy,
+    Str,
+};
 
 /// The scheduler of a pod that names none.
 const DEFAULT_SCHEDULER: &str = "default-scheduler";
@@ -68,7 +71,9 @@ pub(super) struct Status {
 }
 
 impl Wire for WirePod {
-    fn take(self) -> Result<Object> {
+    type Value = Pod;
+
+    fn take(self) -> Result<Pod> {
         let meta = Meta::take(self.metadata)?;
         let mut spec = self.spec.unwrap_or_default();
         let status = self.status.unwrap_or_default();
@@ -87,7 +92,7 @@ impl Wire for WirePod {
             ..PodTemplate::default()
         };
         let template = spec.take(&key, template).within("spec")?;
-        Ok(Object::Pod(Box::new(Pod {
+        Ok(Pod {
             key,
             uid: meta.uid,
             annotations: meta.annotations,
@@ -115,7 +120,7 @@ impl Wire for WirePod {
             },
             resources: (!resources.is_plain()).then(|| Box::new(resources)),
             template: Arc::new(template),
-        })))
+        })
     }
 }
 
@@ -175,6 +180,20 @@ fn preemption_policy(policy: Option<&str>) -> Result<PreemptionPolicy> {
             let words = ["Never", "PreemptLowerPriority"];
             Err(WireError::unsupported("preemptionPolicy", other, &words))
         }
+    }
+}
+
+impl Kind for Pod {
+    const NAME: &'static str = "Pod";
+    const PLURAL: &'static str = "pods";
+    const VERSIONS: &'static [&'static str] = &["v1"];
+    const WITHOUT: Option<&'static str> = None;
+
+    fn read(manifest: Manifest<'_>) -> Result<Self> {
+        manifest.parse::<WirePod>()?.take()
+    }
+    fn key(&self) -> ObjectKey {
+        self.key.clone()
     }
 }
 

@@ -7,7 +7,7 @@
 use serde_json::Value;
 
 use super::error::WireError;
-use super::{Object, Reader, take};
+use super::{Object, Reader};
 
 /// How large the parts become that are taken out. After so many of one size the next ones are larger, so that an
 /// object with many faults still comes to an end. The last ones are whole fields of its spec or its metadata, of
@@ -57,7 +57,7 @@ impl Reader {
         let rounds = rounds_of_one_size(json.len());
         let mut faults: Vec<WireError> = Vec::new();
         for round in 0..SIZES * rounds {
-            let error = match take(self.0, &tree) {
+            let error = match self.take(&tree) {
                 Ok(mut object) => {
                     tell(&mut object, &faults);
                     return Ok(Salvaged { object, faults });

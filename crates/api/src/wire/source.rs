@@ -11,6 +11,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use serde_path_to_error::{Path, Segment, Track};
 
+use super::Json;
 use super::error::{Result, WireError};
 use super::kind::TypeMeta;
 
@@ -38,7 +39,10 @@ pub(super) struct Head<S> {
 }
 
 /// Something that holds one object or list.
-pub(super) trait Source: Copy {
+pub(super) trait Source<'a>: Copy {
+    /// Where it stands.
+    fn json(self) -> Json<'a>;
+
     /// Looks at its head.
     fn head(self) -> Result<Head<Self>>;
 
@@ -46,7 +50,11 @@ pub(super) trait Source: Copy {
     fn parse<T: DeserializeOwned>(self) -> Result<T>;
 }
 
-impl Source for &Value {
+impl<'a> Source<'a> for &'a Value {
+    fn json(self) -> Json<'a> {
+        Json::Tree(self)
+    }
+
     fn head(self) -> Result<Head<Self>> {
         if !self.is_object() {
             return Err(misshapen(""));
@@ -70,7 +78,11 @@ impl Source for &Value {
     }
 }
 
-impl Source for &str {
+impl<'a> Source<'a> for &'a str {
+    fn json(self) -> Json<'a> {
+        Json::Text(self)
+    }
+
     fn head(self) -> Result<Head<Self>> {
         let mut head = HeadVisitor::default();
         let mut json = serde_json::Deserializer::from_str(self);

@@ -8,10 +8,11 @@ use super::meta::{Meta, Metadata};
 use super::primitive::List;
 use super::selector::{LabelSelector, TopologyTerm, optional};
 use super::volume_source::with_sources;
-use super::{Object, Wire};
+use super::volumes::NO_VOLUMES;
+use super::{Manifest, Wire};
 use crate::{
-    Attached, BindingMode, CsiDriver, CsiNode, CsiNodeDriver, CsiStorageCapacity, StorageClass,
-    Str, VolumeAttachment, VolumeObject,
+    Attached, BindingMode, CsiDriver, CsiNode, CsiNodeDriver, CsiStorageCapacity, Kind, ObjectKey,
+    StorageClass, Str, VolumeAttachment,
 };
 
 const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
@@ -112,10 +113,12 @@ with_sources! {
 }
 
 impl Wire for WireStorageClass {
-    fn take(self) -> Result<Object> {
+    type Value = StorageClass;
+
+    fn take(self) -> Result<StorageClass> {
         let meta = Meta::take(self.metadata)?;
         let says_so = |key| meta.annotations.get(key).is_some_and(|says| says == "true");
-        Ok(volume_object(VolumeObject::StorageClass(StorageClass {
+        Ok(StorageClass {
             is_default: says_so(DEFAULT_CLASS) || says_so(BETA_DEFAULT_CLASS),
             name: meta.name,
             provisioner: self.provisioner.unwrap_or_default(),
@@ -125,12 +128,14 @@ impl Wire for WireStorageClass {
                 .into_iter()
                 .map(TopologyTerm::take)
                 .collect(),
-        })))
+        })
     }
 }
 
 impl Wire for WireCsiNode {
-    fn take(self) -> Result<Object> {
+    type Value = CsiNode;
+
+    fn take(self) -> Result<CsiNode> {
         let meta = Meta::take(self.metadata)?;
         let drivers =
             self.spec.unwrap_or_default().drivers.into_iter().map(|driver| CsiNodeDriver {
@@ -140,49 +145,55 @@ impl Wire for WireCsiNode {
                 limit: driver.allocatable.and_then(|allocatable| allocatable.count),
             });
         let migrated = meta.annotations.get(MIGRATED_PLUGINS).filter(|list| !list.is_empty());
-        Ok(volume_object(VolumeObject::CsiNode(CsiNode {
+        Ok(CsiNode {
             drivers: drivers.collect(),
             migrated_plugins: migrated
                 .map_or_else(Vec::new, |list| list.split(',').map(Str::from).collect()),
             name: meta.name,
-        })))
+        })
     }
 }
 
 impl Wire for WireCsiDriver {
-    fn take(self) -> Result<Object> {
+    type Value = CsiDriver;
+
+    fn take(self) -> Result<CsiDriver> {
         let meta = Meta::take(self.metadata)?;
         let spec = self.spec.unwrap_or_default();
-        Ok(volume_object(VolumeObject::CsiDriver(CsiDriver {
+        Ok(CsiDriver {
             name: meta.name,
             storage_capacity: spec.storage_capacity.unwrap_or_default(),
             required_on_node: spec.prevent_pod_scheduling_if_missing.unwrap_or_default(),
-        })))
+        })
     }
 }
 
 impl Wire for WireCsiStorageCapacity {
-    fn take(self) -> Result<Object> {
+    type Value = CsiStorageCapacity;
+
+    fn take(self) -> Result<CsiStorageCapacity> {
         let meta = Meta::take(self.metadata)?;
         let quantity = |field, amount: Option<Amount>| {
             amount.map(|amount| amount.take()).transpose().within(field)
         };
-        Ok(volume_object(VolumeObject::CsiStorageCapacity(CsiStorageCapacity {
+        Ok(CsiStorageCapacity {
             key: meta.key(),
             class: self.storage_class_name.unwrap_or_default(),
             topology: optional("nodeTopology", self.node_topology)?,
             capacity: quantity("capacity", self.capacity)?,
             maximum_volume_size: quantity("maximumVolumeSize", self.maximum_volume_size)?,
-        })))
+        })
     }
 }
 
 impl Wire for WireVolumeAttachment {
-    fn take(self) -> Result<Object> {
+    type Value = VolumeAttachment;
+
+    fn take(self) -> Result<VolumeAttachment> {
         let meta = Meta::take(self.metadata)?;
         let spec = self.spec.unwrap_or_default();
         let source = spec.source.unwrap_or_default();
-        Ok(volume_object(VolumeObject::VolumeAttachment(VolumeAttachment {
+        Ok(VolumeAttachment {
             name: meta.name,
             attacher: spec.attacher.unwrap_or_default(),
             node: spec.node_name.unwrap_or_default(),
@@ -192,12 +203,8 @@ impl Wire for WireVolumeAttachment {
                 (None, None) => Attached::default(),
             },
             deletion: meta.deletion,
-        })))
+        })
     }
-}
-
-fn volume_object(object: VolumeObject) -> Object {
-    Object::Volume(Box::new(object))
 }
 
 fn binding_mode(mode: Option<&str>) -> Result<BindingMode> {
@@ -211,15 +218,94 @@ fn binding_mode(mode: Option<&str>) -> Result<BindingMode> {
     }
 }
 
+impl Kind for StorageClass {
+    const NAME: &'static str = "StorageClass";
+    const PLURAL: &'static str = "storageclasses";
+    const VERSIONS: &'static [&'static str] = &["storage.k8s.io/v1"];
+    const NAMESPACED: bool = false;
+    const WITHOUT: Option<&'static str> = Some(NO_VOLUMES);
+
+    fn read(manifest: Manifest<'_>) -> Result<Self> {
+        manifest.parse::<WireStorageClass>()?.take()
+    }
+    fn key(&self) -> ObjectKey {
+        ObjectKey::new("", self.name.clone())
+    }
+}
+
+impl Kind for CsiNode {
+    const NAME: &'static str = "CSINode";
+    const PLURAL: &'static str = "csinodes";
+    const VERSIONS: &'static [&'static str] = &["storage.k8s.io/v1"];
+    const NAMESPACED: bool = false;
+    const WITHOUT: Option<&'static str> = Some("no node has a limit to the volumes of CSI drivers");
+
+    fn read(manifest: Manifest<'_>) -> Result<Self> {
+        manifest.parse::<WireCsiNode>()?.take()
+    }
+    fn key(&self) -> ObjectKey {
+        ObjectKey::new("", self.name.clone())
+    }
+}
+
+impl Kind for CsiDriver {
+    const NAME: &'static str = "CSIDriver";
+    const PLURAL: &'static str = "csidrivers";
+    const VERSIONS: &'static [&'static str] = &["storage.k8s.io/v1"];
+    const NAMESPACED: bool = false;
+    const WITHOUT: Option<&'static str> = Some("the storage that is left is not looked at");
+
+    fn read(manifest: Manifest<'_>) -> Result<Self> {
+        manifest.parse::<WireCsiDriver>()?.take()
+    }
+    fn key(&self) -> ObjectKey {
+        ObjectKey::new("", self.name.clone())
+    }
+}
+
+impl Kind for CsiStorageCapacity {
+    const NAME: &'static str = "CSIStorageCapacity";
+    const PLURAL: &'static str = "csistoragecapacities";
+    const VERSIONS: &'static [&'static str] =
+        &["storage.k8s.io/v1", "storage.k8s.io/v1beta1", "storage.k8s.io/v1alpha1"];
+    const WITHOUT: Option<&'static str> =
+        Some("volumes of drivers that tell what storage is left are not provisioned");
+
+    fn read(manifest: Manifest<'_>) -> Result<Self> {
+        manifest.parse::<WireCsiStorageCapacity>()?.take()
+    }
+    fn key(&self) -> ObjectKey {
+        self.key.clone()
+    }
+}
+
+impl Kind for VolumeAttachment {
+    const NAME: &'static str = "VolumeAttachment";
+    const PLURAL: &'static str = "volumeattachments";
+    const VERSIONS: &'static [&'static str] = &["storage.k8s.io/v1"];
+    const NAMESPACED: bool = false;
+    const WITHOUT: Option<&'static str> =
+        Some("volumes that are still attached without a pod do not count against limits");
+
+    fn read(manifest: Manifest<'_>) -> Result<Self> {
+        manifest.parse::<WireVolumeAttachment>()?.take()
+    }
+    fn key(&self) -> ObjectKey {
+        ObjectKey::new("", self.name.clone())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::AnyObject;
+    use crate::wire::Object;
     use crate::wire::testing::{objects, show_selector};
     use crate::{NodeSelectorTerm, ObjectKey, Quantity, Requirement, Selector, Test, VolumeSource};
 
     /// Compares an object `a`, given by what it has beside its type and name, with what becomes of it.
     #[track_caller]
-    fn check(kind: &str, inside: &str, expected: std::result::Result<VolumeObject, &str>) {
+    fn check(kind: &str, inside: &str, expected: std::result::Result<AnyObject, &str>) {
         let json = format!(
             r#"{{"apiVersion":"storage.k8s.io/v1","kind":"{kind}","metadata":{{"name":"a"}}{inside}}}"#
         );
@@ -227,10 +313,10 @@ mod tests {
     }
 
     #[track_caller]
-    fn objects_are(json: &str, expected: std::result::Result<VolumeObject, &str>) {
+    fn objects_are(json: &str, expected: std::result::Result<AnyObject, &str>) {
         let shown = expected.map_or_else(str::to_owned, |object| format!("{object:#?}"));
         objects(&[(json, &shown)], |object| match object {
-            Object::Volume(object) => format!("{object:#?}"),
+            Object::Other(object) => format!("{object:#?}"),
             other => panic!("a volume object is expected, not {other:?}"),
         });
     }
@@ -242,16 +328,12 @@ mod tests {
             provisioner: "csi.a".into(),
             ..StorageClass::default()
         };
-        check(
-            "StorageClass",
-            r#","provisioner":"csi.a""#,
-            Ok(VolumeObject::StorageClass(class.clone())),
-        );
+        check("StorageClass", r#","provisioner":"csi.a""#, Ok(AnyObject::new(class.clone())));
         check(
             "StorageClass",
             r#","provisioner":"csi.a","volumeBindingMode":"WaitForFirstConsumer",
               "allowedTopologies":[{"matchLabelExpressions":[{"key":"zone","values":["b","a"]}]},{}]"#,
-            Ok(VolumeObject::StorageClass(StorageClass {
+            Ok(AnyObject::new(StorageClass {
                 binding_mode: BindingMode::WaitForFirstConsumer,
                 allowed_topologies: vec![
                     NodeSelectorTerm {
@@ -277,7 +359,7 @@ mod tests {
             r#"{"apiVersion":"storage.k8s.io/v1","kind":"StorageClass","provisioner":"csi.a",
                 "metadata":{"name":"a","annotations":{
                 "storageclass.kubernetes.io/is-default-class":"true"}}}"#,
-            Ok(VolumeObject::StorageClass(StorageClass { is_default: true, ..class })),
+            Ok(AnyObject::new(StorageClass { is_default: true, ..class })),
         );
     }
 
@@ -289,7 +371,7 @@ mod tests {
                 "kubernetes.io/gce-pd,kubernetes.io/cinder"}},"spec":{"drivers":[
                 {"name":"d","nodeID":"i","topologyKeys":["zone"],"allocatable":{"count":3}},
                 {"name":"e","allocatable":{}}]}}"#,
-            Ok(VolumeObject::CsiNode(CsiNode {
+            Ok(AnyObject::new(CsiNode {
                 name: "n".into(),
                 drivers: vec![
                     CsiNodeDriver {
@@ -316,11 +398,11 @@ mod tests {
     #[test]
     fn a_driver_says_whether_it_tells_what_is_left() {
         let driver = CsiDriver { name: "a".into(), ..CsiDriver::default() };
-        check("CSIDriver", "", Ok(VolumeObject::CsiDriver(driver.clone())));
+        check("CSIDriver", "", Ok(AnyObject::new(driver.clone())));
         check(
             "CSIDriver",
             r#","spec":{"storageCapacity":true,"attachRequired":null}"#,
-            Ok(VolumeObject::CsiDriver(CsiDriver { storage_capacity: true, ..driver })),
+            Ok(AnyObject::new(CsiDriver { storage_capacity: true, ..driver })),
         );
     }
 
@@ -328,11 +410,11 @@ mod tests {
     fn what_is_left_is_left_for_the_nodes_it_names_and_for_none_unless_it_does() {
         let left = CsiStorageCapacity { key: ObjectKey::new("default", "a"), ..Default::default() };
         assert_eq!(show_selector(&left.topology), "nothing");
-        check("CSIStorageCapacity", "", Ok(VolumeObject::CsiStorageCapacity(left.clone())));
+        check("CSIStorageCapacity", "", Ok(AnyObject::new(left.clone())));
         check(
             "CSIStorageCapacity",
             r#","storageClassName":"c","capacity":"10Gi","nodeTopology":{"matchLabels":{"z":"1"}}"#,
-            Ok(VolumeObject::CsiStorageCapacity(CsiStorageCapacity {
+            Ok(AnyObject::new(CsiStorageCapacity {
                 class: "c".into(),
                 capacity: Some(Quantity::parse("10Gi").expect("it is a quantity")),
                 topology: Selector::All(vec![Requirement::equals("z", "1")]),
@@ -349,7 +431,7 @@ mod tests {
     #[test]
     fn what_is_attached_is_a_volume_by_name_or_one_of_a_pod() {
         let attachment = |attached| {
-            Ok(VolumeObject::VolumeAttachment(VolumeAttachment {
+            Ok(AnyObject::new(VolumeAttachment {
                 name: "a".into(),
                 attacher: "d".into(),
                 node: "n".into(),

@@ -8,11 +8,14 @@ use super::meta::{Meta, Metadata};
 use super::primitive::{List, given};
 use super::selector::{LabelSelector, NodeTerm};
 use super::volume_source::with_sources;
-use super::{Object, Wire};
+use super::{Manifest, Wire};
 use crate::{
-    AccessModes, ClaimPhase, ClaimRef, Labels, ObjectKey, PersistentVolume, PersistentVolumeClaim,
-    Quantity, Selector, Str, VolumeMode, VolumeObject, VolumePhase,
+    AccessModes, ClaimPhase, ClaimRef, Kind, Labels, ObjectKey, PersistentVolume,
+    PersistentVolumeClaim, Quantity, Selector, Str, VolumeMode, VolumePhase,
 };
+
+/// What happens without a kind that volumes are made of.
+pub(super) const NO_VOLUMES: &str = "pods with volumes that depend on it stay unschedulable";
 
 const BETA_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 const BOUND_BY_CONTROLLER: &str = "pv.kubernetes.io/bound-by-controller";
@@ -100,7 +103,9 @@ struct ClaimResources {
 }
 
 impl Wire for WirePersistentVolume {
-    fn take(self) -> Result<Object> {
+    type Value = PersistentVolume;
+
+    fn take(self) -> Result<PersistentVolume> {
         let meta = Meta::take(self.metadata)?;
         let phase = self.status.unwrap_or_default().phase;
         let volume = PersistentVolume {
@@ -115,8 +120,7 @@ impl Wire for WirePersistentVolume {
             ..PersistentVolume::default()
         };
         let spec = self.spec.unwrap_or_default();
-        let volume = spec.take(volume, &meta.annotations).within("spec")?;
-        Ok(Object::Volume(Box::new(VolumeObject::PersistentVolume(volume))))
+        spec.take(volume, &meta.annotations).within("spec")
     }
 }
 
@@ -149,7 +153,9 @@ impl VolumeSpec {
 }
 
 impl Wire for WirePersistentVolumeClaim {
-    fn take(self) -> Result<Object> {
+    type Value = PersistentVolumeClaim;
+
+    fn take(self) -> Result<PersistentVolumeClaim> {
         let meta = Meta::take(self.metadata)?;
         let annotation = |key: &str| meta.annotations.get(key).cloned();
         let phase = self.status.unwrap_or_default().phase;
@@ -167,8 +173,7 @@ impl Wire for WirePersistentVolumeClaim {
             ..PersistentVolumeClaim::default()
         };
         let spec = self.spec.unwrap_or_default();
-        let claim = spec.take(claim, &meta.annotations).within("spec")?;
-        Ok(Object::Volume(Box::new(VolumeObject::PersistentVolumeClaim(claim))))
+        spec.take(claim, &meta.annotations).within("spec")
     }
 }
 
@@ -243,19 +248,54 @@ fn claim_phase(phase: Option<&str>) -> ClaimPhase {
     }
 }
 
+impl Kind for PersistentVolume {
+    const NAME: &'static str = "PersistentVolume";
+    const PLURAL: &'static str = "persistentvolumes";
+    const VERSIONS: &'static [&'static str] = &["v1"];
+    const NAMESPACED: bool = false;
+    const WITHOUT: Option<&'static str> = Some(NO_VOLUMES);
+
+    fn read(manifest: Manifest<'_>) -> Result<Self> {
+        manifest.parse::<WirePersistentVolume>()?.take()
+    }
+    fn key(&self) -> ObjectKey {
+        ObjectKey::new("", self.name.clone())
+    }
+    /// Its class; empty for a volume without one.
+    fn index(&self) -> Option<&str> {
+        Some(&self.class)
+    }
+}
+
+impl Kind for PersistentVolumeClaim {
+    const NAME: &'static str = "PersistentVolumeClaim";
+    const PLURAL: &'static str = "persistentvolumeclaims";
+    const VERSIONS: &'static [&'static str] = &["v1"];
+    const WITHOUT: Option<&'static str> = Some(NO_VOLUMES);
+
+    fn read(manifest: Manifest<'_>) -> Result<Self> {
+        manifest.parse::<WirePersistentVolumeClaim>()?.take()
+    }
+    fn key(&self) -> ObjectKey {
+        self.key.clone()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::AnyObject;
+    use crate::wire::Object;
     use crate::wire::testing::objects;
     use crate::{NodeSelectorTerm, Requirement, Test, VolumeSource};
 
     /// Compares an object, given by what it has beside its type, with what becomes of it.
     #[track_caller]
-    fn check(kind: &str, inside: &str, expected: std::result::Result<VolumeObject, &str>) {
+    fn check(kind: &str, inside: &str, expected: std::result::Result<AnyObject, &str>) {
         let json = format!(r#"{{"apiVersion":"v1","kind":"{kind}",{inside}}}"#);
         let shown = expected.map_or_else(str::to_owned, |object| format!("{object:#?}"));
         objects(&[(&json, &shown)], |object| match object {
-            Object::Volume(object) => format!("{object:#?}"),
+            Object::Other(object) => format!("{object:#?}"),
             other => panic!("a volume object is expected, not {other:?}"),
         });
     }
@@ -278,7 +318,7 @@ mod tests {
                 "nodeAffinity":{"required":{"nodeSelectorTerms":[{"matchExpressions":[
                     {"key":"zone","operator":"In","values":["z"]}]}]}}},
                "status":{"phase":"Bound"}"#,
-            Ok(VolumeObject::PersistentVolume(PersistentVolume {
+            Ok(AnyObject::new(PersistentVolume {
                 name: "pv".into(),
                 uid: "u".into(),
                 resource_version: "7".into(),
@@ -317,12 +357,9 @@ mod tests {
                     "spec":{{"nodeAffinity":{{"required":{{"nodeSelectorTerms":{terms}}}}}}}}}"#
             );
             let labels: Labels = [("zone", "z")].into_iter().collect();
-            objects(&[(&json, "false")], |object| match object {
-                Object::Volume(object) => match *object {
-                    VolumeObject::PersistentVolume(volume) => volume.reaches(&labels).to_string(),
-                    other => panic!("a volume is expected, not {other:?}"),
-                },
-                other => panic!("a volume is expected, not {other:?}"),
+            objects(&[(&json, "false")], |object| {
+                let volume: &PersistentVolume = object.get().expect("a volume is expected");
+                volume.reaches(&labels).to_string()
             });
         }
     }
@@ -332,7 +369,7 @@ mod tests {
         check(
             "PersistentVolume",
             r#""metadata":{"name":"pv"},"spec":{"local":{"path":"/mnt"}}"#,
-            Ok(VolumeObject::PersistentVolume(PersistentVolume {
+            Ok(AnyObject::new(PersistentVolume {
                 name: "pv".into(),
                 source: VolumeSource::Local,
                 ..PersistentVolume::default()
@@ -341,7 +378,7 @@ mod tests {
         check(
             "PersistentVolumeClaim",
             r#""metadata":{"name":"pvc"},"spec":{"volumeName":""}"#,
-            Ok(VolumeObject::PersistentVolumeClaim(PersistentVolumeClaim {
+            Ok(AnyObject::new(PersistentVolumeClaim {
                 key: ObjectKey::new("default", "pvc"),
                 selector: Selector::everything(),
                 ..PersistentVolumeClaim::default()
@@ -362,7 +399,7 @@ mod tests {
                 "volumeName":"pv","accessModes":["ReadWriteOncePod"],
                 "resources":{"requests":{"storage":"1Gi"}},"selector":{"matchLabels":{"a":"b"}}},
                "status":{"phase":"Lost"}"#,
-            Ok(VolumeObject::PersistentVolumeClaim(PersistentVolumeClaim {
+            Ok(AnyObject::new(PersistentVolumeClaim {
                 key: ObjectKey::new("a", "b"),
                 uid: "u".into(),
                 resource_version: "8".into(),

@@ -7,8 +7,14 @@ use super::error::{Result, Within};
 use super::meta::{Meta, Metadata};
 use super::primitive::Table;
 use super::selector::{LabelSelector, optional, plain_selector};
-use super::{Object, Wire};
-use crate::{Labels, Namespace, PodDisruptionBudget, Selecting, SelectingKind, Selector, Str};
+use super::{Manifest, Wire};
+use crate::{
+    Kind, Labels, Namespace, ObjectKey, PodDisruptionBudget, ReplicaSet, ReplicationController,
+    Selector, Service, StatefulSet, Str,
+};
+
+/// What happens without a kind that selects pods.
+const NO_SPREAD: &str = "pods are not spread over what it selects";
 
 /// The label that tells a namespace by its name.
 const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
@@ -21,13 +27,15 @@ pub(super) struct WireNamespace {
 }
 
 impl Wire for WireNamespace {
+    type Value = Namespace;
+
     /// As in defaults.go, SetDefaults_Namespace: every namespace has its name as a label.
-    fn take(self) -> Result<Object> {
+    fn take(self) -> Result<Namespace> {
         let meta = Meta::take(self.metadata)?;
         let own = (Str::const_new(NAMESPACE_NAME), meta.name.clone());
         let labels = meta.labels.iter().map(|(key, value)| (key.clone(), value.clone()));
         let labels: Labels = labels.chain([own]).collect();
-        Ok(Object::Namespace(Namespace { name: meta.name, labels }))
+        Ok(Namespace { name: meta.name, labels })
     }
 }
 
@@ -67,20 +75,27 @@ struct TemplateMetadata {
 }
 
 impl Wire for WireService {
-    fn take(self) -> Result<Object> {
+    type Value = Service;
+
+    fn take(self) -> Result<Service> {
         let selector = plain_selector(self.spec.unwrap_or_default().selector);
-        selecting(SelectingKind::Service, self.metadata, selector)
+        Ok(Service { key: Meta::take(self.metadata)?.key(), selector })
     }
 }
 
 impl Wire for WireReplicationController {
+    type Value = ReplicationController;
+
     /// As in defaults.go, SetDefaults_ReplicationController: without a selector it selects by the
     /// labels of its template.
-    fn take(self) -> Result<Object> {
+    fn take(self) -> Result<ReplicationController> {
         let spec = self.spec.unwrap_or_default();
         let template = spec.template.and_then(|template| template.metadata).unwrap_or_default();
         let labels = if spec.selector.0.is_empty() { template.labels } else { spec.selector };
-        selecting(SelectingKind::ReplicationController, self.metadata, plain_selector(labels))
+        Ok(ReplicationController {
+            key: Meta::take(self.metadata)?.key(),
+            selector: plain_selector(labels),
+        })
     }
 }
 
@@ -113,25 +128,21 @@ impl SetSpec {
 }
 
 impl Wire for WireReplicaSet {
-    fn take(self) -> Result<Object> {
+    type Value = ReplicaSet;
+
+    fn take(self) -> Result<ReplicaSet> {
         let selector = self.spec.unwrap_or_default().take()?;
-        selecting(SelectingKind::ReplicaSet, self.metadata, selector)
+        Ok(ReplicaSet { key: Meta::take(self.metadata)?.key(), selector })
     }
 }
 
 impl Wire for WireStatefulSet {
-    fn take(self) -> Result<Object> {
-        let selector = self.spec.unwrap_or_default().take()?;
-        selecting(SelectingKind::StatefulSet, self.metadata, selector)
-    }
-}
+    type Value = StatefulSet;
 
-fn selecting(
-    kind: SelectingKind,
-    metadata: Option<Metadata>,
-    selector: Selector,
-) -> Result<Object> {
-    Ok(Object::Selecting(Selecting { kind, key: Meta::take(metadata)?.key(), selector }))
+    fn take(self) -> Result<StatefulSet> {
+        let selector = self.spec.unwrap_or_default().take()?;
+        Ok(StatefulSet { key: Meta::take(self.metadata)?.key(), selector })
+    }
 }
 
 /// policy/v1 PodDisruptionBudget.
@@ -150,13 +161,10 @@ struct BudgetStatus {
     disrupted_pods: Table<IgnoredAny>,
 }
 
-/// policy/v1beta1 PodDisruptionBudget, which policy/v1 replaced in 1.21.
-#[derive(Debug, Default, Deserialize)]
-#[serde(transparent)]
-pub(super) struct WireBetaPodDisruptionBudget(WirePodDisruptionBudget);
+impl Wire for WirePodDisruptionBudget {
+    type Value = PodDisruptionBudget;
 
-impl WirePodDisruptionBudget {
-    fn budget(self) -> Result<PodDisruptionBudget> {
+    fn take(self) -> Result<PodDisruptionBudget> {
         let meta = Meta::take(self.metadata)?;
         let status = self.status.unwrap_or_default();
         let mut disrupted_pods: Vec<Str> =
@@ -172,25 +180,102 @@ impl WirePodDisruptionBudget {
     }
 }
 
-impl Wire for WirePodDisruptionBudget {
-    fn take(self) -> Result<Object> {
-        self.budget().map(Object::Budget)
+impl Kind for Namespace {
+    const NAME: &'static str = "Namespace";
+    const PLURAL: &'static str = "namespaces";
+    const VERSIONS: &'static [&'static str] = &["v1"];
+    const NAMESPACED: bool = false;
+    const WITHOUT: Option<&'static str> =
+        Some("affinity terms with a namespaceSelector select no pods");
+
+    fn read(manifest: Manifest<'_>) -> Result<Self> {
+        manifest.parse::<WireNamespace>()?.take()
+    }
+    fn key(&self) -> ObjectKey {
+        ObjectKey::new("", self.name.clone())
     }
 }
 
-impl Wire for WireBetaPodDisruptionBudget {
-    /// As in policy/v1beta1/types.go: an empty selector selects no pods there, and all in v1.
-    fn take(self) -> Result<Object> {
-        let mut budget = self.0.budget()?;
-        if budget.selector.is_everything() {
+impl Kind for Service {
+    const NAME: &'static str = "Service";
+    const PLURAL: &'static str = "services";
+    const VERSIONS: &'static [&'static str] = &["v1"];
+    const WITHOUT: Option<&'static str> = Some(NO_SPREAD);
+
+    fn read(manifest: Manifest<'_>) -> Result<Self> {
+        manifest.parse::<WireService>()?.take()
+    }
+    fn key(&self) -> ObjectKey {
+        self.key.clone()
+    }
+}
+
+impl Kind for ReplicationController {
+    const NAME: &'static str = "ReplicationController";
+    const PLURAL: &'static str = "replicationcontrollers";
+    const VERSIONS: &'static [&'static str] = &["v1"];
+    const WITHOUT: Option<&'static str> = Some(NO_SPREAD);
+
+    fn read(manifest: Manifest<'_>) -> Result<Self> {
+        manifest.parse::<WireReplicationController>()?.take()
+    }
+    fn key(&self) -> ObjectKey {
+        self.key.clone()
+    }
+}
+
+impl Kind for ReplicaSet {
+    const NAME: &'static str = "ReplicaSet";
+    const PLURAL: &'static str = "replicasets";
+    const VERSIONS: &'static [&'static str] = &["apps/v1"];
+    const WITHOUT: Option<&'static str> = Some(NO_SPREAD);
+
+    fn read(manifest: Manifest<'_>) -> Result<Self> {
+        manifest.parse::<WireReplicaSet>()?.take()
+    }
+    fn key(&self) -> ObjectKey {
+        self.key.clone()
+    }
+}
+
+impl Kind for StatefulSet {
+    const NAME: &'static str = "StatefulSet";
+    const PLURAL: &'static str = "statefulsets";
+    const VERSIONS: &'static [&'static str] = &["apps/v1"];
+    const WITHOUT: Option<&'static str> = Some(NO_SPREAD);
+
+    fn read(manifest: Manifest<'_>) -> Result<Self> {
+        manifest.parse::<WireStatefulSet>()?.take()
+    }
+    fn key(&self) -> ObjectKey {
+        self.key.clone()
+    }
+}
+
+impl Kind for PodDisruptionBudget {
+    const NAME: &'static str = "PodDisruptionBudget";
+    const PLURAL: &'static str = "poddisruptionbudgets";
+    const VERSIONS: &'static [&'static str] = &["policy/v1", "policy/v1beta1"];
+    const WITHOUT: Option<&'static str> = Some("preemption spares no pods for disruption budgets");
+    /// As upstream: a budget makes no room.
+    const WAKES_PODS: bool = false;
+
+    fn read(manifest: Manifest<'_>) -> Result<Self> {
+        let mut budget = manifest.parse::<WirePodDisruptionBudget>()?.take()?;
+        // As in policy/v1beta1/types.go: an empty selector selects no pods there, and all in v1.
+        if manifest.api_version() == "policy/v1beta1" && budget.selector.is_everything() {
             budget.selector = Selector::Nothing;
         }
-        Ok(Object::Budget(budget))
+        Ok(budget)
+    }
+    fn key(&self) -> ObjectKey {
+        self.key.clone()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::wire::Object;
     use crate::wire::testing::{objects, show_selector};
 
@@ -209,12 +294,10 @@ mod tests {
                     "a kubernetes.io/metadata.name=a team=x",
                 ),
             ],
-            |object| match object {
-                Object::Namespace(namespace) => {
-                    let labels = namespace.labels.iter().map(|(k, v)| format!(" {k}={v}"));
-                    format!("{}{}", namespace.name, labels.collect::<String>())
-                }
-                other => panic!("a namespace is expected, not {other:?}"),
+            |object| {
+                let namespace: &Namespace = object.get().expect("a namespace is expected");
+                let labels = namespace.labels.iter().map(|(k, v)| format!(" {k}={v}"));
+                format!("{}{}", namespace.name, labels.collect::<String>())
             },
         );
     }
@@ -261,11 +344,15 @@ mod tests {
                     "spec.selector.x: invalid type: sequence, expected a string",
                 ),
             ],
-            |object| match object {
-                Object::Selecting(one) => {
-                    format!("{} {} {}", one.kind.as_str(), one.key, show_selector(&one.selector))
-                }
-                other => panic!("what selects pods is expected, not {other:?}"),
+            |object| {
+                let Object::Other(object) = object else { panic!("not {object:?}") };
+                let service = object.get::<Service>().map(|one| &one.selector);
+                let controller = object.get::<ReplicationController>().map(|one| &one.selector);
+                let replicas = object.get::<ReplicaSet>().map(|one| &one.selector);
+                let stateful = object.get::<StatefulSet>().map(|one| &one.selector);
+                let selector = service.or(controller).or(replicas).or(stateful);
+                let selector = show_selector(selector.expect("what selects pods is expected"));
+                format!("{} {} {selector}", object.kind(), object.key())
             },
         );
     }
@@ -298,15 +385,15 @@ mod tests {
                     "status.disruptedPods: invalid type: sequence, expected an object",
                 ),
             ],
-            |object| match object {
-                Object::Budget(budget) => format!(
+            |object| {
+                let budget: &PodDisruptionBudget = object.get().expect("a budget is expected");
+                format!(
                     "{} {} {} {:?}",
                     budget.key,
                     show_selector(&budget.selector),
                     budget.disruptions_allowed,
                     budget.disrupted_pods,
-                ),
-                other => panic!("a budget is expected, not {other:?}"),
+                )
             },
         );
     }

@@ -1,12 +1,21 @@
 //! What moves pods through the queue, in kube-scheduler's words.
 
+use plimsoll_api::{
+    CsiDriver, CsiNode, CsiStorageCapacity, KindRef, Namespace, Node, PersistentVolume,
+    PersistentVolumeClaim, Pod, ReplicaSet, ReplicationController, Service, StatefulSet,
+    StorageClass, VolumeAttachment,
+};
 use plimsoll_framework::events::Object;
-use plimsoll_framework::{Action, Change, ClusterEvent, Release, Resource};
+use plimsoll_framework::{Action, Change, ClusterEvent, Release};
 
-/// Something that moves pods or happens in the cluster: a small number, so that it is counted in a fixed
-/// place.
+/// Something that moves pods or happens in the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct EventLabel(usize);
+pub(crate) enum EventLabel {
+    /// One of those that every scheduler knows: a small number, so that it is counted in a fixed place.
+    Known(usize),
+    /// Something happened to an object of a kind that a plugin brings: the place of the action among [`ACTIONS`].
+    Brought(KindRef, usize),
+}
 
 /// What happens to pods and not in the cluster. As in framework/events.go.
 const SPECIAL: [&str; 6] = [
@@ -18,21 +27,27 @@ const SPECIAL: [&str; 6] = [
     "PodPopped",
 ];
 
-/// The kinds of objects. As in the EventResource constants of kube-scheduler/framework/types.go; it knows
-/// no events of namespaces and workloads. What pending pods are called depends on the release.
-const OBJECTS: [&str; 12] = [
-    "AssignedPod",
-    UNSCHEDULED_POD,
-    "Node",
-    "Namespace",
-    "Workload",
-    "PersistentVolume",
-    "PersistentVolumeClaim",
-    "storage.k8s.io/StorageClass",
-    "storage.k8s.io/CSINode",
-    "storage.k8s.io/CSIDriver",
-    "storage.k8s.io/CSIStorageCapacity",
-    "storage.k8s.io/VolumeAttachment",
+/// What pods are called, and how many kinds of Kubernetes there are. As in the EventResource constants of
+/// kube-scheduler/framework/types.go; it knows no events of namespaces and workloads. What pending pods are called
+/// depends on the release.
+const PODS: [&str; 2] = ["AssignedPod", UNSCHEDULED_POD];
+const OBJECTS: usize = PODS.len() + KINDS.len();
+
+/// The other kinds of Kubernetes whose changes move pods.
+const KINDS: [KindRef; 13] = [
+    KindRef::of::<Node>(),
+    KindRef::of::<Namespace>(),
+    KindRef::of::<Service>(),
+    KindRef::of::<ReplicationController>(),
+    KindRef::of::<ReplicaSet>(),
+    KindRef::of::<StatefulSet>(),
+    KindRef::of::<PersistentVolume>(),
+    KindRef::of::<PersistentVolumeClaim>(),
+    KindRef::of::<StorageClass>(),
+    KindRef::of::<CsiNode>(),
+    KindRef::of::<CsiDriver>(),
+    KindRef::of::<CsiStorageCapacity>(),
+    KindRef::of::<VolumeAttachment>(),
 ];
 
 /// What happens to objects, in the order of the bits of [`Action`]. As in ActionType.String.
@@ -51,27 +66,43 @@ const ACTIONS: [&str; 12] = [
     "Update",
 ];
 
+const ASSIGNED_POD: usize = 0;
 const PENDING_POD: usize = 1;
 const UNSCHEDULED_POD: &str = "UnscheduledPod";
 
 /// The kind of an object as `release` calls it.
-fn object(at: usize, release: Release) -> &'static str {
-    match release {
-        Release::V1_36 if at == PENDING_POD => "UnschedulablePod",
-        Release::V1_36 | Release::V1_37 => OBJECTS[at],
+fn object(at: usize, release: Release) -> String {
+    match (release, at.checked_sub(PODS.len())) {
+        (_, Some(kind)) => kind_name(KINDS[kind]),
+        (Release::V1_36, None) if at == PENDING_POD => "UnschedulablePod".to_owned(),
+        (Release::V1_36 | Release::V1_37, None) => PODS[at].to_owned(),
     }
 }
 
-impl EventLabel {
-    /// How many there are.
-    pub(crate) const COUNT: usize = SPECIAL.len() + OBJECTS.len() * ACTIONS.len();
+/// As in the EventResource constants: kinds of older groups by their name, and those that somebody else brings as
+/// `foos.v1.example.com`.
+fn kind_name(kind: KindRef) -> String {
+    let group = kind.group();
+    if !group.contains('.') {
+        return kind.as_str().to_owned();
+    }
+    if group.ends_with(".k8s.io") {
+        return format!("{group}/{kind}");
+    }
+    let version = kind.versions().first().and_then(|version| version.split_once('/'));
+    format!("{}.{}.{group}", kind.plural(), version.map_or("", |(_, version)| version))
+}
 
-    pub(crate) const ATTEMPT_FAILURE: Self = EventLabel(0);
-    pub(crate) const BACKOFF_COMPLETE: Self = EventLabel(1);
-    pub(crate) const POP_FROM_BACKOFF: Self = EventLabel(2);
-    pub(crate) const FORCE_ACTIVATE: Self = EventLabel(3);
-    pub(crate) const UNSCHEDULABLE_TIMEOUT: Self = EventLabel(4);
-    pub(crate) const POD_POPPED: Self = EventLabel(5);
+impl EventLabel {
+    /// How many there are that every scheduler knows.
+    pub(crate) const COUNT: usize = SPECIAL.len() + OBJECTS * ACTIONS.len();
+
+    pub(crate) const ATTEMPT_FAILURE: Self = EventLabel::Known(0);
+    pub(crate) const BACKOFF_COMPLETE: Self = EventLabel::Known(1);
+    pub(crate) const POP_FROM_BACKOFF: Self = EventLabel::Known(2);
+    pub(crate) const FORCE_ACTIVATE: Self = EventLabel::Known(3);
+    pub(crate) const UNSCHEDULABLE_TIMEOUT: Self = EventLabel::Known(4);
+    pub(crate) const POD_POPPED: Self = EventLabel::Known(5);
     pub(crate) const PENDING_POD_ADD: Self = Self::pending_pod(Action::ADD);
     pub(crate) const PENDING_POD_UPDATE: Self = Self::pending_pod(Action::UPDATE_OTHER);
     pub(crate) const PENDING_POD_DELETE: Self = Self::pending_pod(Action::DELETE);
@@ -85,21 +116,14 @@ impl EventLabel {
     }
 
     /// Something that happened to an object that is no pending pod.
-    pub(crate) const fn of_event(event: ClusterEvent) -> Self {
-        let object = match event.resource {
-            Resource::Pod => 0,
-            Resource::Node => 2,
-            Resource::Namespace => 3,
-            Resource::Workload => 4,
-            Resource::PersistentVolume => 5,
-            Resource::PersistentVolumeClaim => 6,
-            Resource::StorageClass => 7,
-            Resource::CsiNode => 8,
-            Resource::CsiDriver => 9,
-            Resource::CsiStorageCapacity => 10,
-            Resource::VolumeAttachment => 11,
-        };
-        Self::new(object, event.action)
+    pub(crate) fn of_event(event: ClusterEvent) -> Self {
+        if event.kind.is::<Pod>() {
+            return Self::new(ASSIGNED_POD, event.action);
+        }
+        match KINDS.iter().position(|kind| *kind == event.kind) {
+            Some(kind) => Self::new(PODS.len() + kind, event.action),
+            None => EventLabel::Brought(event.kind, first_of(event.action)),
+        }
     }
 
     /// Something that happened to a pending pod.
@@ -107,51 +131,68 @@ impl EventLabel {
         Self::new(PENDING_POD, action)
     }
 
-    /// kube-scheduler hears of several changes of one object one after the other, and the first that
-    /// helps moves a pod: of several actions the first counts.
     const fn new(object: usize, action: Action) -> Self {
-        let first = action.bits().trailing_zeros() as usize;
-        // Without any action nothing is known but that it changed.
-        let action = if first < ACTIONS.len() { first } else { ACTIONS.len() - 1 };
-        EventLabel(SPECIAL.len() + object * ACTIONS.len() + action)
+        EventLabel::Known(SPECIAL.len() + object * ACTIONS.len() + first_of(action))
     }
 
-    /// Its place among [`EventLabel::COUNT`].
-    pub(crate) fn index(self) -> usize {
-        self.0
+    /// Its place among [`EventLabel::COUNT`], if it has one.
+    pub(crate) fn index(self) -> Option<usize> {
+        match self {
+            EventLabel::Known(index) => Some(index),
+            EventLabel::Brought(..) => None,
+        }
     }
 
-    /// All of them, in the order of their places.
+    /// All that have a place, in the order of their places.
     pub(crate) fn all() -> impl Iterator<Item = Self> {
-        (0..Self::COUNT).map(EventLabel)
+        (0..Self::COUNT).map(EventLabel::Known)
     }
 
     /// The value of the label in a release, such as `NodeAdd`.
     pub(crate) fn name(self, release: Release) -> String {
-        match self.index().checked_sub(SPECIAL.len()) {
-            None => SPECIAL[self.index()].to_owned(),
-            Some(at) => [object(at / ACTIONS.len(), release), ACTIONS[at % ACTIONS.len()]].concat(),
+        match self {
+            EventLabel::Brought(kind, action) => kind_name(kind) + ACTIONS[action],
+            EventLabel::Known(index) => match index.checked_sub(SPECIAL.len()) {
+                None => SPECIAL[index].to_owned(),
+                Some(at) => object(at / ACTIONS.len(), release) + ACTIONS[at % ACTIONS.len()],
+            },
         }
     }
+}
+
+/// kube-scheduler hears of several changes of one object one after the other, and the first that
+/// helps moves a pod: of several actions the first counts.
+const fn first_of(action: Action) -> usize {
+    let first = action.bits().trailing_zeros() as usize;
+    // Without any action nothing is known but that it changed.
+    if first < ACTIONS.len() { first } else { ACTIONS.len() - 1 }
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
 
+    use plimsoll_api::Kinds;
+
     use super::*;
 
     #[test]
     fn events_are_called_as_kube_scheduler_calls_them() {
-        for (resource, action, name) in [
-            (Resource::Pod, Action::ADD, "AssignedPodAdd"),
-            (Resource::Pod, Action::UPDATE_POD_SCALE_DOWN, "AssignedPodUpdatePodScaleDown"),
-            (Resource::Node, Action::ADD, "NodeAdd"),
-            (Resource::Node, Action::UPDATE_NODE_TAINT, "NodeUpdateNodeTaint"),
-            (Resource::PersistentVolumeClaim, Action::UPDATE_OTHER, "PersistentVolumeClaimUpdate"),
-            (Resource::CsiNode, Action::DELETE, "storage.k8s.io/CSINodeDelete"),
+        for (event, name) in [
+            (ClusterEvent::of::<Pod>(Action::ADD), "AssignedPodAdd"),
+            (
+                ClusterEvent::of::<Pod>(Action::UPDATE_POD_SCALE_DOWN),
+                "AssignedPodUpdatePodScaleDown",
+            ),
+            (ClusterEvent::of::<Node>(Action::ADD), "NodeAdd"),
+            (ClusterEvent::of::<Node>(Action::UPDATE_NODE_TAINT), "NodeUpdateNodeTaint"),
+            (
+                ClusterEvent::of::<PersistentVolumeClaim>(Action::UPDATE_OTHER),
+                "PersistentVolumeClaimUpdate",
+            ),
+            (ClusterEvent::of::<CsiNode>(Action::DELETE), "storage.k8s.io/CSINodeDelete"),
         ] {
-            let label = EventLabel::of_event(ClusterEvent::new(resource, action));
+            let label = EventLabel::of_event(event);
             assert_eq!(Release::ALL.map(|release| label.name(release)), [name; 2]);
         }
         let names = |label: EventLabel| Release::ALL.map(|release| label.name(release));
@@ -165,13 +206,16 @@ mod tests {
     #[test]
     fn every_event_has_a_place_and_a_name_of_its_own() {
         let mut names = BTreeSet::new();
-        for resource in Resource::ALL {
+        let kinds: Vec<KindRef> =
+            Kinds::built_in().iter().filter(|kind| kind.wakes_pods()).collect();
+        for &kind in &kinds {
             for action in Action::all().iter() {
-                let label = EventLabel::of_event(ClusterEvent::new(resource, action));
+                let label = EventLabel::of_event(ClusterEvent::new(kind, action));
+                assert!(label.index().is_some(), "{kind} has a place");
                 names.insert(label.name(Release::NEWEST));
             }
         }
-        assert_eq!(names.len(), Resource::ALL.len() * ACTIONS.len());
+        assert_eq!(names.len(), kinds.len() * ACTIONS.len());
         let all: BTreeSet<_> = EventLabel::all().map(|label| label.name(Release::NEWEST)).collect();
         assert_eq!(all.len(), EventLabel::COUNT);
         assert!(names.is_subset(&all));
@@ -180,9 +224,9 @@ mod tests {
     #[test]
     fn of_several_changes_at_once_the_first_is_named() {
         let action = Action::UPDATE_NODE_TAINT | Action::UPDATE_NODE_ALLOCATABLE;
-        let event = ClusterEvent::new(Resource::Node, action);
+        let event = ClusterEvent::of::<Node>(action);
         assert_eq!(EventLabel::of_event(event).name(Release::NEWEST), "NodeUpdateNodeAllocatable");
-        let nothing = ClusterEvent::new(Resource::Node, Action::empty());
+        let nothing = ClusterEvent::of::<Node>(Action::empty());
         assert_eq!(EventLabel::of_event(nothing).name(Release::NEWEST), "NodeUpdate");
     }
 }

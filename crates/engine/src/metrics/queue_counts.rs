@@ -10,7 +10,7 @@ use super::inventory;
 use super::meter::{Lap, Status, Watch};
 
 /// The queues, as metrics know them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum QueueName {
     Active,
     Backoff,
@@ -37,6 +37,8 @@ impl QueueName {
 pub(crate) struct QueueCounts {
     /// How many pods came into which queue for what.
     incoming: Box<[[u64; EventLabel::COUNT]; 3]>,
+    /// The same for what has no place of its own there.
+    incoming_of_others: BTreeMap<(QueueName, EventLabel), u64>,
     pub(crate) hints: Hints,
     /// How long gates took, by the number of the profile.
     gates: BTreeMap<(usize, Status), Histogram>,
@@ -46,6 +48,7 @@ impl QueueCounts {
     pub(crate) fn new(stopwatch: Option<Stopwatch>) -> Self {
         QueueCounts {
             incoming: Box::new([[0; EventLabel::COUNT]; 3]),
+            incoming_of_others: BTreeMap::new(),
             hints: Hints { watch: Watch::new(stopwatch), took: BTreeMap::new() },
             gates: BTreeMap::new(),
         }
@@ -53,7 +56,10 @@ impl QueueCounts {
 
     /// A pod comes into a queue.
     pub(crate) fn came(&mut self, queue: QueueName, event: EventLabel) {
-        self.incoming[queue as usize][event.index()] += 1;
+        match event.index() {
+            Some(index) => self.incoming[queue as usize][index] += 1,
+            None => *self.incoming_of_others.entry((queue, event)).or_default() += 1,
+        }
     }
 
     /// Something begins.
@@ -77,11 +83,14 @@ impl QueueCounts {
 
     /// How many pods came into which queue for what; those that never happened are left out.
     pub(super) fn incoming(&self) -> impl Iterator<Item = (QueueName, EventLabel, u64)> {
-        QueueName::ALL.into_iter().flat_map(|queue| {
-            let counts = &self.incoming[queue as usize];
-            let all = EventLabel::all().map(move |event| (queue, event, counts[event.index()]));
-            all.filter(|(.., count)| *count != 0)
-        })
+        let known = QueueName::ALL.into_iter().flat_map(|queue| {
+            let counts = EventLabel::all().zip(&self.incoming[queue as usize]);
+            counts
+                .filter(|(_, count)| **count != 0)
+                .map(move |(event, count)| (queue, event, *count))
+        });
+        let others = self.incoming_of_others.iter();
+        known.chain(others.map(|(&(queue, event), &count)| (queue, event, count)))
     }
 
     /// How long gates took, by the number of the profile.

@@ -6,9 +6,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use plimsoll_api::{Node, Str};
+use plimsoll_api::{AnyVersions, Node, Str};
 use plimsoll_framework::events::Object;
-use plimsoll_framework::{Change, ClusterEvent, PodInfo, VolumeChange};
+use plimsoll_framework::{Change, ClusterEvent, PodInfo};
 
 use crate::cache::Cache;
 use crate::metrics::EventLabel;
@@ -26,8 +26,7 @@ enum KeptObject {
     Node { before: Option<Arc<Node>>, after: Option<Str> },
     Assigned { before: Option<PodInfo>, after: Option<PodInfo> },
     Itself { before: PodInfo },
-    Volume(VolumeChange),
-    Other,
+    Other(AnyVersions),
 }
 
 impl Kept {
@@ -42,8 +41,7 @@ impl Kept {
                 KeptObject::Assigned { before: before.cloned(), after: after.cloned() }
             }
             Object::Itself { before } => KeptObject::Itself { before: before.clone() },
-            Object::Volume(change) => KeptObject::Volume(change.clone()),
-            Object::Other => KeptObject::Other,
+            Object::Other(change) => KeptObject::Other(change.clone()),
         };
         Kept { event: change.event, object }
     }
@@ -73,8 +71,7 @@ impl Kept {
                 }
             }
             KeptObject::Itself { before } => Object::Itself { before },
-            KeptObject::Volume(change) => Object::Volume(change),
-            KeptObject::Other => Object::Other,
+            KeptObject::Other(change) => Object::Other(change),
         };
         Change { event: self.event, object, view: cache.view() }
     }

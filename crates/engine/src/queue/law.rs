@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use plimsoll_api::{Pod, PodKey};
+use plimsoll_api::{Node, Pod, PodKey};
 use plimsoll_framework::events::{self, Object};
 use plimsoll_framework::parts::PodReads;
-use plimsoll_framework::{Action, Change, ClusterEvent, PodInfo, Release, Resource, Time};
+use plimsoll_framework::{Action, Change, ClusterEvent, PodInfo, Release, Time};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
@@ -51,7 +51,7 @@ impl Slow {
         if action.is_empty() {
             return;
         }
-        let event = ClusterEvent::new(Resource::Pod, action);
+        let event = ClusterEvent::of::<Pod>(action);
         let object = Object::Itself { before: &before };
         let change = Change { event, object, view: with.cache.view() };
         match info.place {
@@ -287,7 +287,7 @@ impl Both {
         };
         let after = self.cache.row(&name);
         let object = Object::Node { before: change.before.as_deref(), after };
-        self.tell(ClusterEvent::new(Resource::Node, action), object, Audience::All);
+        self.tell(ClusterEvent::of::<Node>(action), object, Audience::All);
     }
 
     /// A pod leaves a node.
@@ -301,7 +301,7 @@ impl Both {
             (2, _) => Audience::UpTo(pod.priority),
             _ => Audience::All,
         };
-        self.tell(ClusterEvent::new(Resource::Pod, Action::DELETE), object, audience);
+        self.tell(ClusterEvent::of::<Pod>(Action::DELETE), object, audience);
     }
 
     fn id(&self, key: &PodKey) -> PodId {

@@ -14,10 +14,11 @@ mod worth;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use plimsoll_api::Pod;
 use plimsoll_framework::Rejection;
 use plimsoll_framework::events::{self, Object};
 use plimsoll_framework::parts::PodReads;
-use plimsoll_framework::{Change, ClusterEvent, PodInfo, Resource, SortKey, Time};
+use plimsoll_framework::{Change, ClusterEvent, PodInfo, SortKey, Time};
 
 pub use self::backoff::Backoff;
 use self::groups::{Common, GroupId, Groups, Wait};
@@ -144,7 +145,7 @@ impl Queue {
         let before = std::mem::replace(&mut entry.info.pod, pod);
         entry.sort = with.key(&entry.info);
         let action = events::pod_actions(&before, &entry.info.pod);
-        let event = ClusterEvent::new(Resource::Pod, action);
+        let event = ClusterEvent::of::<Pod>(action);
         let object = Object::Itself { before: &before };
         let change = Change { event, object, view: with.cache.view() };
         let strategy = match entry.info.place {

@@ -7,7 +7,6 @@ use std::fmt::Write as _;
 
 use plimsoll_api::{
     ClaimRef, Labels, Namespace, Node, PersistentVolume, Pod, PodKey, Resources, Str, Timestamp,
-    VolumeObject,
 };
 use plimsoll_framework::{FeatureGates, Point, Release, Time};
 
@@ -151,7 +150,7 @@ impl Lab {
             ["namespace", what @ ..] => {
                 let labels: Labels = what.iter().map(|word| pair(word)).collect();
                 let namespace = Namespace { name: "default".into(), labels };
-                self.tell(Event::Namespace(Seen::Is(namespace)));
+                self.tell(Event::object(namespace));
             }
             ["disk", name, what @ ..] => self.tell(disk(name, what)),
             ["binds", how] => self.binds = manner(how),
@@ -354,7 +353,7 @@ fn disk(name: &str, what: &[&str]) -> Event {
         other => panic!("a disk has one owner, not {other:?}"),
     };
     let volume = PersistentVolume { name: name.into(), claim, ..PersistentVolume::default() };
-    Event::Volume(Box::new(Seen::Is(VolumeObject::PersistentVolume(volume))))
+    Event::object(volume)
 }
 
 pub(crate) fn node(name: &str, what: &[&str]) -> Node {

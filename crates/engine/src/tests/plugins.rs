@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use plimsoll_framework::events::Object;
-use plimsoll_framework::parts::StoreReads;
 use plimsoll_framework::prelude::*;
 use plimsoll_framework::stores::NamespaceStore;
 use serde_json::json;
@@ -162,7 +160,7 @@ impl PostFilter for Oust {
 }
 
 impl PostFilterByNode for Oust {
-    const READS: StoreReads = StoreReads::REFUSED_EVICTIONS;
+    type Cluster = RefusedEvictions;
     fn at_once(
         &self,
         _: &PodInfo,
@@ -341,15 +339,15 @@ impl Reserve for Disk {
     ) -> Result<Option<Str>, Rejection> {
         let Some(name) = at.pod.labels.get("disk") else { return Ok(None) };
         let volume =
-            at.view.stores.volumes.volumes().get(name.as_str()).filter(|one| one.claim.is_none());
+            at.view.stores.of::<PersistentVolume>().get(name).filter(|one| one.claim.is_none());
         let Some(volume) = volume else { return Err(Rejection::unschedulable("disk taken")) };
         let claim = Some(ClaimRef { key: at.pod.key.clone(), uid: Str::default() });
-        handle.assume.volume(PersistentVolume { claim, ..PersistentVolume::clone(volume) });
+        handle.assume.is(PersistentVolume { claim, ..PersistentVolume::clone(volume) });
         Ok(Some(name.clone()))
     }
     fn unreserve(&self, held: Option<Str>, _: &Placement<'_>, handle: &mut Handle<'_>) {
         if let Some(name) = held {
-            handle.assume.restore_volume(&name);
+            handle.assume.as_seen::<PersistentVolume>(&ObjectKey::new("", name));
         }
     }
 }
@@ -369,15 +367,13 @@ impl PreBind for Disk {
 }
 impl Requeue for Disk {
     fn events(&self) -> Vec<ClusterEvent> {
-        vec![ClusterEvent::new(Resource::PersistentVolume, Action::ADD | Action::UPDATE)]
+        vec![ClusterEvent::of::<PersistentVolume>(Action::ADD | Action::UPDATE)]
     }
     fn hint(&self, pod: &PodInfo, change: &Change<'_>) -> Hint {
-        match change.object {
-            Object::Volume(VolumeChange::PersistentVolume(Versions {
-                after: Some(volume),
-                ..
-            })) if pod.labels.get("disk") == Some(&volume.name) => Hint::Queue,
-            _ => Hint::Skip,
+        let after = change.of::<PersistentVolume>().and_then(|of| of.after);
+        match after.is_some_and(|volume| pod.labels.get("disk") == Some(&volume.name)) {
+            true => Hint::Queue,
+            false => Hint::Skip,
         }
     }
 }
@@ -442,7 +438,7 @@ impl PreBind for Prepare {
     fn ready(&self, (): &(), at: &Placement<'_>, _: &mut Handle<'_>) -> Readiness {
         let Some(zone) = at.pod.labels.get("prepare") else { return Readiness::Ready };
         // Ready once the namespace has the label.
-        match at.view.stores.namespaces.labels("default").get(zone) {
+        match at.view.stores.of::<Namespace>().labels("default").get(zone) {
             Some(value) if value == "never" => {
                 Readiness::Failed(Rejection::unschedulable("will never be ready"))
             }

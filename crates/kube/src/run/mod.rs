@@ -34,7 +34,6 @@ use crate::client::{Access, AccessError, Connection, RestMetrics, connect};
 use crate::events::{self, Broadcaster};
 use crate::extender::{self, Extenders};
 use crate::identity::hostname;
-use crate::kinds::Kind;
 use crate::lease::{self, SettingsError};
 use crate::limit::{Bucket, Rate};
 use crate::originals::Kept;
@@ -397,7 +396,7 @@ fn begin_to_watch(
 ) -> (Watches, mpsc::Receiver<Vec<plimsoll_engine::Event>>) {
     let (events, taken) = mpsc::channel(EVENT_BATCHES);
     let options = watches::Options {
-        kinds: Kind::needed_by(scheduler.stores_read()),
+        kinds: scheduler.kinds(),
         events,
         originals,
         pace: Pace::default(),

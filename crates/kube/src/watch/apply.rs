@@ -13,7 +13,7 @@ use super::frames::{OBJECT_LIMIT, Text};
 use super::head::{Bookmark, Head, Word, split, split_beginning};
 use super::known::{Known, Sight};
 use super::unreadable::{Counts, Unreadable};
-use crate::kinds::Place;
+use crate::place::Place;
 use crate::request::Refusal;
 
 /// So many faults of an object are told in the log.
@@ -257,5 +257,5 @@ fn up_to(head: &Head<'_>) -> Said {
 
 fn reader(place: Place) -> Reader {
     let Place { kind, api_version } = place;
-    Reader::of(api_version, kind.as_str()).expect("every version in the table of kinds can be read")
+    kind.reader(api_version).expect("discovery finds a version that the kind has")
 }

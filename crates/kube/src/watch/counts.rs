@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::kinds::Kind;
+use plimsoll_api::KindRef;
 
 /// What has happened to the watch of one kind since it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,18 +60,18 @@ impl Cell {
 
 /// The numbers of all kinds.
 #[derive(Debug)]
-pub(super) struct AllCells(BTreeMap<Kind, Cells>);
+pub(super) struct AllCells(BTreeMap<KindRef, Cells>);
 
 impl AllCells {
-    pub(super) fn new(kinds: &[Kind]) -> Self {
+    pub(super) fn new(kinds: &[KindRef]) -> Self {
         AllCells(kinds.iter().map(|&kind| (kind, Cells::default())).collect())
     }
 
-    pub(super) fn of(&self, kind: Kind) -> &Cells {
+    pub(super) fn of(&self, kind: KindRef) -> &Cells {
         &self.0[&kind]
     }
 
-    pub(super) fn read(&self) -> BTreeMap<Kind, Counts> {
+    pub(super) fn read(&self) -> BTreeMap<KindRef, Counts> {
         self.0.iter().map(|(&kind, cells)| (kind, cells.read())).collect()
     }
 }

@@ -16,7 +16,9 @@ use super::counts::Cells;
 use super::feed::{Closed, Feed};
 use super::frames::Frames;
 use super::list::{Habits, Trouble, list, path};
-use crate::kinds::{Kind, Place};
+use plimsoll_api::KindRef;
+
+use crate::place::Place;
 use crate::request::{Failure, Refusal, get};
 
 /// A watch that ends sooner than that, and brought nothing, is not begun again at once. As in
@@ -105,7 +107,7 @@ impl Informer {
         }
     }
 
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> KindRef {
         self.place.kind
     }
 
@@ -340,10 +342,13 @@ impl Informer {
             );
         }
         self.complaint = Some(complaint);
-        if is_forbidden && !kind.is_vital() && self.shared.progress.awaits(kind) {
+        if let Some(without) = kind.without()
+            && is_forbidden
+            && self.shared.progress.awaits(kind)
+        {
             let since = *self.forbidden.get_or_insert_with(Instant::now);
             if self.shared.pace.wait_for_kind <= since.elapsed() {
-                tracing::error!(kind = kind.as_str(), "goes on without it: {}", kind.without());
+                tracing::error!(kind = kind.as_str(), "goes on without it: {without}");
                 self.shared.progress.done(kind);
             }
         }

@@ -8,7 +8,9 @@ use plimsoll_api::Str;
 use super::apply::Objects;
 use super::feed::{Closed, Feed};
 use super::items::{Items, ListMeta};
-use crate::kinds::{Kind, Place};
+use plimsoll_api::Pod;
+
+use crate::place::Place;
 use crate::request::{Failure, Refusal, SILENCE, get, piece};
 
 /// Objects on a page. As in tools/pager/pager.go, defaultPageSize.
@@ -43,7 +45,7 @@ impl From<Closed> for Trouble {
 pub(super) fn path(place: Place, parameters: &[(&str, &str)]) -> String {
     let mut path = place.path();
     let mut mark = '?';
-    if place.kind == Kind::Pod {
+    if place.kind.is::<Pod>() {
         path.push(mark);
         path.push_str(LIVING_PODS);
         mark = '&';
@@ -143,17 +145,19 @@ async fn page(
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_api::{KindRef, Node};
+
     use super::*;
 
     #[test]
     fn a_query_is_escaped_and_pods_that_have_ended_are_not_asked_for() {
-        let place = Place { kind: Kind::Pod, api_version: "v1" };
+        let place = Place { kind: KindRef::of::<Pod>(), api_version: "v1" };
         assert_eq!(
             path(place, &[("limit", "500"), ("continue", "a+/=b"), ("resourceVersion", "")]),
             "/api/v1/pods?fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed\
              &limit=500&continue=a%2B%2F%3Db"
         );
-        let place = Place { kind: Kind::Node, api_version: "v1" };
+        let place = Place { kind: KindRef::of::<Node>(), api_version: "v1" };
         assert_eq!(path(place, &[("watch", "true")]), "/api/v1/nodes?watch=true");
     }
 }

@@ -2,7 +2,7 @@
 
 use prometheus::{IntGauge, IntGaugeVec, Opts, Registry};
 
-use crate::kinds::Kind;
+use plimsoll_api::KindRef;
 
 /// `plimsoll_unreadable_objects`: objects of which a part cannot be read, by kind.
 #[derive(Clone, Debug)]
@@ -30,7 +30,7 @@ impl WatchMetrics {
     }
 
     /// How many objects of a kind cannot be read.
-    pub(super) fn unreadable(&self, kind: Kind) -> IntGauge {
+    pub(super) fn unreadable(&self, kind: KindRef) -> IntGauge {
         self.unreadable.with_label_values(&[kind.as_str()])
     }
 }

@@ -46,15 +46,17 @@ pub use self::metrics::WatchMetrics;
 use self::progress::Progress;
 pub use self::progress::Waiting;
 use crate::discovery::discover;
-use crate::kinds::{Kind, Place};
+use plimsoll_api::KindRef;
+
 use crate::originals::Kept;
+use crate::place::Place;
 use crate::server_release::minor_release;
 
 /// What is watched, and who hears of it.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The kinds; see [`Kind::needed_by`].
-    pub kinds: Vec<Kind>,
+    /// The kinds; see [`Scheduler::kinds`](plimsoll_engine::Scheduler::kinds).
+    pub kinds: Vec<KindRef>,
     /// Takes events in, in batches. Where it is full, watches wait.
     pub events: mpsc::Sender<Vec<Event>>,
     /// Keeps pods and nodes as they were written, where extenders want them.
@@ -124,7 +126,7 @@ impl Watches {
     }
 
     /// What has happened so far.
-    pub fn counts(&self) -> BTreeMap<Kind, Counts> {
+    pub fn counts(&self) -> BTreeMap<KindRef, Counts> {
         self.shared.counts.read()
     }
 }
@@ -179,7 +181,7 @@ const MISSES: u32 = 3;
 /// Watches one kind, wherever it may be found, until nobody takes events in any more.
 async fn follow(
     shared: Arc<Shared>,
-    kind: Kind,
+    kind: KindRef,
     mut place: Option<Place>,
     mut feed: Feed,
 ) -> Result<(), Closed> {
@@ -195,12 +197,14 @@ async fn follow(
                 (absent, is_named, misses) = (None, false, 0);
             }
             misses += 1;
-        } else if !is_named && !kind.is_vital() {
+        } else if let Some(without) = kind.without()
+            && !is_named
+        {
             // A server that starts may lack for a moment what it has: nothing is forgotten at once.
             let since = *absent.get_or_insert_with(Instant::now);
             if informer.is_none() || shared.pace.wait_for_kind <= since.elapsed() {
                 is_named = true;
-                let (versions, without) = (kind.versions().join(", "), kind.without());
+                let versions = kind.versions().join(", ");
                 tracing::warn!(
                     kind = kind.as_str(),
                     versions,

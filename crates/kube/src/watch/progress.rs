@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use crate::kinds::Kind;
+use plimsoll_api::KindRef;
 
 /// The kinds that have not been told whole yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Waiting(Arc<[Kind]>);
+pub struct Waiting(Arc<[KindRef]>);
 
 impl Waiting {
     /// Whether every kind has been told, or is gone on without.
@@ -17,7 +17,7 @@ impl Waiting {
     }
 
     /// Those that have not.
-    pub fn kinds(&self) -> &[Kind] {
+    pub fn kinds(&self) -> &[KindRef] {
         &self.0
     }
 }
@@ -27,15 +27,15 @@ impl Waiting {
 pub(super) struct Progress(watch::Sender<Waiting>);
 
 impl Progress {
-    pub(super) fn new(kinds: &[Kind]) -> (Self, watch::Receiver<Waiting>) {
+    pub(super) fn new(kinds: &[KindRef]) -> (Self, watch::Receiver<Waiting>) {
         let (sender, receiver) = watch::channel(Waiting(kinds.into()));
         (Progress(sender), receiver)
     }
 
     /// Nobody needs to wait for `kind` any more.
-    pub(super) fn done(&self, kind: Kind) {
+    pub(super) fn done(&self, kind: KindRef) {
         self.0.send_if_modified(|waiting| {
-            let left: Vec<Kind> =
+            let left: Vec<KindRef> =
                 waiting.0.iter().copied().filter(|&other| other != kind).collect();
             let has_changed = left.len() != waiting.0.len();
             waiting.0 = left.into();
@@ -44,7 +44,7 @@ impl Progress {
     }
 
     /// Whether `kind` is still waited for.
-    pub(super) fn awaits(&self, kind: Kind) -> bool {
+    pub(super) fn awaits(&self, kind: KindRef) -> bool {
         self.0.borrow().0.contains(&kind)
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use plimsoll_api::ObjectKey;
 
 use super::head::Head;
-use crate::kinds::Kind;
+use plimsoll_api::KindRef;
 
 /// How many are remembered by name. Of more than that, those that come later may be named again or not
 /// at all.
@@ -39,7 +39,13 @@ pub(super) struct Unreadable {
 
 impl Unreadable {
     /// An object cannot be read: why, and what counts of it all the same.
-    pub(super) fn add(&mut self, kind: Kind, head: Option<&Head<'_>>, why: &str, counts: Counts) {
+    pub(super) fn add(
+        &mut self,
+        kind: KindRef,
+        head: Option<&Head<'_>>,
+        why: &str,
+        counts: Counts,
+    ) {
         let key = head
             .map_or_else(ObjectKey::default, |head| ObjectKey::new(&*head.namespace, &*head.name));
         if LIMIT <= self.named.len() || !self.named.insert(key.clone()) {

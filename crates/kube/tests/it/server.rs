@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use plimsoll_api::{KindRef, Kinds, Pod};
 use plimsoll_engine::{Event, Seen};
 use plimsoll_kube::client::{Access, connect};
-use plimsoll_kube::kinds::Kind;
 use plimsoll_kube::limit::Rate;
 use plimsoll_kube::watch::{Options as WatchOptions, Pace, Waiting, WatchMetrics, Watches, start};
 use plimsoll_testserver::{Break, Fault, Options, TestServer, Trouble};
@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 
 use crate::fake::PATIENCE;
 
-async fn watch(server: &TestServer, kinds: Vec<Kind>) -> (Watches, mpsc::Receiver<Vec<Event>>) {
+async fn watch(server: &TestServer, kinds: Vec<KindRef>) -> (Watches, mpsc::Receiver<Vec<Event>>) {
     let kubeconfig = server.kubeconfig_file().expect("it can be written");
     let access = Access { kubeconfig: Some(kubeconfig), ..Access::default() };
     let connection = connect(access, Arc::default()).await.expect("the kubeconfig is right");
@@ -86,13 +86,7 @@ fn about(event: &Event) -> String {
             Seen::Is(node) => format!("Node {}", node.name),
             Seen::Gone(_) => "a node is gone".to_owned(),
         },
-        Event::Namespace(Seen::Is(namespace)) => format!("Namespace {}", namespace.name),
-        Event::Selecting(Seen::Is(one)) => format!("{} {}", one.kind.as_str(), one.key),
-        Event::Volume(volume) => match &**volume {
-            Seen::Is(volume) => format!("{} {}", volume.kind(), volume.key()),
-            Seen::Gone(_) => "a volume is gone".to_owned(),
-        },
-        Event::Budget(Seen::Is(budget)) => format!("PodDisruptionBudget {}", budget.key),
+        Event::Object(Seen::Is(object)) => format!("{} {}", object.kind(), object.key()),
         other => format!("{other:?}"),
     }
 }
@@ -107,7 +101,7 @@ async fn a_cluster_of_any_release_is_told_whole() {
         let server = TestServer::start(Options { release, ..Options::default() });
         let store = server.store();
         store.apply_all(one_of_each(budgets, capacities)).expect("the objects are right");
-        let (watches, mut events) = watch(&server, Kind::all().collect()).await;
+        let (watches, mut events) = watch(&server, Kinds::built_in().iter().collect()).await;
         let mut told = Vec::new();
         let mut waiting = watches.waiting();
         let over = async { waiting.wait_for(Waiting::is_over).await.map(|_| ()) };
@@ -123,7 +117,7 @@ async fn a_cluster_of_any_release_is_told_whole() {
         while let Ok(batch) = events.try_recv() {
             told.extend(batch.iter().map(about));
         }
-        let mut expected: Vec<&str> = Kind::all().map(Kind::as_str).collect();
+        let mut expected: Vec<&str> = Kinds::built_in().iter().map(KindRef::as_str).collect();
         if capacities.is_none() {
             expected.retain(|kind| *kind != "CSIStorageCapacity");
         }
@@ -186,7 +180,7 @@ async fn nothing_is_lost_or_doubled_whatever_breaks() {
         faults.duplicate_events(3);
         faults.add(Fault::every(5, Trouble::Status(500)).verbs(&["list", "watch"]));
         faults.add(Fault::every(7, Trouble::Hangup).verbs(&["list", "watch"]));
-        let (watches, mut events) = watch(&server, vec![Kind::Pod]).await;
+        let (watches, mut events) = watch(&server, vec![KindRef::of::<Pod>()]).await;
         let mut told = Told(BTreeMap::new());
         for change in 0..600 {
             server.store().apply(pod(change % 23, change)).expect("the pod is right");
@@ -217,7 +211,7 @@ async fn nothing_is_lost_or_doubled_whatever_breaks() {
             let settled = tokio::time::timeout(PATIENCE, settled).await;
             assert!(settled.is_ok(), "release {release}, {change}: {:?}", watches.counts());
         }
-        let counts = watches.counts()[&Kind::Pod];
+        let counts = watches.counts()[&KindRef::of::<Pod>()];
         assert!(5 < counts.lists && 10 < counts.watches && 5 < counts.failures, "{counts:?}");
         assert!(0 < counts.unchanged, "{counts:?}");
     }

@@ -23,8 +23,8 @@ fn simulated(server: &TestServer) -> BTreeMap<String, String> {
             Object::Node(node) => cluster.nodes.push(*node),
             // A simulation goes by age first, and a list by name; a server may have taken more than a second.
             Object::Pod(pod) => cluster.pods.push(Pod { created: None, ..*pod }),
-            Object::Namespace(namespace) => cluster.namespaces.push(namespace),
-            other => panic!("nobody asked for {other:?}"),
+            Object::Other(object) => cluster.objects.push(object),
+            other @ Object::Unknown { .. } => panic!("nobody asked for {other:?}"),
         }
     }
     // As the queue has them: all came at once.

@@ -60,7 +60,7 @@ impl Scene {
         );
         let sources = input::read(&args.files)?;
         let setup = Setup::choose(args, &sources, registry)?;
-        let cluster = input::load(&sources, setup.config_map.as_ref())?;
+        let cluster = input::load(&sources, setup.config_map.as_ref(), &registry.kinds())?;
         caveats::before(&cluster);
         Ok(Scene { setup, cluster })
     }

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use anyhow::Result;
 use plimsoll_config::{GivenGates, Known};
-use plimsoll_framework::{Registry, Release};
+use plimsoll_framework::{Entry, Registry, Release};
 use serde::Serialize;
 
 use crate::args::{Format, Plugins};
@@ -54,9 +54,7 @@ impl Row {
             weight: scores.then_some(known.weight.max(1)),
             by_default: known.by_default,
             available: known.available,
-            reads: registry
-                .get(known.name)
-                .map_or_else(String::new, |entry| entry.reads().describe()),
+            reads: registry.get(known.name).map_or_else(String::new, Entry::describe_reads),
         }
     }
 }

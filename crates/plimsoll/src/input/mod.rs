@@ -10,7 +10,7 @@ use std::collections::btree_map::Entry;
 
 use anyhow::bail;
 use plimsoll_api::wire::Object;
-use plimsoll_api::{ObjectKey, Str, Templates};
+use plimsoll_api::{Kinds, ObjectKey, Str, Templates};
 use plimsoll_document::{Document, FieldPath};
 use plimsoll_sim::Cluster;
 
@@ -30,10 +30,11 @@ pub(crate) fn config_map(
     named_by: &str,
 ) -> anyhow::Result<(Document, FieldPath)> {
     let mut others = Vec::new();
+    let kinds = Kinds::built_in();
     for source in sources {
         // What is wrong with a file is told when the cluster is read.
         for document in objects::documents(source).unwrap_or_default() {
-            for (at, name) in objects::names(&document) {
+            for (at, name) in objects::names(&document, &kinds) {
                 if name == format!("ConfigMap {key}") {
                     return Ok((document, at));
                 }
@@ -54,10 +55,14 @@ pub(crate) fn config_map(
 /// `policy` has one.
 ///
 /// The error is everything that is wrong with the files.
-pub(crate) fn load(sources: &[Source], policy: Option<&ObjectKey>) -> anyhow::Result<Cluster> {
-    let mut cluster = Gathering { sources, policy, ..Gathering::default() };
+pub(crate) fn load(
+    sources: &[Source],
+    policy: Option<&ObjectKey>,
+    kinds: &Kinds,
+) -> anyhow::Result<Cluster> {
+    let mut cluster = Gathering::new(sources, policy, kinds);
     for (index, source) in sources.iter().enumerate() {
-        match objects::read(source) {
+        match objects::read(source, kinds) {
             Ok(objects) => cluster.add_all(index, objects),
             Err(faults) => cluster.faults.extend(faults),
         }
@@ -74,9 +79,9 @@ pub(crate) fn load(sources: &[Source], policy: Option<&ObjectKey>) -> anyhow::Re
 type Identity = (&'static str, ObjectKey);
 
 /// A cluster on its way.
-#[derive(Default)]
 struct Gathering<'a> {
     sources: &'a [Source],
+    kinds: &'a Kinds,
     /// The ConfigMap with the Policy that decides.
     policy: Option<&'a ObjectKey>,
     cluster: Cluster,
@@ -89,7 +94,21 @@ struct Gathering<'a> {
     looked_into: BTreeMap<usize, Vec<Document>>,
 }
 
-impl Gathering<'_> {
+impl<'a> Gathering<'a> {
+    fn new(sources: &'a [Source], policy: Option<&'a ObjectKey>, kinds: &'a Kinds) -> Self {
+        Gathering {
+            sources,
+            kinds,
+            policy,
+            cluster: Cluster::default(),
+            templates: Templates::default(),
+            places: BTreeMap::new(),
+            ignored: Ignored::default(),
+            faults: Vec::new(),
+            looked_into: BTreeMap::new(),
+        }
+    }
+
     fn add_all(&mut self, source: usize, objects: Vec<Object>) {
         if objects.is_empty() {
             let name = &self.sources[source].name;
@@ -120,10 +139,7 @@ impl Gathering<'_> {
                 self.cluster.pods.push(*pod);
             }
             Object::Node(node) => self.cluster.nodes.push(*node),
-            Object::Namespace(namespace) => self.cluster.namespaces.push(namespace),
-            Object::Selecting(selecting) => self.cluster.selecting.push(selecting),
-            Object::Volume(object) => self.cluster.volumes.push(*object),
-            Object::Budget(budget) => self.cluster.budgets.push(budget),
+            Object::Other(object) => self.cluster.objects.push(object),
             Object::Unknown { kind, key, .. }
                 if &*kind == "ConfigMap" && self.policy == Some(&key) => {}
             Object::Unknown { kind, api_version, .. } => {
@@ -159,7 +175,7 @@ impl Gathering<'_> {
             .looked_into
             .entry(source)
             .or_insert_with(|| objects::documents(&self.sources[source]).unwrap_or_default());
-        objects::line_of(documents, name, before)
+        objects::line_of(documents, name, before, self.kinds)
     }
 }
 
@@ -169,10 +185,7 @@ fn identity(object: &Object) -> Option<Identity> {
     Some(match object {
         Object::Pod(pod) => ("Pod", pod.key.clone()),
         Object::Node(node) => ("Node", cluster_wide(&node.name)),
-        Object::Namespace(namespace) => ("Namespace", cluster_wide(&namespace.name)),
-        Object::Selecting(selecting) => (selecting.kind.as_str(), selecting.key.clone()),
-        Object::Volume(object) => (object.kind().as_str(), object.key()),
-        Object::Budget(budget) => ("PodDisruptionBudget", budget.key.clone()),
+        Object::Other(object) => (object.kind().as_str(), object.key()),
         Object::Unknown { .. } => return None,
     })
 }

@@ -3,7 +3,8 @@
 //! JSON without a fault is read in one go; no tree of values is built. Where something is wrong, and
 //! for YAML, the documents are read that know their lines.
 
-use plimsoll_api::wire::{self, Object, WireError};
+use plimsoll_api::Kinds;
+use plimsoll_api::wire::{Object, WireError};
 use plimsoll_document::{Document, FieldPath};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -12,8 +13,6 @@ use super::fault::Fault;
 use super::source::Source;
 use crate::faults::MAX_SHOWN;
 
-/// The kinds that belong to no namespace, of those that are read.
-const CLUSTER_WIDE: [&str; 2] = ["Node", "Namespace"];
 /// How the kinds of lists end.
 const LIST: &str = "List";
 /// The namespace of an object that does not say.
@@ -22,22 +21,22 @@ const DEFAULT_NAMESPACE: &str = "default";
 /// Reads the objects of a file, in order.
 ///
 /// The error is what is wrong with each object that cannot be taken in.
-pub(crate) fn read(source: &Source) -> Result<Vec<Object>, Vec<Fault>> {
-    if let Some(objects) = flawless_json(&source.text) {
+pub(crate) fn read(source: &Source, kinds: &Kinds) -> Result<Vec<Object>, Vec<Fault>> {
+    if let Some(objects) = flawless_json(&source.text, kinds) {
         return Ok(objects);
     }
     let documents = documents(source).map_err(|fault| vec![fault])?;
     let (mut objects, mut faults) = (Vec::new(), Vec::new());
     for document in &documents {
-        match wire::objects(&document.value) {
+        match kinds.objects(&document.value) {
             Ok(more) => objects.extend(more),
             Err(error) => {
-                for error in errors_in(document, error) {
+                for error in errors_in(document, error, kinds) {
                     // The others are only counted: to look for their lines would take long.
                     let is_shown = faults.len() < MAX_SHOWN;
                     let path = FieldPath::from(error.field.as_str());
                     let line = is_shown.then(|| document.line_of(&path)).flatten();
-                    faults.push(fault(document, line, error));
+                    faults.push(fault(document, line, error, kinds));
                 }
             }
         }
@@ -51,38 +50,43 @@ pub(crate) fn documents(source: &Source) -> Result<Vec<Document>, Fault> {
 }
 
 /// The objects of a document, as far as they tell their names: where each stands, and its kind and name.
-pub(crate) fn names(document: &Document) -> Vec<(FieldPath, String)> {
+pub(crate) fn names(document: &Document, kinds: &Kinds) -> Vec<(FieldPath, String)> {
     let mut paths = Vec::new();
     collect_paths(&document.value, &FieldPath::root(), &mut paths);
     let named =
-        paths.into_iter().filter_map(|path| Some((path.clone(), name_of(document, &path)?)));
+        paths.into_iter().filter_map(|path| Some((path.clone(), name_of(document, &path, kinds)?)));
     named.collect()
 }
 
 /// The line of the object called `name`, kind and name, in `documents`; of several the one that
 /// `before` others stand before.
-pub(crate) fn line_of(documents: &[Document], name: &str, before: usize) -> Option<usize> {
+pub(crate) fn line_of(
+    documents: &[Document],
+    name: &str,
+    before: usize,
+    kinds: &Kinds,
+) -> Option<usize> {
     let lines = documents.iter().flat_map(|document| {
         let mut paths = Vec::new();
         collect_paths(&document.value, &FieldPath::root(), &mut paths);
-        paths.retain(|path| name_of(document, path).is_some_and(|other| other == name));
+        paths.retain(|path| name_of(document, path, kinds).is_some_and(|other| other == name));
         paths.into_iter().map(|path| document.line_of(&path))
     });
     lines.into_iter().nth(before)?
 }
 
-fn flawless_json(text: &str) -> Option<Vec<Object>> {
+fn flawless_json(text: &str, kinds: &Kinds) -> Option<Vec<Object>> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if !text.trim_start().starts_with('{') {
         return None;
     }
     // Most files are one document.
-    if let Ok(objects) = wire::objects_from_str(text) {
+    if let Ok(objects) = kinds.objects_from_str(text) {
         return Some(objects);
     }
     let mut objects = Vec::new();
     for value in serde_json::Deserializer::from_str(text).into_iter::<&RawValue>() {
-        objects.extend(wire::objects_from_str(value.ok()?.get()).ok()?);
+        objects.extend(kinds.objects_from_str(value.ok()?.get()).ok()?);
     }
     Some(objects)
 }
@@ -105,7 +109,7 @@ fn items_of(value: &Value) -> Option<&Vec<Value>> {
 }
 
 /// Everything wrong with a document, of which `first` is known already.
-fn errors_in(document: &Document, first: WireError) -> Vec<WireError> {
+fn errors_in(document: &Document, first: WireError, kinds: &Kinds) -> Vec<WireError> {
     let items = items_of(&document.value).into_iter().flatten().enumerate();
     let errors: Vec<_> = items
         .filter_map(|(index, item)| {
@@ -114,7 +118,7 @@ fn errors_in(document: &Document, first: WireError) -> Vec<WireError> {
                 "kind": document.value["kind"],
                 "items": [item],
             });
-            let WireError { field, message } = wire::objects(&alone).err()?;
+            let WireError { field, message } = kinds.objects(&alone).err()?;
             // Alone, the item is the first.
             let rest = field.strip_prefix("items[0]")?;
             Some(WireError { field: format!("items[{index}]{rest}"), message })
@@ -125,9 +129,9 @@ fn errors_in(document: &Document, first: WireError) -> Vec<WireError> {
 }
 
 /// An error in a document, told as one of the object that it is about.
-fn fault(document: &Document, line: Option<usize>, error: WireError) -> Fault {
+fn fault(document: &Document, line: Option<usize>, error: WireError, kinds: &Kinds) -> Fault {
     let (object, field) = split(&error.field);
-    let object = name_of(document, &object);
+    let object = name_of(document, &object, kinds);
     // What does not say what it is is told by its place.
     let field = if object.is_some() { field } else { error.field.as_str() };
     Fault {
@@ -152,7 +156,7 @@ fn split(field: &str) -> (FieldPath, &str) {
 }
 
 /// Kind and name of the object at `path`, as far as it tells.
-fn name_of(document: &Document, path: &FieldPath) -> Option<String> {
+fn name_of(document: &Document, path: &FieldPath, kinds: &Kinds) -> Option<String> {
     let object = document.get(path)?;
     // The items of a PodList need not say that they are pods.
     let kind_of_list = || {
@@ -163,10 +167,13 @@ fn name_of(document: &Document, path: &FieldPath) -> Option<String> {
     if kind.is_empty() {
         return None;
     }
+    let is_cluster_wide = |kind: &str| {
+        kinds.iter().any(|known| known.as_str() == kind && !known.is_namespaced())
+    };
     let text = |field| object["metadata"][field].as_str().filter(|text| !text.is_empty());
     Some(match text("name") {
         None => kind.to_owned(),
-        Some(name) if CLUSTER_WIDE.contains(&kind) => format!("{kind} {name}"),
+        Some(name) if is_cluster_wide(kind) => format!("{kind} {name}"),
         Some(name) => format!("{kind} {}/{name}", text("namespace").unwrap_or(DEFAULT_NAMESPACE)),
     })
 }

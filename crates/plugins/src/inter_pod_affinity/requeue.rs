@@ -16,14 +16,14 @@ impl Requeue for InterPodAffinity {
         let pod = Action::ADD | Action::UPDATE_POD_LABEL | Action::DELETE;
         let node = Action::ADD | Action::UPDATE_NODE_LABEL | Action::DELETE;
         vec![
-            ClusterEvent::new(Resource::Pod, pod),
-            ClusterEvent::new(Resource::Node, node),
-            ClusterEvent::new(Resource::Namespace, Action::UPDATE_OTHER),
+            ClusterEvent::of::<Pod>(pod),
+            ClusterEvent::of::<Node>(node),
+            ClusterEvent::of::<Namespace>(Action::all()),
         ]
     }
 
     fn hint(&self, pod: &PodInfo, change: &Change<'_>) -> Hint {
-        let namespaces = &change.view.stores.namespaces;
+        let namespaces = change.view.stores.of();
         let helps = match change.object {
             Object::Node { before, after: Some(row) } => {
                 let after = &change.view.nodes.node(row).labels;
@@ -35,10 +35,7 @@ impl Requeue for InterPodAffinity {
             Object::Assigned { before, after, .. } => helps_as_pod(pod, before, after, namespaces),
             // The pods that went with a node may have been what kept the pod off a whole domain. Of the
             // pod itself only its labels are listened to: terms may speak of it no longer.
-            Object::Node { after: None, .. }
-            | Object::Itself { .. }
-            | Object::Volume(_)
-            | Object::Other => true,
+            Object::Node { after: None, .. } | Object::Itself { .. } | Object::Other(_) => true,
         };
         if helps { Hint::Queue } else { Hint::Skip }
     }
@@ -76,7 +73,7 @@ fn helps_as_new_node(own: &PodAffinity, labels: &Labels) -> bool {
 /// A node that has come to a domain may help affinity; one that has left its domain may help
 /// anti-affinity, and a pod that may be the first of its kind.
 fn helps_as_node(pod: &Pod, view: View<'_>, before: &Labels, after: &Labels) -> bool {
-    let (own, namespaces) = (&pod.affinity, &view.stores.namespaces);
+    let (own, namespaces) = (&pod.affinity, view.stores.of::<Namespace>());
     let moved = |term: &AffinityTerm| {
         let key = &term.topology_key;
         before.get(key) != after.get(key)

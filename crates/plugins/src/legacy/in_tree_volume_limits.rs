@@ -184,7 +184,7 @@ type Disks = BTreeSet<Identity>;
 #[derive(Debug)]
 pub struct Wanted {
     disks: Result<Disks, Rejection>,
-    store: Arc<VolumeStore>,
+    store: KeptVolumes,
 }
 
 impl<K: Kind> PreFilter for InTreeVolumeLimits<K> {
@@ -203,13 +203,13 @@ impl<K: Kind> PreFilter for InTreeVolumeLimits<K> {
     fn pre_filter(
         &self,
         (namespace, volumes): (&Str, &[PodVolume]),
-        store: &Arc<VolumeStore>,
+        store: VolumeStore<'_>,
     ) -> Result<Option<Arc<Wanted>>, Rejection> {
         let mut disks = Disks::new();
         let found = add_disks(K::DISK.plugin, namespace, volumes, store, &mut disks);
         let disks = found.map(|()| disks);
         let none = disks.as_ref().is_ok_and(Disks::is_empty);
-        Ok((!none).then(|| Arc::new(Wanted { disks, store: store.clone() })))
+        Ok((!none).then(|| Arc::new(Wanted { disks, store: store.keep() })))
     }
 
     fn filter(&self, wanted: &Arc<Wanted>, node: Ref<'_, Self::Node>) -> Verdict {
@@ -230,13 +230,13 @@ impl<K: Kind> InTreeVolumeLimits<K> {
         (name, labels, Allocatable(allocatable), pods): (&Str, &Labels, &Allocatable, &PodSet),
     ) -> Result<(), Rejection> {
         let disks = wanted.disks.as_ref().map_err(Clone::clone)?;
-        if self.is_migrated(&wanted.store, name) {
+        if self.is_migrated(wanted.store.store(), name) {
             return Ok(());
         }
         let mut all = disks.clone();
         for pod in pods.iter() {
             let namespace = &pod.key.namespace;
-            add_disks(K::DISK.plugin, namespace, &pod.volumes, &wanted.store, &mut all)?;
+            add_disks(K::DISK.plugin, namespace, &pod.volumes, wanted.store.store(), &mut all)?;
         }
         let usual = || self.most.map_or_else(|| K::most(labels), |most| most.get().into());
         let most = allocatable.scalar.get(K::DISK.resource).copied().unwrap_or_else(usual);
@@ -247,7 +247,7 @@ impl<K: Kind> InTreeVolumeLimits<K> {
     }
 
     /// As in utils.go of release 1.20, isCSIMigrationOn.
-    fn is_migrated(&self, store: &VolumeStore, node: &Str) -> bool {
+    fn is_migrated(&self, store: VolumeStore<'_>, node: &Str) -> bool {
         let plugins = || store.csi_nodes.get(node.as_str()).map(|node| &node.migrated_plugins);
         self.may_be_migrated
             && plugins().is_some_and(|all| all.iter().any(|one| *one == K::DISK.plugin.name()))
@@ -262,7 +262,7 @@ fn add_disks(
     plugin: InTree,
     namespace: &Str,
     volumes: &[PodVolume],
-    store: &VolumeStore,
+    store: VolumeStore<'_>,
     disks: &mut Disks,
 ) -> Result<(), Rejection> {
     for volume in volumes {
@@ -286,9 +286,9 @@ fn add_disks(
 fn disk_of_claim(
     plugin: InTree,
     claim: &PersistentVolumeClaim,
-    store: &VolumeStore,
+    store: VolumeStore<'_>,
 ) -> Option<Identity> {
-    let volume = claim.volume.as_ref().and_then(|name| store.volumes().observed(name.as_str()));
+    let volume = claim.volume.as_ref().and_then(|name| store.volumes.observed(name.as_str()));
     if let Some(volume) = volume {
         return name_of(&volume.source, plugin).cloned().map(Identity::Disk);
     }
@@ -484,7 +484,7 @@ mod tests {
         let args = serde_json::from_value(args).expect("the tests give args");
         let plugin = InTreeVolumeLimits::<K>::new(args, &FeatureGates::default());
         let disks = (0..=count).map(|i| Identity::Disk(format!("{i}").into())).collect();
-        let wanted = Wanted { disks: Ok(disks), store: Arc::default() };
+        let wanted = Wanted { disks: Ok(disks), store: VolumeStore::of(&Stores::default()).keep() };
         let labels = labels.iter().copied().collect();
         let allocatable = Allocatable(Resources::default());
         let none = PodSet::default();

@@ -253,9 +253,9 @@ mod tests {
     #[test]
     fn a_rejected_pod_waits_for_nodes_that_come_and_for_labels() {
         let points = entry().make(None, &FeatureGates::default()).expect("args are optional");
-        let waits = plimsoll_framework::events::derived(points.reads);
+        let waits = plimsoll_framework::events::derived(points.reads, &[]);
         let labels = Action::ADD | Action::UPDATE_NODE_LABEL;
-        assert_eq!(waits, [ClusterEvent::new(Resource::Node, labels)]);
+        assert_eq!(waits, [ClusterEvent::of::<Node>(labels)]);
         assert!(points.filter_is_local, "the node that changed is asked whether that helps");
     }
 

@@ -118,7 +118,7 @@ impl Spreading {
 
 /// The selectors of all objects that select a pod with these labels. As in 1.20's helper/spread.go,
 /// DefaultSelector: the labels count, not the owner, and a selector that selects everything says nothing.
-fn selectors(objects: &SelectingStore, namespace: &str, labels: &Labels) -> Vec<Selector> {
+fn selectors(objects: SelectingStore<'_>, namespace: &str, labels: &Labels) -> Vec<Selector> {
     if labels.is_empty() {
         return Vec::new();
     }

@@ -240,7 +240,7 @@ impl Others {
 /// The selectors of the Services that select a pod, in the order of their names. As in
 /// helper/spread.go, GetPodServices.
 fn services<'a>(
-    objects: &'a SelectingStore,
+    objects: SelectingStore<'a>,
     namespace: &str,
     labels: &Labels,
 ) -> impl Iterator<Item = &'a Selector> {
@@ -585,23 +585,23 @@ mod tests {
 
     #[test]
     fn a_rejected_pod_waits_for_pods_services_and_node_labels() {
-        let reads = entry().make(None, &FeatureGates::default()).expect("args are optional").reads;
-        let waits = plimsoll_framework::events::derived(reads);
-        for (resource, action, expected) in [
-            (Resource::Pod, Action::ADD, true),
-            (Resource::Pod, Action::DELETE, true),
-            (Resource::Pod, Action::UPDATE_POD_LABEL, true),
-            (Resource::Workload, Action::ADD, true),
-            (Resource::Workload, Action::DELETE, true),
-            (Resource::Workload, Action::UPDATE_OTHER, true),
-            (Resource::Node, Action::ADD, true),
-            (Resource::Node, Action::DELETE, true),
-            (Resource::Node, Action::UPDATE_NODE_LABEL, true),
-            (Resource::Node, Action::UPDATE_NODE_TAINT, false),
-            (Resource::Node, Action::UPDATE_NODE_ALLOCATABLE, false),
-            (Resource::Namespace, Action::ADD, false),
+        let points = entry().make(None, &FeatureGates::default()).expect("args are optional");
+        let kinds: Vec<KindRef> = points.waits_for.iter().copied().collect();
+        let waits = plimsoll_framework::events::derived(points.reads, &kinds);
+        for (event, expected) in [
+            (ClusterEvent::of::<Pod>(Action::ADD), true),
+            (ClusterEvent::of::<Pod>(Action::DELETE), true),
+            (ClusterEvent::of::<Pod>(Action::UPDATE_POD_LABEL), true),
+            (ClusterEvent::of::<Service>(Action::ADD), true),
+            (ClusterEvent::of::<Service>(Action::DELETE), true),
+            (ClusterEvent::of::<Service>(Action::UPDATE_OTHER), true),
+            (ClusterEvent::of::<Node>(Action::ADD), true),
+            (ClusterEvent::of::<Node>(Action::DELETE), true),
+            (ClusterEvent::of::<Node>(Action::UPDATE_NODE_LABEL), true),
+            (ClusterEvent::of::<Node>(Action::UPDATE_NODE_TAINT), false),
+            (ClusterEvent::of::<Node>(Action::UPDATE_NODE_ALLOCATABLE), false),
+            (ClusterEvent::of::<Namespace>(Action::ADD), false),
         ] {
-            let event = ClusterEvent::new(resource, action);
             assert_eq!(waits.iter().any(|one| one.covers(event)), expected, "{event}");
         }
     }

@@ -12,8 +12,8 @@ use super::{NodeResourcesFit, Room};
 impl Requeue for NodeResourcesFit {
     fn events(&self) -> Vec<ClusterEvent> {
         vec![
-            ClusterEvent::new(Resource::Pod, Action::DELETE | Action::UPDATE_POD_SCALE_DOWN),
-            ClusterEvent::new(Resource::Node, Action::ADD | Action::UPDATE_NODE_ALLOCATABLE),
+            ClusterEvent::of::<Pod>(Action::DELETE | Action::UPDATE_POD_SCALE_DOWN),
+            ClusterEvent::of::<Node>(Action::ADD | Action::UPDATE_NODE_ALLOCATABLE),
         ]
     }
 
@@ -28,10 +28,7 @@ impl Requeue for NodeResourcesFit {
                 let before = before.map(|node| &node.allocatable);
                 self.may_fit(&pod.asks.fit, before, &change.view.nodes.node(row).allocatable)
             }
-            Object::Assigned { after: None, .. }
-            | Object::Itself { .. }
-            | Object::Volume(_)
-            | Object::Other => true,
+            Object::Assigned { after: None, .. } | Object::Itself { .. } | Object::Other(_) => true,
         };
         if worth_it { Hint::Queue } else { Hint::Skip }
     }
@@ -87,7 +84,7 @@ mod tests {
     }
 
     fn hint(plugin: &NodeResourcesFit, pod: &PodInfo, nodes: &Columns, object: Object<'_>) -> Hint {
-        let event = ClusterEvent::new(Resource::Node, Action::empty());
+        let event = ClusterEvent::of::<Node>(Action::empty());
         let view = View { nodes, stores: &Stores::default() };
         plugin.hint(pod, &Change { event, object, view })
     }

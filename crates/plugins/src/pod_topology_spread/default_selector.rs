@@ -13,7 +13,7 @@ pub(crate) fn default_selector(
     namespace: &str,
     labels: &Labels,
     owner: Option<&Controller>,
-    objects: &SelectingStore,
+    objects: SelectingStore<'_>,
 ) -> Selector {
     let mut all = Vec::new();
     for (_, selector) in objects.of_kind(namespace, SelectingKind::Service) {
@@ -77,13 +77,13 @@ mod tests {
         Selector::All(pairs.iter().map(|(key, value)| Requirement::equals(*key, *value)).collect())
     }
 
-    fn store(objects: &[(SelectingKind, &str, Selector)]) -> SelectingStore {
-        let mut store = SelectingStore::default();
+    fn store(objects: &[(SelectingKind, &str, Selector)]) -> Stores {
+        let mut stores = Stores::default();
         for (kind, name, selector) in objects {
             let key = PodKey::new("default", *name);
-            store.set(Selecting { kind: *kind, key, selector: selector.clone() });
+            stores.set(&kind.object(key, selector.clone()));
         }
-        store
+        stores
     }
 
     fn owner(api_version: &str, kind: &str) -> Controller {
@@ -107,9 +107,9 @@ mod tests {
             (SelectingKind::Service, "c", selector(&[("app", "db")])),
             (SelectingKind::Service, "d", Selector::Nothing),
         ]);
-        let found = default_selector("default", &labels(), None, &store);
+        let found = default_selector("default", &labels(), None, SelectingStore::of(&store));
         assert_eq!(found, selector(&[("app", "web"), ("tier", "front")]));
-        let elsewhere = default_selector("other", &labels(), None, &store);
+        let elsewhere = default_selector("other", &labels(), None, SelectingStore::of(&store));
         assert!(elsewhere.is_everything());
     }
 
@@ -129,7 +129,8 @@ mod tests {
             ("example.com/v1", "ReplicaSet", selector(&[("app", "web")])),
         ] {
             let owner = owner(api_version, kind);
-            let found = default_selector("default", &labels(), Some(&owner), &store);
+            let found =
+                default_selector("default", &labels(), Some(&owner), SelectingStore::of(&store));
             assert_eq!(found, expected, "{kind}");
         }
     }

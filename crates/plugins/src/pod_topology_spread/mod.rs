@@ -125,7 +125,7 @@ impl PodTopologySpread {
     fn spreading(
         &self,
         pod: Ref<'_, PodParts>,
-        objects: &SelectingStore,
+        objects: SelectingStore<'_>,
         when: WhenUnsatisfiable,
     ) -> Option<Spreading> {
         if !self.may_spread(pod, when) {

@@ -14,7 +14,7 @@ impl Requeue for PodTopologySpread {
         let pod = Action::ADD | Action::UPDATE | Action::DELETE;
         let node =
             Action::ADD | Action::DELETE | Action::UPDATE_NODE_LABEL | Action::UPDATE_NODE_TAINT;
-        vec![ClusterEvent::new(Resource::Pod, pod), ClusterEvent::new(Resource::Node, node)]
+        vec![ClusterEvent::of::<Pod>(pod), ClusterEvent::of::<Node>(node)]
     }
 
     fn hint(&self, pod: &PodInfo, change: &Change<'_>) -> Hint {
@@ -28,7 +28,9 @@ impl Requeue for PodTopologySpread {
         let hard = WhenUnsatisfiable::DoNotSchedule;
         let made = match self.as_they_are(&pod.spread) {
             true => None,
-            false => self.spreading(pod.part::<PodParts>(), &change.view.stores.selecting, hard),
+            false => {
+                self.spreading(pod.part::<PodParts>(), SelectingStore::of(change.view.stores), hard)
+            }
         };
         let all = made.as_ref().map_or(&pod.spread, |made| &made.constraints);
         let constraints =
@@ -52,7 +54,7 @@ impl Requeue for PodTopologySpread {
                 let after = after.map(|row| &**change.view.nodes.node(row));
                 is_other_domain(constraints, before, after)
             }
-            Object::Volume(_) | Object::Other => true,
+            Object::Other(_) => true,
         };
         if helps { Hint::Queue } else { Hint::Skip }
     }
@@ -121,11 +123,11 @@ mod tests {
             Rejected { pod: scenario.pending[0].clone(), gates: scenario.gates }
         }
 
-        fn hint(&self, resource: Resource, nodes: &Columns, object: Object<'_>) -> Hint {
+        fn hint(&self, kind: KindRef, nodes: &Columns, object: Object<'_>) -> Hint {
             let args = PodTopologySpreadArgs::default();
             let plugin = PodTopologySpread::new(args, &self.gates);
             let view = View { nodes, stores: &Stores::default() };
-            let event = ClusterEvent::new(resource, Action::all());
+            let event = ClusterEvent::new(kind, Action::all());
             plugin.hint(&self.pod, &Change { event, object, view })
         }
 
@@ -137,7 +139,7 @@ mod tests {
             let (before, after) = (pod(before), pod(after));
             let object =
                 Object::Assigned { before: before.as_ref(), after: after.as_ref(), row: None };
-            self.hint(Resource::Pod, &Columns::default(), object)
+            self.hint(KindRef::of::<Pod>(), &Columns::default(), object)
         }
 
         fn node(&self, before: &str, after: &str) -> Hint {
@@ -148,7 +150,11 @@ mod tests {
             let mut nodes = Columns::default();
             let after = node(after).map(|node| nodes.add(node));
             let before = node(before);
-            self.hint(Resource::Node, &nodes, Object::Node { before: before.as_ref(), after })
+            self.hint(
+                KindRef::of::<Node>(),
+                &nodes,
+                Object::Node { before: before.as_ref(), after },
+            )
         }
     }
 
@@ -211,7 +217,7 @@ mod tests {
             before.tolerations = vec![Toleration::default()];
             let before = PodInfo::new(before);
             let object = Object::Itself { before: &before };
-            let hint = rejected.hint(Resource::Pod, &Columns::default(), object);
+            let hint = rejected.hint(KindRef::of::<Pod>(), &Columns::default(), object);
             assert_eq!(hint, expected, "{scenario}");
         }
     }

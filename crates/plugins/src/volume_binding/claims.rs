@@ -69,7 +69,7 @@ pub(super) struct Waiting {
 impl PodClaims {
     /// Sorts the claims of a pod. A pod is rejected for all nodes where one of them can satisfy none. As
     /// in volume_binding.go, `podHasPVCs`, and binder.go, `GetPodVolumeClaims`.
-    pub(super) fn of(pod: ClaimingPod<'_>, cluster: &VolumeStore) -> Result<Self, Rejection> {
+    pub(super) fn of(pod: ClaimingPod<'_>, cluster: VolumeStore<'_>) -> Result<Self, Rejection> {
         let mut claims = Vec::new();
         for volume in pod.volumes {
             claims.extend(usable_claim(pod, volume, cluster).map_err(Rejection::unresolvable)?);
@@ -77,7 +77,7 @@ impl PodClaims {
         let mut sorted = Sorted::default();
         for claim in claims {
             if let (true, Some(volume)) = (claim.bind_completed, &claim.volume) {
-                sorted.bound.push(Bound::to(cluster.volumes().get(volume), cluster));
+                sorted.bound.push(Bound::to(cluster.volumes.get(volume), cluster));
                 continue;
             }
             let class = cluster.classes.get(&claim.class);
@@ -121,7 +121,7 @@ impl PodClaims {
 }
 
 /// Whether a claim of a pod is yet to be bound. One that is missing is not: it rejects the pod elsewhere.
-pub(super) fn wait(pod: ClaimingPod<'_>, cluster: &VolumeStore) -> bool {
+pub(super) fn wait(pod: ClaimingPod<'_>, cluster: VolumeStore<'_>) -> bool {
     let mut claims = pod.volumes.iter().filter_map(|volume| {
         let key = ObjectKey::new(pod.key.namespace.clone(), volume.claim()?.clone());
         cluster.claims.get(&key)
@@ -133,7 +133,7 @@ pub(super) fn wait(pod: ClaimingPod<'_>, cluster: &VolumeStore) -> bool {
 fn usable_claim<'a>(
     pod: ClaimingPod<'_>,
     volume: &PodVolume,
-    cluster: &'a VolumeStore,
+    cluster: VolumeStore<'a>,
 ) -> Result<Option<&'a Arc<PersistentVolumeClaim>>, String> {
     let Some(name) = volume.claim() else { return Ok(None) };
     let ephemeral = matches!(volume.kind, PodVolumeKind::Ephemeral(_));
@@ -163,7 +163,7 @@ fn usable_claim<'a>(
 }
 
 impl Bound {
-    fn to(volume: Option<&Arc<PersistentVolume>>, cluster: &VolumeStore) -> Self {
+    fn to(volume: Option<&Arc<PersistentVolume>>, cluster: VolumeStore<'_>) -> Self {
         let plugin = volume.and_then(|volume| migration::in_tree_plugin(&volume.source));
         let migrated = volume.zip(plugin).map(|(volume, plugin)| {
             let here = |node: &&Arc<CsiNode>| node.migrated_plugins.iter().any(|one| one == plugin);
@@ -179,10 +179,10 @@ impl Waiting {
     fn new(
         claim: &Arc<PersistentVolumeClaim>,
         class: &Arc<StorageClass>,
-        cluster: &VolumeStore,
+        cluster: VolumeStore<'_>,
     ) -> Self {
         let (mut reserved, mut fitting) = (Vec::new(), Vec::new());
-        let volumes = cluster.volumes_of(&claim.class);
+        let volumes = cluster.volumes.by_index(&claim.class);
         for volume in volumes.filter(|volume| could_hold(volume, claim)) {
             if volume.is_reserved_for(claim) {
                 reserved.push(volume.clone());
@@ -216,7 +216,7 @@ fn is_offered(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> bool 
 fn capacities(
     claim: &PersistentVolumeClaim,
     class: &StorageClass,
-    cluster: &VolumeStore,
+    cluster: VolumeStore<'_>,
 ) -> Option<Vec<Arc<CsiStorageCapacity>>> {
     let counts = |driver: &Arc<CsiDriver>| driver.storage_capacity;
     if claim.requested.is_zero() || !cluster.csi_drivers.get(&class.provisioner).is_some_and(counts)

@@ -9,7 +9,6 @@ mod score;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_framework::prelude::*;
@@ -90,7 +89,7 @@ impl PreFilter for VolumeBinding {
     fn pre_filter(
         &self,
         (key, uid, volumes): Ref<'_, Self::Pod>,
-        cluster: &Arc<VolumeStore>,
+        cluster: VolumeStore<'_>,
     ) -> Result<Option<PodClaims>, Rejection> {
         let pod = ClaimingPod { key, uid, volumes };
         PodClaims::of(pod, cluster).map(Some)

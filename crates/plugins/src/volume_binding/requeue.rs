@@ -12,22 +12,22 @@ impl Requeue for VolumeBinding {
     fn events(&self) -> Vec<ClusterEvent> {
         const COMES_OR_CHANGES: Action = Action::ADD.union(Action::UPDATE);
         vec![
-            ClusterEvent::new(Resource::StorageClass, COMES_OR_CHANGES),
-            ClusterEvent::new(Resource::PersistentVolumeClaim, COMES_OR_CHANGES),
-            ClusterEvent::new(Resource::PersistentVolume, COMES_OR_CHANGES),
-            ClusterEvent::new(Resource::Node, Action::ADD | Action::UPDATE_NODE_LABEL),
-            ClusterEvent::new(Resource::Pod, Action::DELETE),
-            ClusterEvent::new(Resource::CsiNode, COMES_OR_CHANGES),
-            ClusterEvent::new(Resource::CsiDriver, Action::UPDATE),
-            ClusterEvent::new(Resource::CsiStorageCapacity, COMES_OR_CHANGES),
+            ClusterEvent::of::<StorageClass>(COMES_OR_CHANGES),
+            ClusterEvent::of::<PersistentVolumeClaim>(COMES_OR_CHANGES),
+            ClusterEvent::of::<PersistentVolume>(COMES_OR_CHANGES),
+            ClusterEvent::of::<Node>(Action::ADD | Action::UPDATE_NODE_LABEL),
+            ClusterEvent::of::<Pod>(Action::DELETE),
+            ClusterEvent::of::<CsiNode>(COMES_OR_CHANGES),
+            ClusterEvent::of::<CsiDriver>(Action::UPDATE),
+            ClusterEvent::of::<CsiStorageCapacity>(COMES_OR_CHANGES),
         ]
     }
 
     fn hint(&self, pod: &PodInfo, change: &Change<'_>) -> Hint {
         let helps = match change.object {
-            Object::Volume(change) => may_help(pod, change),
+            Object::Other(_) => may_help(pod, change),
             Object::Assigned { before: Some(gone), .. } => {
-                gives_up(gone, &change.view.stores.volumes)
+                gives_up(gone, VolumeStore::of(change.view.stores))
             }
             Object::Assigned { before: None, .. } => false,
             _ => true,
@@ -37,7 +37,7 @@ impl Requeue for VolumeBinding {
 }
 
 /// Whether a pod that is gone from its node had claims that were not bound yet.
-fn gives_up(gone: &PodInfo, cluster: &VolumeStore) -> bool {
+fn gives_up(gone: &PodInfo, cluster: VolumeStore<'_>) -> bool {
     let mut names = gone.volumes.iter().filter_map(PodVolume::claim);
     names.any(|name| {
         let key = ObjectKey::new(gone.key.namespace.clone(), name.clone());
@@ -45,33 +45,35 @@ fn gives_up(gone: &PodInfo, cluster: &VolumeStore) -> bool {
     })
 }
 
-fn may_help(pod: &PodInfo, change: &VolumeChange) -> bool {
-    match change {
-        VolumeChange::PersistentVolume(_) => true,
-        VolumeChange::PersistentVolumeClaim(Versions { after, .. }) => {
-            let claims = || pod.volumes.iter().filter_map(PodVolume::claim);
-            after.as_ref().is_some_and(|claim| {
-                claim.key.namespace == pod.key.namespace
-                    && claims().any(|name| *name == claim.key.name)
-            })
-        }
-        // Of a class, nothing else can change.
-        VolumeChange::StorageClass(class) => {
-            changed(class, |before, after| before.allowed_topologies != after.allowed_topologies)
-        }
-        VolumeChange::CsiNode(node) => {
-            changed(node, |before, after| before.migrated_plugins != after.migrated_plugins)
-        }
-        VolumeChange::CsiDriver(driver) => changed(driver, |before, after| {
+fn may_help(pod: &PodInfo, change: &Change<'_>) -> bool {
+    if let Some(claim) = change.of::<PersistentVolumeClaim>() {
+        let mut claims = pod.volumes.iter().filter_map(PodVolume::claim);
+        return claim.after.is_some_and(|claim| {
+            claim.key.namespace == pod.key.namespace && claims.any(|name| *name == claim.key.name)
+        });
+    }
+    // Of a class, nothing else can change.
+    if let Some(class) = change.of::<StorageClass>() {
+        return changed(&class, |before, after| {
+            before.allowed_topologies != after.allowed_topologies
+        });
+    }
+    if let Some(node) = change.of::<CsiNode>() {
+        return changed(&node, |before, after| before.migrated_plugins != after.migrated_plugins);
+    }
+    if let Some(driver) = change.of::<CsiDriver>() {
+        return changed(&driver, |before, after| {
             before.storage_capacity && !after.storage_capacity && mounts_inline(pod, &after.name)
-        }),
-        VolumeChange::CsiStorageCapacity(left) => changed(left, |before, after| {
+        });
+    }
+    if let Some(left) = change.of::<CsiStorageCapacity>() {
+        return changed(&left, |before, after| {
             let grown =
                 |limit: i64| before.limit().is_none_or(|before| before.at_most_value() < limit);
             after.limit().is_some_and(|limit| grown(limit.at_most_value()))
-        }),
-        VolumeChange::VolumeAttachment(_) => false,
+        });
     }
+    true
 }
 
 /// Whether something came, or changed in the way that is asked about.
@@ -110,15 +112,15 @@ mod tests {
     fn wakes(before: &str, after: &str) -> bool {
         let scenario = Scenario::parse(&format!("{POD}\n{before}")).expect("it is right");
         let mut cluster = Cluster::of(&scenario);
-        let seen = Scenario::parse(after).expect("it is right").volumes;
+        let seen = Scenario::parse(after).expect("it is right").objects;
         let [object] = &seen[..] else { panic!("one object is seen, not {seen:?}") };
-        let change = cluster.stores.volumes_mut().set(object.clone()).expect("it differs");
+        let change = cluster.stores.set(object).expect("it differs");
         let plugin = VolumeBinding::new(VolumeBindingArgs::default(), &FeatureGates::default());
-        let event = change.event();
+        let event = ClusterEvent::of_versions(&change);
         if !plugin.events().iter().any(|waited| waited.covers(event)) {
             return false;
         }
-        let change = Change { event, object: Object::Volume(&change), view: cluster.view() };
+        let change = Change { event, object: Object::Other(&change), view: cluster.view() };
         plugin.hint(&scenario.pending[0], &change) == Hint::Queue
     }
 
@@ -180,7 +182,7 @@ mod tests {
             let scenario = Scenario::parse(&scenario).expect("it is right");
             let cluster = Cluster::of(&scenario);
             let plugin = VolumeBinding::new(VolumeBindingArgs::default(), &FeatureGates::default());
-            let event = ClusterEvent::new(Resource::Pod, Action::DELETE);
+            let event = ClusterEvent::of::<Pod>(Action::DELETE);
             assert!(plugin.events().iter().any(|waited| waited.covers(event)));
             let object =
                 Object::Assigned { before: scenario.placed.first(), after: None, row: None };

@@ -55,7 +55,7 @@ impl Reserve for VolumeBinding {
         at: &Placement<'_>,
         handle: &mut Handle<'_>,
     ) -> Result<HeldClaims, Rejection> {
-        let claims = PodClaims::of(ClaimingPod::from(at.pod), &at.view.stores.volumes)?;
+        let claims = PodClaims::of(ClaimingPod::from(at.pod), VolumeStore::of(at.view.stores))?;
         if claims.are_bound() {
             return Ok(HeldClaims::default());
         }
@@ -65,25 +65,25 @@ impl Reserve for VolumeBinding {
         let held =
             HeldClaims::new(&claims.find(at.node, &at.view.nodes.node(row).labels)?, at.node);
         for volume in held.bindings.iter().filter_map(|one| one.reserved.as_ref()) {
-            handle.assume.volume(volume.clone());
+            handle.assume.is(volume.clone());
         }
         for claim in held.provisions.iter().filter_map(|one| one.selected.as_ref()) {
-            handle.assume.claim(claim.clone());
+            handle.assume.is(claim.clone());
         }
         Ok(held)
     }
 
     /// What was seen to be other meanwhile, and may be held by another pod since, is left alone.
     fn unreserve(&self, held: HeldClaims, at: &Placement<'_>, handle: &mut Handle<'_>) {
-        let known = &at.view.stores.volumes;
+        let known = VolumeStore::of(at.view.stores);
         for volume in held.bindings.iter().filter_map(|one| one.reserved.as_ref()) {
-            if known.volumes().get(&volume.name).is_some_and(|latest| **latest == *volume) {
-                handle.assume.restore_volume(&volume.name);
+            if known.volumes.get(&volume.name).is_some_and(|latest| **latest == *volume) {
+                handle.assume.as_seen::<PersistentVolume>(&Kind::key(volume));
             }
         }
         for claim in held.provisions.iter().filter_map(|one| one.selected.as_ref()) {
             if known.claims.get(&claim.key).is_some_and(|latest| **latest == *claim) {
-                handle.assume.restore_claim(&claim.key);
+                handle.assume.as_seen::<PersistentVolumeClaim>(&claim.key);
             }
         }
     }
@@ -148,7 +148,7 @@ impl HeldClaims {
         let site = Site {
             node,
             labels: &at.view.nodes.node(row).labels,
-            cluster: &at.view.stores.volumes,
+            cluster: VolumeStore::of(at.view.stores),
         };
         for binding in &self.bindings {
             if !binding.is_bound(site)? {
@@ -210,7 +210,7 @@ impl StaticBinding {
         let name = &self.volume.name;
         let volume = site.volume(name).map_err(failed)?;
         let claim = site.claim(&self.claim.key).map_err(failed)?;
-        if site.cluster.volumes().is_assumed(name) {
+        if site.cluster.volumes.is_assumed(name) {
             return Ok(false);
         }
         let translated = |why| format!("failed to translate pv to csi: {why}");
@@ -269,12 +269,12 @@ fn precondition(uid: &Str, resource_version: &Str) -> Map<String, Value> {
 struct Site<'a> {
     node: &'a Str,
     labels: &'a Labels,
-    cluster: &'a VolumeStore,
+    cluster: VolumeStore<'a>,
 }
 
 impl<'a> Site<'a> {
     fn volume(self, name: &str) -> Result<&'a Arc<PersistentVolume>, String> {
-        let volume = self.cluster.volumes().observed(name);
+        let volume = self.cluster.volumes.observed(name);
         volume.ok_or_else(|| format!("persistentvolumes {name:?} not found"))
     }
 
@@ -309,7 +309,6 @@ impl<'a> Site<'a> {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_api::VolumeKind;
     use plimsoll_testkit::{Cluster, HandleParts, Scenario, expect};
 
     use super::super::VolumeBindingArgs;
@@ -385,14 +384,17 @@ mod tests {
 
         fn assume(&mut self, said: Vec<Assumption>) {
             for one in said {
-                self.cluster.stores.volumes_mut().assume(one);
+                match one {
+                    Assumption::Is(object) => self.cluster.stores.assume(&object),
+                    Assumption::AsSeen(kind, key) => self.cluster.stores.restore(kind, &key),
+                }
             }
         }
 
         fn see(&mut self, objects: &str) {
             let seen = Scenario::parse(objects).expect("the objects are right");
-            for object in seen.volumes {
-                self.cluster.stores.volumes_mut().set(object);
+            for object in seen.objects {
+                self.cluster.stores.set(&object);
             }
         }
 
@@ -457,13 +459,13 @@ mod tests {
         let mut way = Way::of(BOTH);
         let held = way.reserve();
         let new = ObjectKey::new("default", "new");
-        let disk = |way: &Way| way.cluster.stores.volumes.volumes().get("disk").cloned();
+        let disk = |way: &Way| way.cluster.stores.of::<PersistentVolume>().get("disk").cloned();
         assert!(disk(&way).is_some_and(|disk| disk.claim.is_some()));
-        let claims = &way.cluster.stores.volumes.claims;
+        let claims = way.cluster.stores.of::<PersistentVolumeClaim>();
         assert!(claims.get(&new).is_some_and(|new| new.selected_node.as_deref() == Some("a")));
         way.unreserve(held);
         assert!(disk(&way).is_some_and(|disk| disk.claim.is_none()));
-        let claims = &way.cluster.stores.volumes.claims;
+        let claims = way.cluster.stores.of::<PersistentVolumeClaim>();
         assert!(claims.get(&new).is_some_and(|new| new.selected_node.is_none()));
     }
 
@@ -474,9 +476,9 @@ mod tests {
         let second = way.reserve();
         assert_eq!(way.writes(&second), "");
         way.unreserve(second);
-        assert!(way.cluster.stores.volumes.volumes().is_assumed("disk"));
+        assert!(way.cluster.stores.of::<PersistentVolume>().is_assumed("disk"));
         way.unreserve(first);
-        assert!(!way.cluster.stores.volumes.volumes().is_assumed("disk"));
+        assert!(!way.cluster.stores.of::<PersistentVolume>().is_assumed("disk"));
     }
 
     #[test]
@@ -486,9 +488,9 @@ mod tests {
         way.see(&RESERVED.replace(r#""claimRef""#, r#""was""#));
         let second = way.reserve();
         way.unreserve(first);
-        assert!(way.cluster.stores.volumes.volumes().is_assumed("disk"));
+        assert!(way.cluster.stores.of::<PersistentVolume>().is_assumed("disk"));
         way.unreserve(second);
-        assert!(!way.cluster.stores.volumes.volumes().is_assumed("disk"));
+        assert!(!way.cluster.stores.of::<PersistentVolume>().is_assumed("disk"));
     }
 
     #[test]
@@ -572,13 +574,13 @@ mod tests {
         let mut way = Way::of(BOTH);
         let held = way.reserve();
         let (data, disk) = (ObjectKey::new("default", "data"), ObjectKey::new("", "disk"));
-        way.cluster.stores.volumes_mut().claims.remove(&data);
+        way.cluster.stores.remove(KindRef::of::<PersistentVolumeClaim>(), &data);
         assert_eq!(
             way.ready(&held),
             "Error: binding volumes: failed to check binding: persistentvolumeclaims \
              \"default/data\" not found"
         );
-        way.cluster.stores.volumes_mut().remove(VolumeKind::PersistentVolume, &disk);
+        way.cluster.stores.remove(KindRef::of::<PersistentVolume>(), &disk);
         assert_eq!(
             way.ready(&held),
             "Error: binding volumes: failed to check binding: persistentvolumes \"disk\" not found"

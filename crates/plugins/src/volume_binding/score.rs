@@ -1,7 +1,6 @@
 //! How much of a node's storage a pod would take.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use plimsoll_api::Quantity;
 use plimsoll_framework::prelude::*;
@@ -45,7 +44,7 @@ impl PreScore for VolumeBinding {
     }
 
     /// So would one whose claims are all bound: only what is yet to be bound counts.
-    fn applies_in(&self, pod: Ref<'_, Self::Pod>, cluster: &Arc<VolumeStore>) -> bool {
+    fn applies_in(&self, pod: Ref<'_, Self::Pod>, cluster: VolumeStore<'_>) -> bool {
         let (key, uid, volumes) = pod;
         claims::wait(ClaimingPod { key, uid, volumes }, cluster)
     }
@@ -54,7 +53,7 @@ impl PreScore for VolumeBinding {
         &self,
         (key, uid, volumes): Ref<'_, Self::Pod>,
         _: Feasible<'_, Self::Node>,
-        cluster: &Arc<VolumeStore>,
+        cluster: VolumeStore<'_>,
     ) -> Option<Option<PodClaims>> {
         self.shape.as_ref()?;
         let pod = ClaimingPod { key, uid, volumes };

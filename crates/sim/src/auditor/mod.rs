@@ -18,8 +18,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use plimsoll_api::{
-    CsiNodeDriver, HostPort, Labels, Node, ObjectKey, PersistentVolume, PersistentVolumeClaim, Pod,
-    PodKey, PodPhase, PreemptionPolicy, Str, VolumeKind, VolumeObject,
+    AnyObject, CsiNode, CsiNodeDriver, HostPort, KindRef, Labels, Namespace, Node, ObjectKey,
+    PersistentVolume, PersistentVolumeClaim, Pod, PodKey, PodPhase, PreemptionPolicy, ReplicaSet,
+    ReplicationController, Service, StatefulSet, Str,
 };
 use plimsoll_engine::{Decision, Effect, EffectId, Event, Outcome, Scheduler, Seen, Write};
 use plimsoll_framework::{Nomination, Time};
@@ -136,42 +137,43 @@ impl Auditor {
                     self.known.nodes.remove(name);
                 }
             },
-            Event::Namespace(Seen::Is(namespace)) => {
-                let labels = namespace.labels.clone();
-                self.known.namespaces.insert(namespace.name.clone(), labels);
-            }
-            Event::Namespace(Seen::Gone(name)) => {
-                self.known.namespaces.remove(name);
-            }
-            Event::Volume(seen) => self.volume(seen),
-            Event::Selecting(_) => self.known.n_selecting += 1,
+            Event::Object(seen) => self.object(seen),
             Event::Done(id, Err(_)) => self.known.are_spared |= self.evictions.contains(id),
-            Event::Budget(_) | Event::Done(..) | Event::Extended(..) => {}
+            Event::Done(..) | Event::Extended(..) => {}
         }
     }
 
-    fn volume(&mut self, seen: &Seen<VolumeObject, (VolumeKind, ObjectKey)>) {
+    fn object(&mut self, seen: &Seen<AnyObject, (KindRef, ObjectKey)>) {
         match seen {
-            Seen::Is(VolumeObject::PersistentVolume(volume)) => {
-                self.known.volumes.insert(volume.name.clone(), volume.clone());
+            Seen::Is(object) => {
+                if let Some(volume) = object.get::<PersistentVolume>() {
+                    self.known.volumes.insert(volume.name.clone(), volume.clone());
+                } else if let Some(claim) = object.get::<PersistentVolumeClaim>() {
+                    self.known.claims.insert(claim.key.clone(), claim.clone());
+                } else if let Some(node) = object.get::<CsiNode>() {
+                    let limit = |one: &CsiNodeDriver| {
+                        Some((one.name.clone(), usize::try_from(one.limit?).unwrap_or(0)))
+                    };
+                    let limits = node.drivers.iter().filter_map(limit).collect();
+                    self.known.limits.insert(node.name.clone(), limits);
+                } else if let Some(namespace) = object.get::<Namespace>() {
+                    let labels = namespace.labels.clone();
+                    self.known.namespaces.insert(namespace.name.clone(), labels);
+                } else if selects(object.kind()) {
+                    self.known.n_selecting += 1;
+                }
             }
-            Seen::Is(VolumeObject::PersistentVolumeClaim(claim)) => {
-                self.known.claims.insert(claim.key.clone(), claim.clone());
+            Seen::Gone((kind, key)) => {
+                if kind.is::<PersistentVolume>() {
+                    self.known.volumes.remove(&key.name);
+                } else if kind.is::<PersistentVolumeClaim>() {
+                    self.known.claims.remove(key);
+                } else if kind.is::<Namespace>() {
+                    self.known.namespaces.remove(&key.name);
+                } else if selects(*kind) {
+                    self.known.n_selecting += 1;
+                }
             }
-            Seen::Is(VolumeObject::CsiNode(node)) => {
-                let limit = |one: &CsiNodeDriver| {
-                    Some((one.name.clone(), usize::try_from(one.limit?).unwrap_or(0)))
-                };
-                let limits = node.drivers.iter().filter_map(limit).collect();
-                self.known.limits.insert(node.name.clone(), limits);
-            }
-            Seen::Gone((VolumeKind::PersistentVolume, key)) => {
-                self.known.volumes.remove(&key.name);
-            }
-            Seen::Gone((VolumeKind::PersistentVolumeClaim, key)) => {
-                self.known.claims.remove(key);
-            }
-            Seen::Is(_) | Seen::Gone(_) => {}
         }
     }
 
@@ -380,4 +382,12 @@ impl Auditor {
     pub fn violations(&self) -> &[Violation] {
         &self.violations
     }
+}
+
+/// Whether objects of a kind select pods that are spread by default.
+fn selects(kind: KindRef) -> bool {
+    kind.is::<Service>()
+        || kind.is::<ReplicationController>()
+        || kind.is::<ReplicaSet>()
+        || kind.is::<StatefulSet>()
 }

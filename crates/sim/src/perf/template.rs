@@ -6,7 +6,7 @@ use std::sync::Arc;
 use plimsoll_api::wire::{self, Object};
 use plimsoll_api::{
     AffinityTerm, Labels, Namespace, Node, ObjectKey, Pod, PodKey, PodTemplate, Requirement,
-    Resources, Selecting, SelectingKind, Selector, Str, WeightedTerm,
+    Resources, SelectingKind, Selector, Str, WeightedTerm,
 };
 use plimsoll_engine::{Event, Seen};
 
@@ -141,16 +141,13 @@ pub(super) fn in_turn(
 /// A namespace, with the label that every namespace has and maybe another one.
 pub(super) fn namespace(name: &str, label: Option<(&str, &str)>) -> Event {
     let labels = [(NAMESPACE_NAME, name)].into_iter().chain(label).collect();
-    Event::Namespace(Seen::Is(Namespace { name: name.into(), labels }))
+    Event::object(Namespace { name: name.into(), labels })
 }
 
 /// A Service or ReplicaSet for the pods with `app=NAME`.
 pub(super) fn selecting(kind: SelectingKind, namespace: &str, name: &str) -> Event {
-    Event::Selecting(Seen::Is(Selecting {
-        kind,
-        key: ObjectKey::new(namespace, name),
-        selector: Selector::All(vec![Requirement::equals("app", name)]),
-    }))
+    let selector = Selector::All(vec![Requirement::equals("app", name)]);
+    Event::object(kind.object(ObjectKey::new(namespace, name), selector))
 }
 
 /// A node comes, or is changed.

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use plimsoll_api::quantity::Format;
 use plimsoll_api::{
     AccessModes, ClaimPhase, ClaimRef, CsiNode, CsiNodeDriver, Node, ObjectKey, PersistentVolume,
-    PersistentVolumeClaim, PodTemplate, PodVolume, PodVolumeKind, Quantity, Str, VolumeObject,
-    VolumePhase, VolumeSource,
+    PersistentVolumeClaim, PodTemplate, PodVolume, PodVolumeKind, Quantity, Str, VolumePhase,
+    VolumeSource,
 };
-use plimsoll_engine::{Event, Seen};
+use plimsoll_engine::Event;
 
 use super::plan::Plan;
 use super::template::{DEFAULT, GIB, named, node, node_name, pod};
@@ -60,7 +60,7 @@ pub(super) fn csi_node(number: u32, limit: i32) -> Event {
         limit: Some(limit),
         ..CsiNodeDriver::default()
     };
-    event(VolumeObject::CsiNode(CsiNode { name, drivers: vec![driver], ..CsiNode::default() }))
+    Event::object(CsiNode { name, drivers: vec![driver], ..CsiNode::default() })
 }
 
 fn claim_name(group: &str, number: u32) -> Str {
@@ -96,9 +96,5 @@ pub(super) fn volume(namespace: &str, claim: Str, access_modes: AccessModes) -> 
         phase: ClaimPhase::Bound,
         ..PersistentVolumeClaim::default()
     };
-    [VolumeObject::PersistentVolume(volume), VolumeObject::PersistentVolumeClaim(claim)].map(event)
-}
-
-fn event(object: VolumeObject) -> Event {
-    Event::Volume(Box::new(Seen::Is(object)))
+    [Event::object(volume), Event::object(claim)]
 }

@@ -7,7 +7,7 @@ mod volumes;
 
 use std::time::Duration;
 
-use plimsoll_api::{Labels, Namespace, Node, Pod, Str};
+use plimsoll_api::{AnyObject, Labels, Namespace, Node, Pod, Str};
 use plimsoll_engine::{Event, Seen};
 use plimsoll_framework::Time;
 use rand::{RngExt, SeedableRng};
@@ -71,10 +71,12 @@ impl Maker {
     fn workload(mut self) -> Workload {
         let nodes: Vec<Node> = (0..self.n_nodes).map(|number| self.node(number)).collect();
         let mut cluster = Cluster { nodes, ..Cluster::default() };
-        cluster.namespaces = NAMESPACES.map(|(name, team)| namespace(name, team)).to_vec();
-        cluster.volumes = self.volumes();
-        cluster.selecting = self.selecting();
-        cluster.budgets = self.budgets();
+        let volumes = self.volumes();
+        let selecting = self.selecting();
+        let budgets = self.budgets();
+        let namespaces = NAMESPACES.map(|(name, team)| AnyObject::new(namespace(name, team)));
+        cluster.objects =
+            namespaces.into_iter().chain(selecting).chain(volumes).chain(budgets).collect();
         let mut happenings = Vec::new();
         for number in 0..self.n_pods {
             let pod = self.pod(number);
@@ -133,7 +135,7 @@ impl Maker {
         if self.once_in(2) {
             let (name, _) = NAMESPACES[self.rng.random_range(0..NAMESPACES.len())];
             let team = ["a", "b"][self.rng.random_range(0..2)];
-            return Happening::Other(Event::Namespace(Seen::Is(namespace(name, team))));
+            return Happening::Other(Event::object(namespace(name, team)));
         }
         // Another scheduler, or a DaemonSet of old, places a pod by itself, whether there is room or not.
         let number = self.n_pods + self.some_pod();

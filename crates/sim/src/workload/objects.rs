@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use plimsoll_api::{
-    ObjectKey, Pod, PodDisruptionBudget, Requirement, Selecting, SelectingKind, Selector,
+    AnyObject, ObjectKey, Pod, PodDisruptionBudget, Requirement, SelectingKind, Selector,
 };
 use plimsoll_framework::Time;
 use rand::RngExt;
@@ -21,7 +21,7 @@ const KINDS: [SelectingKind; 4] = [
 
 impl Maker {
     /// Services and controllers, where pods have owners.
-    pub(super) fn selecting(&mut self) -> Vec<Selecting> {
+    pub(super) fn selecting(&mut self) -> Vec<AnyObject> {
         let mut all = Vec::new();
         if !self.has(self.traits.owners) {
             return all;
@@ -32,23 +32,23 @@ impl Maker {
                 0 => Selector::Nothing,
                 _ => Selector::All(vec![Requirement::equals("app", app)]),
             };
-            all.push(Selecting { kind, key: ObjectKey::new(namespace, app), selector });
+            all.push(kind.object(ObjectKey::new(namespace, app), selector));
         }
         all
     }
 
     /// Budgets, of which some allow nothing and some are already used up for a pod.
-    pub(super) fn budgets(&mut self) -> Vec<PodDisruptionBudget> {
+    pub(super) fn budgets(&mut self) -> Vec<AnyObject> {
         let mut all = Vec::new();
         for number in 0..self.rng.random_range(0..3) {
             let (namespace, _) = self.pick(&NAMESPACES);
             let disrupted = Self::key(self.some_pod()).name;
-            all.push(PodDisruptionBudget {
+            all.push(AnyObject::new(PodDisruptionBudget {
                 key: ObjectKey::new(namespace, format!("b{number}")),
                 selector: self.pods_selector(),
                 disruptions_allowed: self.rng.random_range(0..=2),
                 disrupted_pods: if self.once_in(3) { vec![disrupted] } else { vec![] },
-            });
+            }));
         }
         all
     }

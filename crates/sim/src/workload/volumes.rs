@@ -3,9 +3,9 @@
 use plimsoll_api::quantity::Format;
 use plimsoll_api::storage::NO_PROVISIONER;
 use plimsoll_api::{
-    AccessModes, BindingMode, CsiNode, CsiNodeDriver, Labels, NodeSelectorTerm, ObjectKey,
-    PersistentVolume, PersistentVolumeClaim, PodVolume, PodVolumeKind, Quantity, Requirement,
-    StorageClass, Str, VolumeObject, VolumeSource,
+    AccessModes, AnyObject, BindingMode, CsiNode, CsiNodeDriver, Labels, NodeSelectorTerm,
+    ObjectKey, PersistentVolume, PersistentVolumeClaim, PodVolume, PodVolumeKind, Quantity,
+    Requirement, StorageClass, Str, VolumeSource,
 };
 use rand::RngExt;
 
@@ -25,15 +25,15 @@ const CLAIMS: u32 = 6;
 
 impl Maker {
     /// What is there at the beginning: classes, volumes in zones, and claims in all namespaces.
-    pub(super) fn volumes(&mut self) -> Vec<VolumeObject> {
-        let mut objects: Vec<VolumeObject> = CLASSES
+    pub(super) fn volumes(&mut self) -> Vec<AnyObject> {
+        let mut objects: Vec<AnyObject> = CLASSES
             .map(|(name, provisioner, binding_mode)| StorageClass {
                 name: name.into(),
                 provisioner: provisioner.into(),
                 binding_mode,
                 ..StorageClass::default()
             })
-            .map(VolumeObject::StorageClass)
+            .map(AnyObject::new)
             .into();
         for number in 0..self.n_nodes {
             if self.once_in(2) {
@@ -45,15 +45,15 @@ impl Maker {
                 };
                 let name = format!("n{number}").into();
                 let node = CsiNode { name, drivers: vec![driver], ..CsiNode::default() };
-                objects.push(VolumeObject::CsiNode(node));
+                objects.push(AnyObject::new(node));
             }
         }
         for number in 0..self.rng.random_range(0..6) {
-            objects.push(VolumeObject::PersistentVolume(self.volume(number)));
+            objects.push(AnyObject::new(self.volume(number)));
         }
         for (namespace, _) in NAMESPACES {
             for number in 0..CLAIMS {
-                objects.push(VolumeObject::PersistentVolumeClaim(self.claim(namespace, number)));
+                objects.push(AnyObject::new(self.claim(namespace, number)));
             }
         }
         objects

@@ -91,8 +91,7 @@ impl Stage {
         let scenario = Scenario::parse(statement).unwrap_or_else(|error| panic!("{error}"));
         let mut events = Vec::new();
         events.extend(scenario.nodes.into_iter().map(|node| Event::Node(Box::new(Seen::Is(node)))));
-        let volumes = scenario.volumes.into_iter();
-        events.extend(volumes.map(|object| Event::Volume(Box::new(Seen::Is(object)))));
+        events.extend(scenario.objects.into_iter().map(Event::object));
         let pods = scenario.pending.into_iter();
         events.extend(pods.map(|pod| Event::pod((*pod).clone())));
         for event in events {

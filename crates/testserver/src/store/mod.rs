@@ -21,7 +21,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::counts::{Applied, Ledger, Origin};
-use crate::kinds::{KINDS, KindId};
+use crate::kinds::{KINDS, KindId, MOST_CUSTOM};
 use crate::options::{Options, Terminating};
 
 pub(crate) use delete::{DeleteOptions, Deleted};
@@ -107,7 +107,7 @@ impl State {
         let seed = options.seed.unwrap_or_else(|| RandomState::new().hash_one("seed"));
         Self {
             version: 1,
-            tables: KINDS.iter().map(|_| table()).collect(),
+            tables: (0..KINDS.len() + MOST_CUSTOM).map(|_| table()).collect(),
             ledger: Ledger::new(options.log),
             chance: Pcg64Mcg::seed_from_u64(seed),
             terminating: options.terminating,

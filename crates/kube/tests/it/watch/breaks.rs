@@ -1,6 +1,6 @@
 //! Streams that break, servers that refuse, and frames that come twice.
 
-use plimsoll_kube::kinds::Kind;
+use plimsoll_api::{KindRef, Pod};
 use serde_json::json;
 
 use super::Ear;
@@ -47,7 +47,7 @@ async fn a_bookmark_is_where_the_watch_is_resumed() {
     resumes_at(&again, "500");
     again.stream().say("ADDED", &pod("b", "501")).await;
     assert_eq!(ear.next().await, "b");
-    assert_eq!(ear.watches.counts()[&Kind::Pod].bookmarks, 1);
+    assert_eq!(ear.watches.counts()[&KindRef::of::<Pod>()].bookmarks, 1);
 }
 
 #[tokio::test]
@@ -96,7 +96,7 @@ async fn a_server_that_refuses_for_a_while_is_asked_again_from_where_it_was() {
     resumes_at(&again, "10");
     again.stream().say("ADDED", &pod("b", "11")).await;
     assert_eq!(ear.next().await, "b");
-    assert_eq!(ear.watches.counts()[&Kind::Pod].failures, 5);
+    assert_eq!(ear.watches.counts()[&KindRef::of::<Pod>()].failures, 5);
 }
 
 #[tokio::test]

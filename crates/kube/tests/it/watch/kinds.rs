@@ -1,10 +1,11 @@
 //! Which kinds are watched, and what becomes of those that cannot be.
 
+use plimsoll_api::{CsiStorageCapacity, KindRef, Kinds, Pod, PodDisruptionBudget};
 use plimsoll_config::{Catalogue, load};
 use plimsoll_engine::{Options, Scheduler};
 use plimsoll_framework::FeatureGates;
 use plimsoll_kube::discovery::{Found, discover};
-use plimsoll_kube::kinds::{Kind, Place};
+use plimsoll_kube::place::Place;
 use serde_json::{Value, json};
 
 use super::{Ear, quick};
@@ -25,13 +26,13 @@ fn needed(plugins: &str) -> String {
     let profiles = configuration.profiles(&registry, &FeatureGates::default());
     let profiles = profiles.expect("the plugins are made");
     let scheduler = Scheduler::new(profiles, Options::default(), 0).expect("there is a profile");
-    let kinds = Kind::needed_by(scheduler.stores_read());
-    kinds.into_iter().map(Kind::as_str).collect::<Vec<_>>().join(" ")
+    let kinds = scheduler.kinds();
+    kinds.into_iter().map(KindRef::as_str).collect::<Vec<_>>().join(" ")
 }
 
 #[test]
 fn only_what_the_plugins_of_a_profile_read_is_watched() {
-    let all: Vec<&str> = Kind::all().map(Kind::as_str).collect();
+    let all: Vec<&str> = Kinds::built_in().iter().map(KindRef::as_str).collect();
     assert_eq!(needed("schedulerName: all"), all.join(" "));
     let few = |names: &[&str]| {
         let names = names.iter().chain(&["PrioritySort", "DefaultBinder"]);
@@ -50,18 +51,25 @@ fn only_what_the_plugins_of_a_profile_read_is_watched() {
 async fn the_best_version_that_the_server_has_is_found() {
     let core = ("/api/v1", &["pods", "nodes", "pods/binding"][..]);
     let budgets = &["poddisruptionbudgets"][..];
-    let capacity = Kind::CsiStorageCapacity;
+    let capacity = KindRef::of::<CsiStorageCapacity>();
     for (groups, expected, missing) in [
         (vec![core, ("/apis/policy/v1", budgets)], Some("policy/v1"), vec![capacity]),
         (vec![core, ("/apis/policy/v1beta1", budgets)], Some("policy/v1beta1"), vec![capacity]),
-        (vec![core, ("/apis/policy/v1", &[])], None, vec![capacity, Kind::PodDisruptionBudget]),
+        (
+            vec![core, ("/apis/policy/v1", &[])],
+            None,
+            vec![capacity, KindRef::of::<PodDisruptionBudget>()],
+        ),
     ] {
         let fake = Fake::with(&groups).await;
-        let kinds = [Kind::Pod, capacity, Kind::PodDisruptionBudget];
+        let kinds = [KindRef::of::<Pod>(), capacity, KindRef::of::<PodDisruptionBudget>()];
         let found = discover(&fake.client().await, &kinds).await.expect("the server answers");
-        let mut places = vec![Place { kind: Kind::Pod, api_version: "v1" }];
+        let mut places = vec![Place { kind: KindRef::of::<Pod>(), api_version: "v1" }];
         places.extend(
-            expected.map(|api_version| Place { kind: Kind::PodDisruptionBudget, api_version }),
+            expected.map(|api_version| Place {
+                kind: KindRef::of::<PodDisruptionBudget>(),
+                api_version,
+            }),
         );
         assert_eq!(found, Found { places, missing });
     }
@@ -70,7 +78,9 @@ async fn the_best_version_that_the_server_has_is_found() {
 #[tokio::test]
 async fn a_kind_that_the_server_has_not_keeps_nobody_waiting() {
     let mut fake = Fake::start().await;
-    let mut ear = Ear::on(&fake, &[Kind::Pod, Kind::PodDisruptionBudget], quick()).await;
+    let mut ear =
+        Ear::on(&fake, &[KindRef::of::<Pod>(), KindRef::of::<PodDisruptionBudget>()], quick())
+            .await;
     fake.next().await.no_streaming();
     fake.next().await.list("10", "", &[pod("a", "1")]);
     ear.told_whole().await;
@@ -82,7 +92,7 @@ async fn budgets_of_an_old_server_are_told() {
     let groups =
         [("/api/v1", &["pods"][..]), ("/apis/policy/v1beta1", &["poddisruptionbudgets"][..])];
     let mut fake = Fake::with(&groups).await;
-    let mut ear = Ear::on(&fake, &[Kind::PodDisruptionBudget], quick()).await;
+    let mut ear = Ear::on(&fake, &[KindRef::of::<PodDisruptionBudget>()], quick()).await;
     let asked = fake.next().await;
     assert_eq!(asked.path, "/apis/policy/v1beta1/poddisruptionbudgets");
     asked.no_streaming();
@@ -94,7 +104,7 @@ async fn budgets_of_an_old_server_are_told() {
 async fn a_kind_that_may_not_be_read_is_gone_on_without_and_told_once_it_may() {
     let groups = [("/api/v1", &["pods"][..]), ("/apis/policy/v1", &["poddisruptionbudgets"][..])];
     let mut fake = Fake::with(&groups).await;
-    let mut ear = Ear::on(&fake, &[Kind::PodDisruptionBudget], quick()).await;
+    let mut ear = Ear::on(&fake, &[KindRef::of::<PodDisruptionBudget>()], quick()).await;
     fake.next().await.refuse(403, "Forbidden");
     ear.told_whole().await;
     fake.next().await.no_streaming();
@@ -116,7 +126,7 @@ async fn without_pods_or_nodes_nothing_begins() {
 async fn a_version_that_is_gone_after_an_upgrade_is_looked_for_anew() {
     let groups = [("/apis/policy/v1", &["poddisruptionbudgets"][..])];
     let mut fake = Fake::with(&groups).await;
-    let mut ear = Ear::on(&fake, &[Kind::PodDisruptionBudget], quick()).await;
+    let mut ear = Ear::on(&fake, &[KindRef::of::<PodDisruptionBudget>()], quick()).await;
     fake.next().await.no_streaming();
     fake.next().await.list("10", "", &[budget("b", "1"), budget("c", "2")]);
     assert_eq!(ear.hear(2).await, "budget b, budget c");

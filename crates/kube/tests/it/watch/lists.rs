@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use plimsoll_kube::kinds::Kind;
+use plimsoll_api::{KindRef, Pod};
 use plimsoll_kube::watch::Pace;
 use serde_json::json;
 
@@ -58,7 +58,7 @@ async fn a_streaming_list_goes_on_as_a_watch() {
 async fn a_server_that_takes_a_streaming_list_for_a_plain_watch_is_asked_for_lists() {
     let mut fake = Fake::start().await;
     let pace = Pace { list_silence: Duration::from_millis(50), ..quick() };
-    let mut ear = Ear::on(&fake, &[Kind::Pod], pace).await;
+    let mut ear = Ear::on(&fake, &[KindRef::of::<Pod>()], pace).await;
     let stream = fake.next().await.stream();
     stream.say("ADDED", &pod("a", "3")).await;
     let list = fake.next().await;
@@ -121,7 +121,7 @@ async fn after_410_what_the_new_list_lacks_is_gone_and_what_it_repeats_is_not_to
         assert_eq!(watch.get("resourceVersion"), "30");
         watch.stream().say("ADDED", &pod("f", "31")).await;
         assert_eq!(ear.next().await, "f");
-        assert_eq!(ear.watches.counts()[&Kind::Pod].lists, 2);
+        assert_eq!(ear.watches.counts()[&KindRef::of::<Pod>()].lists, 2);
     }
 }
 

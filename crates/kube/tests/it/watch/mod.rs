@@ -8,8 +8,8 @@ mod objects;
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use plimsoll_api::{KindRef, Pod};
 use plimsoll_engine::{Event, Seen};
-use plimsoll_kube::kinds::Kind;
 use plimsoll_kube::watch::{Options, Pace, Waiting, WatchMetrics, Watches, start};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -36,10 +36,10 @@ struct Ear {
 impl Ear {
     /// Begins to watch pods of `fake`.
     async fn pods(fake: &Fake) -> Self {
-        Ear::on(fake, &[Kind::Pod], quick()).await
+        Ear::on(fake, &[KindRef::of::<Pod>()], quick()).await
     }
 
-    async fn on(fake: &Fake, kinds: &[Kind], pace: Pace) -> Self {
+    async fn on(fake: &Fake, kinds: &[KindRef], pace: Pace) -> Self {
         let (sender, events) = mpsc::channel(8);
         let metrics = WatchMetrics::default();
         let kinds = kinds.to_vec();
@@ -86,8 +86,8 @@ fn show(event: &Event) -> String {
             Seen::Is(node) => format!("node {}", node.name),
             Seen::Gone(name) => format!("-node {name}"),
         },
-        Event::Budget(Seen::Is(budget)) => format!("budget {}", budget.key.name),
-        Event::Budget(Seen::Gone(key)) => format!("-budget {}", key.name),
+        Event::Object(Seen::Is(budget)) => format!("budget {}", budget.key().name),
+        Event::Object(Seen::Gone((_, key))) => format!("-budget {}", key.name),
         other => format!("{other:?}"),
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use plimsoll_api::PodKey;
-use plimsoll_kube::kinds::Kind;
+use plimsoll_api::{KindRef, Pod};
 use plimsoll_kube::originals::{Kept, Originals};
 use plimsoll_kube::watch::{Options, WatchMetrics, start};
 use serde_json::{Value, json};
@@ -43,7 +43,7 @@ async fn an_object_over_the_limit_is_passed_over_and_what_was_known_of_it_stays(
     stream.say("MODIFIED", &large("a", "11", 17 << 20)).await;
     stream.say("ADDED", &pod("b", "12")).await;
     assert_eq!(ear.hear(2).await, "a, b");
-    assert_eq!(ear.watches.counts()[&Kind::Pod].unreadable, 2);
+    assert_eq!(ear.watches.counts()[&KindRef::of::<Pod>()].unreadable, 2);
     drop(stream);
     assert_eq!(fake.next().await.get("resourceVersion"), "12");
 }
@@ -61,7 +61,7 @@ async fn of_an_object_that_cannot_be_read_the_rest_is_told_and_it_stops_nothing(
     stream.say("ADDED", &json!({"metadata": {"resourceVersion": "13"}})).await;
     stream.say("ADDED", &pod("b", "14")).await;
     assert_eq!(ear.hear(5).await, "a, new, a, a, b", "what can be read of them is told");
-    assert_eq!(ear.watches.counts()[&Kind::Pod].unreadable, 4);
+    assert_eq!(ear.watches.counts()[&KindRef::of::<Pod>()].unreadable, 4);
     drop(stream);
     let stream = fake.next().await.stream();
     stream.say("MODIFIED", &pod("a", "15")).await;
@@ -91,7 +91,7 @@ async fn ten_thousand_changes_arrive_in_order_however_slowly_they_are_taken() {
         assert!(ear.events.len() <= 8);
     }
     sender.await.expect("all was sent");
-    let counts = ear.watches.counts()[&Kind::Pod];
+    let counts = ear.watches.counts()[&KindRef::of::<Pod>()];
     assert_eq!((counts.changed, counts.objects, counts.failures), (CHANGES as u64, 100, 0));
 }
 
@@ -102,7 +102,7 @@ async fn originals_are_kept_as_they_were_written() {
     let (sender, mut events) = mpsc::channel(8);
     let originals = Some(kept.clone());
     let options = Options {
-        kinds: vec![Kind::Pod],
+        kinds: vec![KindRef::of::<Pod>()],
         events: sender,
         originals,
         pace: quick(),

@@ -10,7 +10,7 @@ fn points() -> Points {
 
 fn hint(scenario: &Scenario, pod: &PodInfo, object: Object<'_>) -> Hint {
     let cluster = Cluster::of(scenario);
-    let event = ClusterEvent::new(Resource::Pod, Action::all());
+    let event = ClusterEvent::of::<Pod>(Action::all());
     let change = Change { event, object, view: cluster.view() };
     points().requeue.expect("the plugin has hints").hint(pod, &change)
 }

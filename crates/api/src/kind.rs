@@ -1,0 +1,438 @@
+//! Kinds of objects: what the API server calls them, and how they are read.
+
+use std::any::{Any, TypeId};
+use std::cmp::Ordering;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use crate::store::{ErasedStore, Store};
+use crate::wire::{Manifest, Object, Reader, WireError};
+use crate::{
+    CsiDriver, CsiNode, CsiStorageCapacity, Namespace, Node, ObjectKey, PersistentVolume,
+    PersistentVolumeClaim, Pod, PodDisruptionBudget, ReplicaSet, ReplicationController, Service,
+    StatefulSet, StorageClass, Str, VolumeAttachment,
+};
+
+/// A kind of objects that scheduling reads, implemented by the type of one object.
+///
+/// From this follow the watch with its discovery, what `-f` files may hold, the store that plugins read, the events
+/// that wake pods, and the rules of RBAC.
+///
+/// ```
+/// use plimsoll_api::wire::{Manifest, WireError};
+/// use plimsoll_api::{Kind, KindRef, Kinds, ObjectKey, ObjectMeta};
+///
+/// #[derive(Debug, PartialEq, serde::Deserialize)]
+/// struct TeamQuota {
+///     metadata: ObjectMeta,
+///     spec: Spec,
+/// }
+///
+/// #[derive(Debug, PartialEq, serde::Deserialize)]
+/// struct Spec {
+///     pods: usize,
+/// }
+///
+/// impl Kind for TeamQuota {
+///     const NAME: &'static str = "TeamQuota";
+///     const PLURAL: &'static str = "teamquotas";
+///     const VERSIONS: &'static [&'static str] = &["example.com/v1"];
+///
+///     fn read(manifest: Manifest<'_>) -> Result<Self, WireError> {
+///         manifest.parse()
+///     }
+///     fn key(&self) -> ObjectKey {
+///         self.metadata.key()
+///     }
+/// }
+///
+/// let kinds = Kinds::built_in().with(KindRef::of::<TeamQuota>());
+/// assert!(kinds.find("example.com/v1", "TeamQuota").is_some());
+/// ```
+pub trait Kind: Any + fmt::Debug + PartialEq + Send + Sync {
+    /// As manifests write it: `PodDisruptionBudget`.
+    const NAME: &'static str;
+    /// As paths and RBAC rules write it: `poddisruptionbudgets`.
+    const PLURAL: &'static str;
+    /// The versions that are read, such as `policy/v1`, the best first. All are of one API group.
+    const VERSIONS: &'static [&'static str];
+    /// Whether objects of this kind are in a namespace.
+    const NAMESPACED: bool = true;
+    /// What happens where the API server does not have this kind, in words that follow "without it". `None`: the
+    /// scheduler does not start without it.
+    const WITHOUT: Option<&'static str> = Some("plugins that read it see no objects");
+
+    /// Whether a pod that was not scheduled may be worth another attempt after such an object came, changed or went.
+    const WAKES_PODS: bool = true;
+
+    /// Reads one object. Errors name the field.
+    fn read(manifest: Manifest<'_>) -> Result<Self, WireError>
+    where
+        Self: Sized;
+    /// Its namespace and name. The namespace of a cluster-wide object does not matter, and without one an object is in
+    /// `default`.
+    fn key(&self) -> ObjectKey;
+    /// A value by which stores find objects beside their keys, such as the class of a volume (`IndexFunc` of
+    /// client-go).
+    fn index(&self) -> Option<&str> {
+        None
+    }
+}
+
+/// What is known of a [`Kind`], without its type.
+struct Facts {
+    id: TypeId,
+    name: &'static str,
+    plural: &'static str,
+    versions: &'static [&'static str],
+    namespaced: bool,
+    without: Option<&'static str>,
+    wakes_pods: bool,
+    read: fn(Manifest<'_>) -> Result<Object, WireError>,
+    store: fn() -> Box<dyn ErasedStore>,
+}
+
+/// A [`Kind`] as a value.
+#[derive(Clone, Copy)]
+pub struct KindRef(&'static Facts);
+
+/// Where the facts of a kind stand.
+struct FactsOf<K>(std::marker::PhantomData<K>);
+
+impl<K: Kind> FactsOf<K> {
+    const FACTS: Facts = Facts {
+        id: TypeId::of::<K>(),
+        name: K::NAME,
+        plural: K::PLURAL,
+        versions: K::VERSIONS,
+        namespaced: K::NAMESPACED,
+        without: K::WITHOUT,
+        wakes_pods: K::WAKES_PODS,
+        read: read::<K>,
+        store: || Box::new(Arc::new(Store::<K>::default())),
+    };
+}
+
+fn read<K: Kind>(manifest: Manifest<'_>) -> Result<Object, WireError> {
+    let object = K::read(manifest)?;
+    if object.key().name.is_empty() {
+        return Err(WireError::nameless());
+    }
+    Ok(Object::of(object))
+}
+
+impl KindRef {
+    /// The kind `K`.
+    pub const fn of<K: Kind>() -> Self {
+        KindRef(&FactsOf::<K>::FACTS)
+    }
+
+    /// Whether it is the kind `K`.
+    pub fn is<K: Kind>(self) -> bool {
+        self.0.id == TypeId::of::<K>()
+    }
+
+    /// As manifests write it: `CSINode`.
+    pub const fn as_str(self) -> &'static str {
+        self.0.name
+    }
+
+    /// As paths and RBAC rules write it: `csinodes`.
+    pub const fn plural(self) -> &'static str {
+        self.0.plural
+    }
+
+    /// The versions that are read, such as `policy/v1`, the best first.
+    pub const fn versions(self) -> &'static [&'static str] {
+        self.0.versions
+    }
+
+    /// Whether objects of this kind are in a namespace.
+    pub const fn is_namespaced(self) -> bool {
+        self.0.namespaced
+    }
+
+    /// What happens where the API server does not have this kind, in words that follow "without it". `None`: nothing
+    /// can be scheduled then.
+    pub const fn without(self) -> Option<&'static str> {
+        self.0.without
+    }
+
+    /// Whether a pod that was not scheduled may be worth another attempt after such an object came, changed or went.
+    pub const fn wakes_pods(self) -> bool {
+        self.0.wakes_pods
+    }
+
+    /// The API group as RBAC rules write it; empty for the core.
+    pub fn group(self) -> &'static str {
+        self.0
+            .versions
+            .first()
+            .and_then(|version| version.split_once('/'))
+            .map_or("", |(group, _)| group)
+    }
+
+    /// A reader of this kind as `api_version` has it; `None` for a version that is not read.
+    pub fn reader(self, api_version: &str) -> Option<Reader> {
+        let version = self.versions().iter().find(|version| **version == api_version)?;
+        Some(Reader::new(self, version))
+    }
+
+    /// A store for objects of this kind.
+    pub(crate) fn new_store(self) -> Box<dyn ErasedStore> {
+        (self.0.store)()
+    }
+
+    /// Reads one object.
+    pub(crate) fn read(self, manifest: Manifest<'_>) -> Result<Object, WireError> {
+        (self.0.read)(manifest)
+    }
+}
+
+impl PartialEq for KindRef {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.id == other.0.id
+    }
+}
+
+impl Eq for KindRef {}
+
+impl Hash for KindRef {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.id.hash(state);
+    }
+}
+
+/// By name, and by group where two kinds have one name.
+impl Ord for KindRef {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (self.0.name, self.0.versions, self.0.id).cmp(&(other.0.name, other.0.versions, other.0.id))
+    }
+}
+
+impl PartialOrd for KindRef {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl fmt::Display for KindRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.name)
+    }
+}
+
+impl fmt::Debug for KindRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.name)
+    }
+}
+
+/// The namespace of an object that does not say one.
+pub(crate) const DEFAULT_NAMESPACE: &str = "default";
+
+/// The key of an object: without a namespace where its kind has none, and with one where it has.
+pub fn key_of<K: Kind>(object: &K) -> ObjectKey {
+    let ObjectKey { namespace, name } = object.key();
+    let namespace = match K::NAMESPACED {
+        false => Str::const_new(""),
+        true if namespace.is_empty() => Str::const_new(DEFAULT_NAMESPACE),
+        true => namespace,
+    };
+    ObjectKey { namespace, name }
+}
+
+/// An object of any [`Kind`]; clones share it.
+#[derive(Clone)]
+pub struct AnyObject(Arc<dyn Erased>);
+
+/// A [`Kind`] without its type.
+trait Erased: Any + fmt::Debug + Send + Sync {
+    fn kind(&self) -> KindRef;
+    fn key(&self) -> ObjectKey;
+    fn equals(&self, other: &dyn Any) -> bool;
+}
+
+impl<K: Kind> Erased for K {
+    fn kind(&self) -> KindRef {
+        KindRef::of::<K>()
+    }
+    fn key(&self) -> ObjectKey {
+        key_of(self)
+    }
+    fn equals(&self, other: &dyn Any) -> bool {
+        other.downcast_ref::<K>().is_some_and(|other| self == other)
+    }
+}
+
+impl AnyObject {
+    /// An object of any kind.
+    pub fn new<K: Kind>(object: K) -> Self {
+        AnyObject(Arc::new(object))
+    }
+
+    /// Of which kind it is.
+    pub fn kind(&self) -> KindRef {
+        self.0.kind()
+    }
+
+    /// Its namespace and name.
+    pub fn key(&self) -> ObjectKey {
+        self.0.key()
+    }
+
+    /// The object, if it is of kind `K`.
+    pub fn get<K: Kind>(&self) -> Option<&K> {
+        let any: &dyn Any = &*self.0;
+        any.downcast_ref()
+    }
+
+    /// The object, shared, if it is of kind `K`.
+    pub fn shared<K: Kind>(&self) -> Option<Arc<K>> {
+        let any: Arc<dyn Any + Send + Sync> = self.0.clone();
+        any.downcast().ok()
+    }
+}
+
+impl<K: Kind> From<K> for AnyObject {
+    fn from(object: K) -> Self {
+        AnyObject::new(object)
+    }
+}
+
+impl<K: Kind> From<Arc<K>> for AnyObject {
+    fn from(object: Arc<K>) -> Self {
+        AnyObject(object)
+    }
+}
+
+impl PartialEq for AnyObject {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.equals(&*other.0)
+    }
+}
+
+impl Eq for AnyObject {}
+
+impl fmt::Debug for AnyObject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// The kinds that Kubernetes itself has, and that scheduling reads.
+const BUILT_IN: [KindRef; 15] = [
+    KindRef::of::<Pod>(),
+    KindRef::of::<Node>(),
+    KindRef::of::<Namespace>(),
+    KindRef::of::<Service>(),
+    KindRef::of::<ReplicationController>(),
+    KindRef::of::<ReplicaSet>(),
+    KindRef::of::<StatefulSet>(),
+    KindRef::of::<PersistentVolume>(),
+    KindRef::of::<PersistentVolumeClaim>(),
+    KindRef::of::<StorageClass>(),
+    KindRef::of::<CsiNode>(),
+    KindRef::of::<CsiDriver>(),
+    KindRef::of::<CsiStorageCapacity>(),
+    KindRef::of::<VolumeAttachment>(),
+    KindRef::of::<PodDisruptionBudget>(),
+];
+
+/// The kinds that are read: those of Kubernetes, and those that plugins bring.
+#[derive(Clone, Debug)]
+pub struct Kinds(Vec<KindRef>);
+
+impl Kinds {
+    /// Those of Kubernetes.
+    pub fn built_in() -> Self {
+        Kinds(BUILT_IN.to_vec())
+    }
+
+    /// The same and `kind`.
+    #[must_use]
+    pub fn with(mut self, kind: KindRef) -> Self {
+        self.add(kind);
+        self
+    }
+
+    /// Adds a kind, if it is not there yet.
+    ///
+    /// # Panics
+    /// If it has no version, or if there is another kind of its name and version.
+    pub fn add(&mut self, kind: KindRef) {
+        if self.0.contains(&kind) {
+            return;
+        }
+        assert!(!kind.versions().is_empty(), "kind {kind} has no version");
+        for version in kind.versions() {
+            let known = self.find(version, kind.as_str());
+            assert!(known.is_none(), "there are two kinds called {version} {kind}");
+        }
+        self.0.push(kind);
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = KindRef> {
+        self.0.iter().copied()
+    }
+
+    /// The kind named `kind` as `api_version` has it, and that version.
+    pub fn find(&self, api_version: &str, kind: &str) -> Option<(KindRef, &'static str)> {
+        self.0.iter().filter(|known| known.as_str() == kind).find_map(|&known| {
+            let version = known.versions().iter().find(|version| **version == api_version)?;
+            Some((known, *version))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_is_found_by_its_own_kind_only() {
+        let object =
+            AnyObject::from(StorageClass { name: "fast".into(), ..StorageClass::default() });
+        assert_eq!(object.kind(), KindRef::of::<StorageClass>());
+        assert_eq!(object.key(), ObjectKey::new("", "fast"));
+        assert!(object.get::<StorageClass>().is_some_and(|class| class.name == "fast"));
+        assert!(object.get::<CsiNode>().is_none() && object.shared::<CsiNode>().is_none());
+        assert_eq!(object, object.clone());
+        assert_ne!(object, StorageClass::default().into());
+        assert_ne!(AnyObject::from(CsiNode::default()), CsiDriver::default().into());
+    }
+
+    #[test]
+    fn every_kind_says_its_group_once() {
+        for kind in Kinds::built_in().iter() {
+            for version in kind.versions() {
+                let group = version.split_once('/').map_or("", |(group, _)| group);
+                assert_eq!(group, kind.group(), "{kind}");
+            }
+        }
+        assert_eq!(KindRef::of::<Node>().group(), "");
+        assert_eq!(KindRef::of::<CsiNode>().group(), "storage.k8s.io");
+    }
+
+    #[derive(Debug, PartialEq)]
+    struct OtherPod;
+    impl Kind for OtherPod {
+        const NAME: &'static str = "Pod";
+        const PLURAL: &'static str = "pods";
+        const VERSIONS: &'static [&'static str] = &["v1"];
+        fn read(_: Manifest<'_>) -> Result<Self, WireError> {
+            Ok(OtherPod)
+        }
+        fn key(&self) -> ObjectKey {
+            ObjectKey::default()
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "there are two kinds called v1 Pod")]
+    fn two_kinds_of_one_name_are_refused() {
+        let _ = Kinds::built_in().with(KindRef::of::<OtherPod>());
+    }
+}

@@ -1,0 +1,560 @@
+//! Objects of one kind by their keys: as they were seen, and as they are taken to be.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use hashbrown::{Equivalent, HashMap};
+use rustc_hash::FxBuildHasher;
+
+use crate::kind::key_of;
+use crate::{AnyObject, Kind, KindRef, Labels, Namespace, ObjectKey, Str};
+
+/// The key of an object by its parts, to look it up without a copy.
+#[derive(Clone, Copy, Debug, Hash)]
+pub struct KeyRef<'a> {
+    /// The namespace; empty for a cluster-wide object.
+    pub namespace: &'a str,
+    /// The name.
+    pub name: &'a str,
+}
+
+impl Equivalent<ObjectKey> for KeyRef<'_> {
+    fn equivalent(&self, key: &ObjectKey) -> bool {
+        self.name == key.name && self.namespace == key.namespace
+    }
+}
+
+/// The name of a cluster-wide object.
+impl<'a> From<&'a str> for KeyRef<'a> {
+    fn from(name: &'a str) -> Self {
+        KeyRef { namespace: "", name }
+    }
+}
+
+/// The name of a cluster-wide object.
+impl<'a> From<&'a Str> for KeyRef<'a> {
+    fn from(name: &'a Str) -> Self {
+        KeyRef { namespace: "", name }
+    }
+}
+
+/// Namespace and name.
+impl<'a> From<(&'a str, &'a str)> for KeyRef<'a> {
+    fn from((namespace, name): (&'a str, &'a str)) -> Self {
+        KeyRef { namespace, name }
+    }
+}
+
+impl<'a> From<&'a ObjectKey> for KeyRef<'a> {
+    fn from(key: &'a ObjectKey) -> Self {
+        KeyRef { namespace: &key.namespace, name: &key.name }
+    }
+}
+
+/// An object that came, changed or went: as it was and as it is. One of both may be missing.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Versions<K> {
+    /// As it was.
+    pub before: Option<Arc<K>>,
+    /// As it is.
+    pub after: Option<Arc<K>>,
+}
+
+impl<K> Clone for Versions<K> {
+    fn clone(&self) -> Self {
+        Versions { before: self.before.clone(), after: self.after.clone() }
+    }
+}
+
+/// [`Versions`] of an object of any kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AnyVersions {
+    /// Its kind.
+    pub kind: KindRef,
+    /// As it was.
+    pub before: Option<AnyObject>,
+    /// As it is.
+    pub after: Option<AnyObject>,
+}
+
+impl AnyVersions {
+    /// The versions, if the object is of kind `K`.
+    pub fn of<K: Kind>(&self) -> Option<Versions<K>> {
+        let shared = |object: &Option<AnyObject>| object.as_ref().and_then(AnyObject::shared);
+        self.kind
+            .is::<K>()
+            .then(|| Versions { before: shared(&self.before), after: shared(&self.after) })
+    }
+}
+
+impl<K: Kind> From<Versions<K>> for AnyVersions {
+    fn from(of: Versions<K>) -> Self {
+        let any = |object: Option<Arc<K>>| object.map(AnyObject::from);
+        AnyVersions { kind: KindRef::of::<K>(), before: any(of.before), after: any(of.after) }
+    }
+}
+
+/// One object.
+#[derive(Debug)]
+struct Entry<K> {
+    observed: Arc<K>,
+    /// What it is taken to be, where that is not what was seen.
+    assumed: Option<Arc<K>>,
+}
+
+impl<K> Entry<K> {
+    fn latest(&self) -> &Arc<K> {
+        self.assumed.as_ref().unwrap_or(&self.observed)
+    }
+}
+
+impl<K> Clone for Entry<K> {
+    fn clone(&self) -> Self {
+        Entry { observed: self.observed.clone(), assumed: self.assumed.clone() }
+    }
+}
+
+/// Objects of one kind by their keys: as they were seen, and as they are taken to be, since a pod
+/// that has its node needs them so.
+///
+/// # Which of both counts
+///
+/// What is assumed counts until the object is seen to be other than it was when last seen; then that
+/// counts, whatever it is, and the assumption is dropped. An object that is told again as it was, as a
+/// relist does, leaves the assumption standing. As in passive_assume_cache.go, mayExpire: an object of an
+/// API server has a version, so that no two of its states are equal. A watch never goes back in time, so
+/// a value that differs is newer.
+pub struct Store<K> {
+    /// Filters look for objects on every node.
+    by_key: HashMap<ObjectKey, Entry<K>, FxBuildHasher>,
+    /// The same, as they are taken to be.
+    in_order: BTreeMap<ObjectKey, Arc<K>>,
+    /// The same by [`Kind::index`]. No value is without an object.
+    by_index: BTreeMap<Str, BTreeMap<ObjectKey, Arc<K>>>,
+}
+
+impl<K> Default for Store<K> {
+    fn default() -> Self {
+        Store { by_key: HashMap::default(), in_order: BTreeMap::new(), by_index: BTreeMap::new() }
+    }
+}
+
+impl<K> Clone for Store<K> {
+    fn clone(&self) -> Self {
+        Store {
+            by_key: self.by_key.clone(),
+            in_order: self.in_order.clone(),
+            by_index: self.by_index.clone(),
+        }
+    }
+}
+
+impl<K: fmt::Debug> fmt::Debug for Store<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(&self.in_order).finish()
+    }
+}
+
+impl<K: Kind> Store<K> {
+    /// Takes in an object as it was seen; `None` if it was seen so before. What is told is what was
+    /// seen before and now, and never what was assumed.
+    pub fn set(&mut self, object: impl Into<Arc<K>>) -> Option<Versions<K>> {
+        let object = object.into();
+        let key = key_of(&*object);
+        if self.by_key.get(&key).is_some_and(|entry| *entry.observed == *object) {
+            return None;
+        }
+        let entry = Entry { observed: object.clone(), assumed: None };
+        let before = self.by_key.insert(key.clone(), entry).map(|entry| entry.observed);
+        self.now_is(&key, Some(object.clone()));
+        Some(Versions { before, after: Some(object) })
+    }
+
+    /// Forgets an object; `None` if it was not known.
+    pub fn remove(&mut self, key: &ObjectKey) -> Option<Versions<K>> {
+        let before = self.by_key.remove(key)?.observed;
+        self.now_is(key, None);
+        Some(Versions { before: Some(before), after: None })
+    }
+
+    /// Takes it that an object is so. What was never seen, or is gone, cannot be assumed; whether
+    /// it could.
+    pub fn assume(&mut self, object: impl Into<Arc<K>>) -> bool {
+        let object = object.into();
+        let key = key_of(&*object);
+        let Some(entry) = self.by_key.get_mut(&key) else { return false };
+        entry.assumed = Some(object.clone());
+        self.now_is(&key, Some(object));
+        true
+    }
+
+    /// Takes back what was assumed of an object, if anything still is.
+    pub fn restore(&mut self, key: &ObjectKey) {
+        if let Some(entry) = self.by_key.get_mut(key)
+            && entry.assumed.take().is_some()
+        {
+            let observed = entry.observed.clone();
+            self.now_is(key, Some(observed));
+        }
+    }
+
+    /// The object of this key, as it is taken to be.
+    pub fn get<'a>(&self, key: impl Into<KeyRef<'a>>) -> Option<&Arc<K>> {
+        self.by_key.get(&key.into()).map(Entry::latest)
+    }
+
+    /// The object of this key, as it was seen.
+    pub fn observed<'a>(&self, key: impl Into<KeyRef<'a>>) -> Option<&Arc<K>> {
+        self.by_key.get(&key.into()).map(|entry| &entry.observed)
+    }
+
+    /// Whether something is assumed of the object that was not yet seen.
+    pub fn is_assumed<'a>(&self, key: impl Into<KeyRef<'a>>) -> bool {
+        self.by_key.get(&key.into()).is_some_and(|entry| entry.assumed.is_some())
+    }
+
+    /// All objects as they are taken to be, in the order of their keys.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<K>> {
+        self.in_order.values()
+    }
+
+    /// Those of one namespace with their names, in the order of these.
+    pub fn in_namespace<'a>(
+        &'a self,
+        namespace: &str,
+    ) -> impl Iterator<Item = (&'a Str, &'a Arc<K>)> + use<'a, K> {
+        let namespace = Str::from(namespace);
+        self.in_order
+            .range(ObjectKey::new(namespace.clone(), "")..)
+            .take_while(move |(key, _)| key.namespace == namespace)
+            .map(|(key, object)| (&key.name, object))
+    }
+
+    /// Those with this [`Kind::index`], in the order of their keys.
+    pub fn by_index(&self, value: &str) -> impl Iterator<Item = &Arc<K>> {
+        self.by_index.get(value).into_iter().flat_map(BTreeMap::values)
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.in_order.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.in_order.is_empty()
+    }
+
+    /// Keeps the object in its places where it is now taken to be so.
+    fn now_is(&mut self, key: &ObjectKey, object: Option<Arc<K>>) {
+        let before = match &object {
+            Some(object) => self.in_order.insert(key.clone(), object.clone()),
+            None => self.in_order.remove(key),
+        };
+        if let Some(value) = before.as_deref().and_then(Kind::index)
+            && let Some(objects) = self.by_index.get_mut(value)
+        {
+            objects.remove(key);
+            if objects.is_empty() {
+                self.by_index.remove(value);
+            }
+        }
+        if let Some(object) = object
+            && let Some(value) = object.index()
+        {
+            let value = Str::from(value);
+            self.by_index.entry(value).or_default().insert(key.clone(), object);
+        }
+    }
+}
+
+impl Store<Namespace> {
+    /// The labels of namespace `name`; none where it is not known.
+    pub fn labels(&self, name: &str) -> &Labels {
+        static NONE: Labels = Labels::empty();
+        self.get(name).map_or(&NONE, |namespace| &namespace.labels)
+    }
+}
+
+/// The store of one kind, without its type. Plugins may keep what they have seen of it.
+pub(crate) trait ErasedStore: Any + fmt::Debug + Send + Sync {
+    fn kind(&self) -> KindRef;
+    fn set(&mut self, object: &AnyObject) -> Option<AnyVersions>;
+    fn remove(&mut self, key: &ObjectKey) -> Option<AnyVersions>;
+    fn assume(&mut self, object: &AnyObject);
+    fn restore(&mut self, key: &ObjectKey);
+    fn clone_box(&self) -> Box<dyn ErasedStore>;
+}
+
+impl<K: Kind> ErasedStore for Arc<Store<K>> {
+    fn kind(&self) -> KindRef {
+        KindRef::of::<K>()
+    }
+    fn set(&mut self, object: &AnyObject) -> Option<AnyVersions> {
+        Arc::make_mut(self).set(object.shared()?).map(AnyVersions::from)
+    }
+    fn remove(&mut self, key: &ObjectKey) -> Option<AnyVersions> {
+        Arc::make_mut(self).remove(key).map(AnyVersions::from)
+    }
+    fn assume(&mut self, object: &AnyObject) {
+        if let Some(object) = object.shared::<K>() {
+            Arc::make_mut(self).assume(object);
+        }
+    }
+    fn restore(&mut self, key: &ObjectKey) {
+        Arc::make_mut(self).restore(key);
+    }
+    fn clone_box(&self) -> Box<dyn ErasedStore> {
+        Box::new(self.clone())
+    }
+}
+
+/// Objects of many kinds.
+#[derive(Debug)]
+pub struct ObjectStores(Vec<Box<dyn ErasedStore>>);
+
+impl Default for ObjectStores {
+    /// No objects of the kinds of Kubernetes.
+    fn default() -> Self {
+        ObjectStores::new(&crate::Kinds::built_in())
+    }
+}
+
+impl Clone for ObjectStores {
+    fn clone(&self) -> Self {
+        ObjectStores(self.0.iter().map(|store| store.clone_box()).collect())
+    }
+}
+
+impl ObjectStores {
+    /// No objects of these kinds.
+    pub fn new(kinds: &crate::Kinds) -> Self {
+        ObjectStores(kinds.iter().map(KindRef::new_store).collect())
+    }
+
+    /// Begins to keep objects of `kind`, if that is not done yet.
+    pub fn keep(&mut self, kind: KindRef) {
+        if !self.0.iter().any(|store| store.kind() == kind) {
+            self.0.push(kind.new_store());
+        }
+    }
+
+    /// Those of kind `K`. A plugin may keep them: they stay as they were when it looked.
+    ///
+    /// # Panics
+    /// If objects of this kind are not kept: no plugin has said that it reads them.
+    #[track_caller]
+    pub fn of<K: Kind>(&self) -> &Arc<Store<K>> {
+        let store = self.0.iter().find_map(|store| {
+            let any: &dyn Any = &**store;
+            any.downcast_ref()
+        });
+        store.unwrap_or_else(|| panic!("no plugin says that it reads objects of kind {}", K::NAME))
+    }
+
+    /// The same, to be changed. What plugins have kept stays as it was.
+    #[track_caller]
+    pub fn of_mut<K: Kind>(&mut self) -> &mut Store<K> {
+        let store = self.0.iter_mut().find_map(|store| {
+            let any: &mut dyn Any = &mut **store;
+            any.downcast_mut::<Arc<Store<K>>>()
+        });
+        let store = store.unwrap_or_else(|| panic!("objects of kind {} are not kept", K::NAME));
+        Arc::make_mut(store)
+    }
+
+    /// Takes in an object as it was seen; `None` if it is as it was, or of a kind that is not kept.
+    pub fn set(&mut self, object: &AnyObject) -> Option<AnyVersions> {
+        self.store(object.kind())?.set(object)
+    }
+
+    /// Forgets an object; `None` if it was not known.
+    pub fn remove(&mut self, kind: KindRef, key: &ObjectKey) -> Option<AnyVersions> {
+        self.store(kind)?.remove(key)
+    }
+
+    /// Takes it that an object is so, if it is there.
+    pub fn assume(&mut self, object: &AnyObject) {
+        if let Some(store) = self.store(object.kind()) {
+            store.assume(object);
+        }
+    }
+
+    /// Takes back what was assumed of an object, if anything still is.
+    pub fn restore(&mut self, kind: KindRef, key: &ObjectKey) {
+        if let Some(store) = self.store(kind) {
+            store.restore(key);
+        }
+    }
+
+    fn store(&mut self, kind: KindRef) -> Option<&mut Box<dyn ErasedStore>> {
+        self.0.iter_mut().find(|store| store.kind() == kind)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::hash::BuildHasher;
+
+    use super::*;
+    use crate::{
+        ClaimRef, PersistentVolume, PodDisruptionBudget, Service, StorageClass, VolumePhase,
+    };
+
+    #[test]
+    fn a_key_by_its_parts_finds_the_object_of_that_key() {
+        let (key, by_parts) = (ObjectKey::new("team", "data"), KeyRef::from(("team", "data")));
+        let hasher = FxBuildHasher;
+        assert_eq!(hasher.hash_one(&key), hasher.hash_one(by_parts));
+        assert!(by_parts.equivalent(&key));
+        assert!(!by_parts.equivalent(&ObjectKey::new("data", "team")));
+    }
+
+    #[test]
+    fn an_object_that_is_as_it_was_is_no_change() {
+        let mut classes = Store::default();
+        let class = StorageClass { name: "fast".into(), ..StorageClass::default() };
+        let came = classes.set(class.clone()).expect("it is new");
+        assert_eq!((came.before, came.after.as_deref()), (None, Some(&class)));
+        assert_eq!(classes.set(class.clone()), None);
+        let other = StorageClass { is_default: true, ..class.clone() };
+        let changed = classes.set(other.clone()).expect("it differs");
+        assert_eq!(
+            (changed.before.as_deref(), changed.after.as_deref()),
+            (Some(&class), Some(&other))
+        );
+        let gone = classes.remove(&ObjectKey::new("", "fast")).expect("it is known");
+        assert_eq!((gone.before.as_deref(), gone.after), (Some(&other), None));
+        assert_eq!(classes.remove(&ObjectKey::new("", "fast")), None);
+    }
+
+    #[test]
+    fn budgets_are_found_by_namespace() {
+        let mut budgets = Store::default();
+        for (namespace, name) in [("a", "x"), ("b", "y"), ("b", "x"), ("c", "x")] {
+            let key = ObjectKey::new(namespace, name);
+            budgets.set(PodDisruptionBudget { key, ..PodDisruptionBudget::default() });
+        }
+        let keys: Vec<_> = budgets.in_namespace("b").map(|(_, one)| one.key.to_string()).collect();
+        assert_eq!(keys, ["b/x", "b/y"]);
+        assert_eq!(budgets.in_namespace("").count(), 0);
+    }
+
+    fn key() -> ObjectKey {
+        ObjectKey::new("", "pv")
+    }
+
+    fn volume() -> PersistentVolume {
+        PersistentVolume { name: "pv".into(), ..PersistentVolume::default() }
+    }
+
+    fn claimed() -> PersistentVolume {
+        let claim = ClaimRef { key: ObjectKey::default(), uid: "c".into() };
+        PersistentVolume { claim: Some(claim), ..volume() }
+    }
+
+    fn store() -> Store<PersistentVolume> {
+        let mut store = Store::default();
+        store.set(volume());
+        assert!(store.assume(claimed()));
+        store
+    }
+
+    #[test]
+    fn what_is_assumed_counts_and_what_was_seen_is_kept() {
+        let store = store();
+        assert_eq!(store.get("pv").map(|one| &**one), Some(&claimed()));
+        assert_eq!(store.observed("pv").map(|one| &**one), Some(&volume()));
+        assert_eq!(store.iter().count(), 1);
+        assert!(store.is_assumed("pv"));
+    }
+
+    #[test]
+    fn what_is_told_again_leaves_the_assumption_standing() {
+        let mut store = store();
+        assert_eq!(store.set(volume()), None);
+        assert!(store.is_assumed("pv"));
+    }
+
+    #[test]
+    fn what_is_seen_to_differ_ends_the_assumption_whether_it_is_so_or_not() {
+        for seen in [claimed(), PersistentVolume { phase: VolumePhase::Released, ..volume() }] {
+            let mut store = store();
+            let change = store.set(seen.clone()).expect("it differs from what was seen");
+            assert_eq!(change.before.as_deref(), Some(&volume()));
+            assert_eq!(change.after.as_deref(), Some(&seen));
+            assert_eq!(store.get("pv").map(|one| &**one), Some(&seen));
+            assert!(!store.is_assumed("pv"));
+        }
+    }
+
+    #[test]
+    fn an_assumption_can_be_taken_back_until_it_is_seen() {
+        let mut store = store();
+        store.restore(&key());
+        assert_eq!(store.get("pv").map(|one| &**one), Some(&volume()));
+        store.assume(claimed());
+        store.set(claimed());
+        store.restore(&key());
+        assert_eq!(store.get("pv").map(|one| &**one), Some(&claimed()));
+    }
+
+    #[test]
+    fn nothing_is_assumed_of_what_is_not_there() {
+        let mut store = store();
+        store.remove(&key());
+        assert_eq!(store.get("pv"), None);
+        assert!(!store.assume(claimed()));
+        store.restore(&key());
+        assert_eq!(store.get("pv"), None);
+    }
+
+    #[test]
+    fn volumes_are_found_by_the_class_they_are_taken_to_be_of() {
+        let volume = |name: &str, class: &str| PersistentVolume {
+            name: name.into(),
+            class: class.into(),
+            ..PersistentVolume::default()
+        };
+        let mut store = Store::default();
+        for (name, class) in [("b", "x"), ("a", "x"), ("c", "y"), ("d", "")] {
+            store.set(volume(name, class));
+        }
+        store.assume(volume("c", "x"));
+        let names = |store: &Store<PersistentVolume>| -> Vec<String> {
+            store.by_index("x").map(|one| one.name.to_string()).collect()
+        };
+        assert_eq!(names(&store), ["a", "b", "c"]);
+        store.restore(&ObjectKey::new("", "c"));
+        assert_eq!(names(&store), ["a", "b"]);
+        store.assume(volume("a", "y"));
+        store.assume(volume("unknown", "x"));
+        assert_eq!(names(&store), ["b"]);
+        let seen = PersistentVolume { phase: VolumePhase::Released, ..volume("a", "x") };
+        store.set(seen.clone());
+        assert_eq!(store.by_index("x").next().map(|one| &**one), Some(&seen));
+        for name in ["a", "b"] {
+            store.remove(&ObjectKey::new("", name));
+        }
+        assert_eq!(names(&store), [""; 0]);
+        assert_eq!(store.by_index("").count(), 1);
+    }
+
+    #[test]
+    fn each_kind_has_objects_of_its_own_and_what_is_kept_of_them_stays() {
+        let mut objects = ObjectStores::default();
+        let class = AnyObject::from(StorageClass { name: "a".into(), ..StorageClass::default() });
+        let came = objects.set(&class).expect("it is new");
+        assert!(came.before.is_none() && came.after == Some(class.clone()));
+        assert_eq!(objects.set(&class), None);
+        assert!(objects.of::<Service>().is_empty());
+        let kept = objects.of::<StorageClass>().clone();
+        let gone = objects.remove(class.kind(), &class.key()).expect("it is known");
+        assert!(gone.before == Some(class.clone()) && gone.of::<Service>().is_none());
+        assert!(gone.of::<StorageClass>().is_some_and(|of| of.after.is_none()));
+        assert_eq!((objects.of::<StorageClass>().len(), kept.len()), (0, 1));
+        assert_eq!(objects.remove(class.kind(), &class.key()), None);
+    }
+}

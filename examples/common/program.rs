@@ -1,0 +1,148 @@
+//! Runs the program of an example: on files, and in the place of kube-scheduler against a test server.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use plimsoll_testserver::TestServer;
+use serde_json::{Value, json};
+use tempfile::NamedTempFile;
+
+/// Far more than anything takes, on a machine that does many other things.
+const PATIENCE: Duration = Duration::from_mins(4);
+
+/// The program of an example, and the folder with its files.
+pub(crate) struct Program {
+    pub(crate) binary: &'static str,
+    pub(crate) folder: &'static str,
+}
+
+impl Program {
+    pub(crate) fn command(&self) -> Command {
+        Command::new(self.binary)
+    }
+
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        Path::new(self.folder).join("files").join(name)
+    }
+
+    fn text(&self, name: &str) -> String {
+        std::fs::read_to_string(self.file(name)).expect("the file is there")
+    }
+
+    /// What a command prints; it must succeed.
+    #[track_caller]
+    pub(crate) fn printed(command: &mut Command) -> String {
+        let Output { status, stdout, stderr } = command.output().expect("the program starts");
+        assert!(status.success(), "{}", String::from_utf8_lossy(&stderr));
+        String::from_utf8(stdout).expect("it prints text")
+    }
+
+    /// The decision records of a simulation of `cluster.yaml` with `config.yaml`.
+    #[track_caller]
+    pub(crate) fn simulated(&self) -> Vec<Value> {
+        let mut command = self.command();
+        command.args(["simulate", "--output", "json", "--config"]).arg(self.file("config.yaml"));
+        let printed = Self::printed(command.arg("-f").arg(self.file("cluster.yaml")));
+        printed.lines().map(|line| serde_json::from_str(line).expect("it is JSON")).collect()
+    }
+
+    /// Checks that `config.yaml` with `right` replaced by `wrong` is refused at `line` for the sake of `field`.
+    #[track_caller]
+    pub(crate) fn refuses(&self, right: &str, wrong: &str, line: usize, field: &str) {
+        let text = self.text("config.yaml");
+        assert!(text.contains(right), "the file says {right}");
+        let file = written(&text.replace(right, wrong));
+        let output = self.command().args(["config", "check"]).arg(file.path()).output();
+        let output = output.expect("the program starts");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        let place = format!("{}:{line}: {field}: ", file.path().display());
+        assert!(said.contains(&place), "{said}");
+    }
+
+    /// Runs it in the place of kube-scheduler until the value is dropped.
+    pub(crate) fn run(&self, server: &TestServer) -> Running {
+        let kubeconfig = server.kubeconfig_file().expect("there is room for a file");
+        // Only the kubeconfig of the test differs from the file that ships.
+        let text = self.text("config.yaml");
+        let kubeconfig = kubeconfig.display();
+        let config = written(&format!("{text}clientConnection:\n  kubeconfig: {kubeconfig}\n"));
+        let child = self
+            .command()
+            .args(["run", "--secure-port=0", "--leader-elect=false", "--config"])
+            .arg(config.path())
+            .stderr(Stdio::null())
+            .spawn();
+        Running { child: child.expect("the program starts"), _config: config }
+    }
+}
+
+fn written(text: &str) -> NamedTempFile {
+    let mut file = NamedTempFile::new().expect("there is room for a file");
+    write!(file, "{text}").expect("there is room");
+    file
+}
+
+/// A running program.
+pub(crate) struct Running {
+    child: Child,
+    _config: NamedTempFile,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Waits until `what` is there.
+#[track_caller]
+pub(crate) fn wait_for<T>(mut what: impl FnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(found) = what() {
+            return found;
+        }
+        assert!(begun.elapsed() < PATIENCE, "it waits in vain");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// The node of a pod on the server, once it has one.
+pub(crate) fn node_of(server: &TestServer, name: &str) -> Option<String> {
+    let pods = server.store().list("pods");
+    let pod = pods.iter().find(|pod| pod["metadata"]["name"] == name)?;
+    pod["spec"]["nodeName"].as_str().map(str::to_owned)
+}
+
+/// Why the API server says that a pod is not scheduled, once it says so.
+pub(crate) fn unscheduled(server: &TestServer, name: &str) -> Option<String> {
+    let pods = server.store().list("pods");
+    let pod = pods.iter().find(|pod| pod["metadata"]["name"] == name)?;
+    let conditions = pod["status"]["conditions"].as_array()?;
+    let condition = conditions.iter().find(|one| one["type"] == "PodScheduled")?;
+    condition["message"].as_str().map(str::to_owned)
+}
+
+/// A node with room for some pods.
+pub(crate) fn node(name: &str, labels: &Value) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels},
+        "status": {"allocatable": {"cpu": "8", "memory": "32Gi", "pods": "110"}},
+    })
+}
+
+/// A plain pod.
+pub(crate) fn pod(namespace: &str, name: &str, labels: &Value) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": namespace, "labels": labels},
+        "spec": {"containers": [{"name": "main", "image": "nginx"}]},
+    })
+}
