@@ -1,13 +1,15 @@
 //! One attempt at a pod: the scheduling cycle, and from there into the binding cycle.
 
 use plimsoll_api::PodKey;
-use plimsoll_framework::{PodInfo, Point, Row, Time, WaitingPod};
+use plimsoll_framework::{
+    Assume, CycleState, Handle, Placement, PodInfo, Point, Row, Time, WaitingPod, WaitingPods,
+    WriteCause, WriteError, Writes,
+};
 
 use crate::binding::{Backing, BindingCycle, Desk, Moved, Unbound};
 use crate::cycle::{self, Cycle, CycleResult, Failure, FailureReason};
 use crate::decision::{Decision, Outcome};
 use crate::effect::{Condition, Effect, EffectId, Record, Write};
-use crate::event::WriteError;
 use crate::explain::decision;
 use crate::memo::{Answer, Want};
 use crate::metrics::{self, Lap, Meter, MeteredPoint, Sampled, Status};
@@ -18,6 +20,7 @@ use crate::queue::{Attempt, Audience, Surroundings, Verdict};
 use crate::sample::Sample;
 use crate::scheduler::{Detail, Scheduler};
 use crate::waiting::Verdicts;
+use crate::writes::Said;
 
 impl Scheduler {
     /// Tries one pod.
@@ -274,6 +277,7 @@ impl Scheduler {
             cache: &mut self.cache,
             waiting: self.waiting.pods(),
             decisions: &mut self.waiting_decisions,
+            said: &mut self.said_writes,
         };
         let reserved = BindingCycle::reserve(placed, shared, profile, &mut backing);
         let status = reserved.as_ref().err().map_or(Status::Success, Unbound::status);
@@ -298,6 +302,7 @@ impl Scheduler {
             // Nobody else has seen the pod on its node, so nobody hears that it leaves. Two pods that are
             // always denied would wake each other for ever.
             Err(why) => {
+                self.send_writes(now, effects);
                 self.unbound(now, attempt, why, effects);
             }
             Ok((mut binding, pending)) => {
@@ -309,7 +314,7 @@ impl Scheduler {
                     binding.permit_began = now;
                     let (pod, node) = (binding.pod.clone(), binding.node().clone());
                     self.waiting.add(WaitingPod { pod, node, since: now, pending });
-                    self.bindings.put(binding);
+                    self.drive(now, binding, effects, BindingCycle::send);
                 }
             }
         }
@@ -343,7 +348,11 @@ impl Scheduler {
         let mut verdicts = self.waiting.decide(decisions, &self.profiles);
         verdicts.extend(self.waiting.expire(now));
         self.permit_over(now, verdicts, effects);
+        self.send_writes(now, effects);
         let mut answers = std::mem::take(&mut self.answers);
+        let late = || WriteError::new(WriteCause::TimedOut, "timed out waiting for a write");
+        let overdue = self.sent_writes.overdue(now).into_iter();
+        answers.extend(overdue.map(|id| (id, Err(late()))));
         for (id, answer) in answers.drain(..) {
             if !self.evicted(now, id, &answer, effects) {
                 self.answered(now, id, answer, effects);
@@ -386,8 +395,16 @@ impl Scheduler {
         answer: Result<(), WriteError>,
         effects: &mut Vec<Effect>,
     ) {
-        if let Some(cycle) = self.bindings.take_awaiting(id) {
-            self.drive(now, cycle, effects, |cycle, desk| cycle.answered(id, answer, desk));
+        let said = self.sent_writes.take(id);
+        match (self.bindings.take_awaiting(id), said) {
+            (Some(cycle), Some(said)) => self.drive(now, cycle, effects, |cycle, desk| {
+                cycle.object_answered(id, &said, answer, desk)
+            }),
+            (Some(cycle), None) => {
+                self.drive(now, cycle, effects, |cycle, desk| cycle.answered(answer, desk));
+            }
+            (None, Some(said)) => self.object_answered(now, &said, answer, effects),
+            (None, None) => {}
         }
     }
 
@@ -406,11 +423,13 @@ impl Scheduler {
                 cache: &mut self.cache,
                 waiting: self.waiting.pods(),
                 decisions: &mut self.waiting_decisions,
+                said: &mut self.said_writes,
             },
             profile,
             extenders: &self.extenders,
             effects,
             next_effect: &mut self.next_effect,
+            sent: &mut self.sent_writes,
             write_timeout: self.options.write_timeout,
             counts: &mut self.counts,
         };
@@ -439,7 +458,60 @@ impl Scheduler {
             cache: &mut self.cache,
             waiting: self.waiting.pods(),
             decisions: &mut self.waiting_decisions,
+            said: &mut self.said_writes,
         }
+    }
+
+    /// Sends what plugins want to be written for pods that no binding cycle waits for.
+    fn send_writes(&mut self, now: Time, effects: &mut Vec<Effect>) {
+        for said in std::mem::take(&mut self.said_writes) {
+            let id = self.write(&said.pod, Write::Object(said.write.clone()), effects);
+            self.sent_writes.add(id, said, now + self.options.write_timeout);
+        }
+    }
+
+    /// A write of a plugin was answered that no binding cycle waits for.
+    fn object_answered(
+        &mut self,
+        now: Time,
+        said: &Said,
+        answer: Result<(), WriteError>,
+        effects: &mut Vec<Effect>,
+    ) {
+        let profile = self.profiles.get(&said.pod.scheduler_name);
+        let plugin = profile.and_then(|profile| profile.named(said.plugin));
+        let asked = plugin.and_then(|plugin| plugin.points.answered.as_ref());
+        let failed = match asked.filter(|_| answer.is_ok() || said.may_be_tried_again()) {
+            None => answer.err().map(|error| error.message),
+            Some(point) => {
+                let (mut shared, mut assumed) = (CycleState::new(), Vec::new());
+                let mut written = Vec::new();
+                let mut handle = Handle {
+                    now,
+                    shared: &mut shared,
+                    assume: Assume::new(&mut assumed),
+                    waiting: WaitingPods::new(
+                        said.plugin,
+                        self.waiting.pods(),
+                        &mut self.waiting_decisions,
+                    ),
+                    writes: Writes::new(&mut written),
+                };
+                let Some(node) = said.pod.node() else { return };
+                let (row, view) = (self.cache.row(node), self.cache.view());
+                let at = Placement { pod: &said.pod, node, row, view };
+                let outcome = point.answered(&said.write, &answer, &at, &mut handle);
+                if outcome.is_ok() {
+                    self.cache.assume_objects(assumed);
+                    self.said_writes.extend(written.into_iter().map(|write| said.again(write)));
+                }
+                outcome.err().map(|why| why.to_string())
+            }
+        };
+        if let Some(why) = failed {
+            self.write(&said.pod, Write::Record(Record::unwritten(said, &why)), effects);
+        }
+        self.send_writes(now, effects);
     }
 
     /// A binding cycle has failed: everything is undone, and others hear of the room that the pod leaves.
@@ -451,7 +523,9 @@ impl Scheduler {
         effects: &mut Vec<Effect>,
     ) {
         let lap = self.counts.start();
+        self.waiting.remove(&cycle.pod.key);
         cycle.unreserve(&mut self.backing(now));
+        self.send_writes(now, effects);
         if let Some(profile) = self.profiles.get(&cycle.pod.scheduler_name) {
             let (index, point) = (profile.index, MeteredPoint::Unreserve);
             self.counts.stage(index, point, Status::Success, lap);

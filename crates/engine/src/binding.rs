@@ -10,18 +10,19 @@ use std::time::Duration;
 
 use plimsoll_api::Str;
 use plimsoll_framework::{
-    Assume, Code, CycleState, Handle, Held, Permission, Placement, PodInfo, Point, Readiness,
-    Rejection, Time, WaitingDecision, WaitingPod, WaitingPods, binding::PERMIT_TIMEOUT_MAX,
+    Assume, Binding, Code, CycleState, Handle, Held, Permission, Placement, PodInfo, Point,
+    PreBindPoint, Readiness, Rejection, Time, WaitingDecision, WaitingPod, WaitingPods, WriteError,
+    Writes, binding::PERMIT_TIMEOUT_MAX,
 };
 
 use crate::cache::Cache;
 use crate::effect::{Effect, EffectId, Write};
-use crate::event::WriteError;
 use crate::extenders::{ExtenderId, Extenders};
 use crate::metrics::{Counts, Lap, MeteredPoint, Status};
 use crate::names::PodId;
 use crate::profile::Profile;
 use crate::queue::Attempt;
+use crate::writes::{Said, SentWrites};
 
 /// Why a pod that had a node is not bound after all.
 #[derive(Clone, Debug)]
@@ -49,14 +50,25 @@ impl Unbound {
 enum Stage {
     /// Waits for plugins at Permit.
     Permit,
-    /// Waits for the answers to what the plugin at `at` of the PreBind order has written.
-    Writing { at: usize, awaited: BTreeSet<EffectId> },
-    /// Waits until the world has caught up with what that plugin wanted.
+    /// Waits for the answers to what plugins have written.
+    Writing(Then),
+    /// Waits until the world has caught up with what the plugin at `at` of the PreBind order wanted.
     Settling { at: usize },
     /// Waits for the answer to the binding.
     Binding { plugin: &'static str, effect: EffectId },
     /// Waits for an extender to bind.
     Extender { extender: ExtenderId, effect: EffectId },
+}
+
+/// What comes once all that plugins have written is answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Then {
+    /// The plugin at this place of the PreBind order begins.
+    PreBind(usize),
+    /// The world has to catch up with what it wanted.
+    Settle(usize),
+    /// The pod is bound as this plugin says.
+    Bind(&'static str, Binding),
 }
 
 /// The binding cycle of one pod.
@@ -74,6 +86,8 @@ pub(crate) struct BindingCycle {
     lap: Lap,
     held: Vec<(&'static str, Held)>,
     shared: CycleState,
+    /// What plugins have written, as far as it is not answered.
+    writes: BTreeSet<EffectId>,
     stage: Stage,
     deadline: Option<Time>,
 }
@@ -95,6 +109,8 @@ pub(crate) struct Backing<'a> {
     /// The pods that wait at Permit, and what is decided about them.
     pub(crate) waiting: &'a [WaitingPod],
     pub(crate) decisions: &'a mut Vec<WaitingDecision>,
+    /// What plugins want to be written.
+    pub(crate) said: &'a mut Vec<Said>,
 }
 
 /// What a binding cycle needs of the rest.
@@ -104,6 +120,7 @@ pub(crate) struct Desk<'a> {
     pub(crate) extenders: &'a Extenders,
     pub(crate) effects: &'a mut Vec<Effect>,
     pub(crate) next_effect: &'a mut u64,
+    pub(crate) sent: &'a mut SentWrites,
     /// How long to wait for the answer to a write.
     pub(crate) write_timeout: Duration,
     pub(crate) counts: &'a mut Counts,
@@ -120,6 +137,18 @@ impl Desk<'_> {
         *self.next_effect += 1;
         self.effects.push(Effect { id, pod: pod.seen().clone(), write });
         id
+    }
+
+    /// Sends what plugins want to be written.
+    pub(crate) fn send(&mut self) -> Vec<EffectId> {
+        let deadline = self.backing.now + self.write_timeout;
+        let mut ids = Vec::new();
+        for said in std::mem::take(self.backing.said) {
+            let id = self.write(&said.pod, Write::Object(said.write.clone()));
+            self.sent.add(id, said, deadline);
+            ids.push(id);
+        }
+        ids
     }
 }
 
@@ -140,6 +169,7 @@ impl BindingCycle {
             lap: Lap::default(),
             held: Vec::new(),
             shared,
+            writes: BTreeSet::new(),
             stage: Stage::Permit,
             deadline: None,
         });
@@ -148,11 +178,11 @@ impl BindingCycle {
             let Some(point) = point.filter(|point| point.applies(&cycle.pod)) else { continue };
             let reserve =
                 |_: &Self, at: &Placement<'_>, handle: &mut Handle<'_>| point.reserve(at, handle);
-            match cycle.ask(plugin.name, backing, reserve, Result::is_ok) {
+            match cycle.ask((plugin.name, Point::Reserve), backing, reserve, Result::is_ok) {
                 Ok(held) => cycle.held.push((plugin.name, held)),
                 Err(why) => {
                     cycle.unreserve(backing);
-                    return Err(rejected("Reserve", plugin.name, why));
+                    return Err(rejected(Point::Reserve, plugin.name, why));
                 }
             }
         }
@@ -172,10 +202,10 @@ impl BindingCycle {
             let permit =
                 |_: &Self, at: &Placement<'_>, handle: &mut Handle<'_>| point.permit(at, handle);
             let allows = |said: &Permission| !matches!(said, Permission::Deny(_));
-            match self.ask(plugin.name, backing, permit, allows) {
+            match self.ask((plugin.name, Point::Permit), backing, permit, allows) {
                 Permission::Approve => {}
                 Permission::Deny(why) => {
-                    return Err(rejected("Permit", plugin.name, why));
+                    return Err(rejected(Point::Permit, plugin.name, why));
                 }
                 Permission::Wait(span) => {
                     pending.push((plugin.name, backing.now + span.min(PERMIT_TIMEOUT_MAX)));
@@ -194,46 +224,104 @@ impl BindingCycle {
         waiting: &[WaitingPod],
     ) -> bool {
         let at = self.placement(cache);
-        self.pre_bind_order(profile).into_iter().any(|place| {
-            let (plugin, held) = &self.held[place];
+        profile.at(Point::PreBind).any(|(plugin, _)| {
+            let held = self.held_by(plugin.name);
+            let point = plugin.points.pre_bind.as_ref().filter(|point| point.applies(held));
+            let Some(point) = point else { return false };
             // It is only asked in advance: what it does has no effect.
-            let (mut shared, mut said, mut decided) = (self.shared.clone(), Vec::new(), Vec::new());
-            let waiting = WaitingPods::new(plugin, waiting, &mut decided);
-            let (shared, assume) = (&mut shared, Assume::new(&mut said));
-            let mut handle = Handle { now, shared, assume, waiting };
-            !held.writes(&at, &mut handle).is_empty()
-                || matches!(held.ready(&at, &mut handle), Readiness::Waiting)
+            let (mut shared, mut assumed) = (self.shared.clone(), Vec::new());
+            let (mut decided, mut written) = (Vec::new(), Vec::new());
+            let mut handle = Handle {
+                now,
+                shared: &mut shared,
+                assume: Assume::new(&mut assumed),
+                waiting: WaitingPods::new(plugin.name, waiting, &mut decided),
+                writes: Writes::new(&mut written),
+            };
+            point.pre_bind(held, &at, &mut handle);
+            let waits = matches!(point.ready(held, &at, &mut handle), Readiness::Waiting);
+            waits || !written.is_empty()
         })
     }
 
     /// Permit is over: begins with what must be done before binding.
     pub(crate) fn proceed(&mut self, desk: &mut Desk<'_>) -> Moved {
         self.lap = desk.counts.start();
-        self.pre_bind(0, desk)
+        self.once_written(Then::PreBind(0), desk)
     }
 
-    /// A write that this cycle has [awaited](Self::awaited) was answered.
-    pub(crate) fn answered(
+    /// Sends what plugins want to be written. What comes `then` waits until all of it is answered.
+    fn once_written(&mut self, then: Then, desk: &mut Desk<'_>) -> Moved {
+        self.writes.extend(desk.send());
+        self.deadline = None;
+        if !self.writes.is_empty() {
+            self.stage = Stage::Writing(then);
+            return Moved::Waits;
+        }
+        match then {
+            Then::PreBind(at) => self.pre_bind(at, desk),
+            Then::Settle(at) => self.settle(at, desk),
+            Then::Bind(plugin, binding) => {
+                let effect = desk.write(&self.pod, Write::Bind(binding));
+                self.stage = Stage::Binding { plugin, effect };
+                self.deadline = Some(desk.backing.now + desk.write_timeout);
+                Moved::Waits
+            }
+        }
+    }
+
+    /// The write of a plugin that this cycle has [awaited](Self::awaited) was answered.
+    pub(crate) fn object_answered(
         &mut self,
         id: EffectId,
+        said: &Said,
+        answer: Result<(), WriteError>,
+        desk: &mut Desk<'_>,
+    ) -> Moved {
+        self.writes.remove(&id);
+        let (plugin, point) = (said.plugin, said.point);
+        let asked = desk.profile.named(plugin).and_then(|plugin| plugin.points.answered.as_ref());
+        let outcome = match asked.filter(|_| answer.is_ok() || said.may_be_tried_again()) {
+            Some(asked) => {
+                let answered = |_: &Self, at: &Placement<'_>, handle: &mut Handle<'_>| {
+                    asked.answered(&said.write, &answer, at, handle)
+                };
+                let outcome = self.ask((plugin, point), &mut desk.backing, answered, Result::is_ok);
+                for again in desk.backing.said.iter_mut() {
+                    again.tries = said.tries + 1;
+                }
+                outcome
+            }
+            None => answer.map_err(|error| Rejection::error(error.message)),
+        };
+        if let Err(why) = outcome {
+            return Moved::Failed(match self.stage {
+                Stage::Permit => rejected(point, plugin, why),
+                _ => rejected_late(point, plugin, why),
+            });
+        }
+        match self.stage.clone() {
+            Stage::Writing(then) => self.once_written(then, desk),
+            _ => {
+                self.writes.extend(desk.send());
+                Moved::Waits
+            }
+        }
+    }
+
+    /// Sends what plugins have said at Reserve and Permit. The answers are awaited before PreBind.
+    pub(crate) fn send(&mut self, desk: &mut Desk<'_>) -> Moved {
+        self.writes.extend(desk.send());
+        Moved::Waits
+    }
+
+    /// The binding that this cycle has [awaited](Self::awaited) was answered.
+    pub(crate) fn answered(
+        &mut self,
         answer: Result<(), WriteError>,
         desk: &mut Desk<'_>,
     ) -> Moved {
         match &mut self.stage {
-            Stage::Writing { at, awaited } => {
-                let at = *at;
-                awaited.remove(&id);
-                let done = awaited.is_empty();
-                match answer {
-                    Err(error) => {
-                        let plugin = self.pre_bind_plugin(at, desk.profile);
-                        let text = format!("running PreBind plugin {plugin:?}: {error}");
-                        Moved::Failed(Unbound::Error(text))
-                    }
-                    Ok(()) if done => self.settle(at, desk),
-                    Ok(()) => Moved::Waits,
-                }
-            }
             Stage::Binding { plugin, .. } => match answer {
                 Ok(()) => self.bound(desk),
                 Err(error) => {
@@ -245,10 +333,10 @@ impl BindingCycle {
                 let extender = *extender;
                 match answer {
                     Ok(()) => self.bound(desk),
-                    Err(error) => self.bind_without(extender, error.0, desk),
+                    Err(error) => self.bind_without(extender, error.message, desk),
                 }
             }
-            Stage::Permit | Stage::Settling { .. } => Moved::Waits,
+            Stage::Permit | Stage::Writing(_) | Stage::Settling { .. } => Moved::Waits,
         }
     }
 
@@ -277,12 +365,11 @@ impl BindingCycle {
 
     /// The writes to which it awaits the answers.
     pub(crate) fn awaited(&self) -> impl Iterator<Item = EffectId> {
-        let (writes, binding) = match &self.stage {
-            Stage::Writing { awaited, .. } => (Some(awaited), None),
-            Stage::Binding { effect, .. } | Stage::Extender { effect, .. } => (None, Some(*effect)),
-            Stage::Permit | Stage::Settling { .. } => (None, None),
+        let binding = match &self.stage {
+            Stage::Binding { effect, .. } | Stage::Extender { effect, .. } => Some(*effect),
+            Stage::Permit | Stage::Writing(_) | Stage::Settling { .. } => None,
         };
-        writes.into_iter().flatten().copied().chain(binding)
+        self.writes.iter().copied().chain(binding)
     }
 
     /// Whether it waits for the world to catch up.
@@ -295,10 +382,12 @@ impl BindingCycle {
         match self.stage {
             // As in schedule_one.go, bind: what extenders do is not Bind.
             Stage::Permit | Stage::Extender { .. } => None,
-            Stage::Writing { .. } | Stage::Settling { .. } => {
+            Stage::Writing(Then::PreBind(_) | Then::Settle(_)) | Stage::Settling { .. } => {
                 Some((MeteredPoint::PreBind, self.lap))
             }
-            Stage::Binding { .. } => Some((MeteredPoint::Bind, self.lap)),
+            Stage::Writing(Then::Bind(..)) | Stage::Binding { .. } => {
+                Some((MeteredPoint::Bind, self.lap))
+            }
         }
     }
 
@@ -310,84 +399,87 @@ impl BindingCycle {
     /// Gives back what was reserved, the last first.
     pub(crate) fn unreserve(&mut self, backing: &mut Backing<'_>) {
         for (plugin, held) in std::mem::take(&mut self.held).into_iter().rev() {
-            self.ask(plugin, backing, |_, at, handle| held.unreserve(at, handle), |()| true);
+            let by = (plugin, Point::Reserve);
+            self.ask(by, backing, |_, at, handle| held.unreserve(at, handle), |()| true);
         }
+        self.writes.clear();
     }
 
-    /// Hands a plugin where the pod is to be and a handle. What it then takes to be so counts where its answer
-    /// `succeeds`.
+    /// Asks a plugin, with a handle. What it takes to be so, and what it writes, counts where its answer `succeeds`.
     fn ask<T>(
         &mut self,
-        plugin: &'static str,
+        (plugin, point): (&'static str, Point),
         backing: &mut Backing<'_>,
         ask: impl FnOnce(&Self, &Placement<'_>, &mut Handle<'_>) -> T,
         succeeds: impl FnOnce(&T) -> bool,
     ) -> T {
         let mut shared = std::mem::take(&mut self.shared);
-        let mut said = Vec::new();
+        let (mut assumed, mut written) = (Vec::new(), Vec::new());
         let mut handle = Handle {
             now: backing.now,
             shared: &mut shared,
-            assume: Assume::new(&mut said),
+            assume: Assume::new(&mut assumed),
             waiting: WaitingPods::new(plugin, backing.waiting, backing.decisions),
+            writes: Writes::new(&mut written),
         };
         let answer = ask(self, &self.placement(backing.cache), &mut handle);
         self.shared = shared;
         if succeeds(&answer) {
-            backing.cache.assume_objects(said);
+            backing.cache.assume_objects(assumed);
+            let pod = |write| Said { plugin, point, pod: self.pod.clone(), write, tries: 1 };
+            backing.said.extend(written.into_iter().map(pod));
         }
         answer
     }
 
-    fn pre_bind_plugin(&self, at: usize, profile: &Profile) -> &'static str {
-        self.pre_bind_order(profile).get(at).map_or("", |&i| self.held[i].0)
+    /// What a plugin holds for the pod since Reserve.
+    fn held_by(&self, plugin: &str) -> Option<&Held> {
+        self.held.iter().find(|(name, _)| *name == plugin).map(|(_, held)| held)
     }
 
-    /// Places in `held` of the plugins that stand at PreBind, in their order there.
-    fn pre_bind_order(&self, profile: &Profile) -> Vec<usize> {
-        let place = |name| self.held.iter().position(|(held, _)| *held == name);
-        profile.at(Point::PreBind).filter_map(|(plugin, _)| place(plugin.name)).collect()
+    /// The plugin at place `at` of those that have something to do before the pod is bound.
+    fn pre_binder<'p>(
+        &self,
+        at: usize,
+        profile: &'p Profile,
+    ) -> Option<(&'static str, &'p PreBindPoint)> {
+        let mut all = profile.at(Point::PreBind).filter_map(|(plugin, _)| {
+            let point = plugin.points.pre_bind.as_ref()?;
+            point.applies(self.held_by(plugin.name)).then_some((plugin.name, point))
+        });
+        all.nth(at)
     }
 
     fn pre_bind(&mut self, at: usize, desk: &mut Desk<'_>) -> Moved {
-        if self.held.is_empty() {
+        let Some((plugin, point)) = self.pre_binder(at, desk.profile) else {
             return self.bind(desk);
-        }
-        let order = self.pre_bind_order(desk.profile);
-        let Some(&place) = order.get(at) else { return self.bind(desk) };
-        let plugin = self.held[place].0;
-        let writes = |cycle: &Self, at: &Placement<'_>, handle: &mut Handle<'_>| {
-            cycle.held[place].1.writes(at, handle)
         };
-        let patches = self.ask(plugin, &mut desk.backing, writes, |_| true);
-        if patches.is_empty() {
-            return self.settle(at, desk);
-        }
-        let write = |patch| desk.write(&self.pod, Write::Patch(patch));
-        let awaited = patches.into_iter().map(write).collect();
-        self.stage = Stage::Writing { at, awaited };
-        self.deadline = Some(desk.backing.now + desk.write_timeout);
-        Moved::Waits
+        let pre_bind = |cycle: &Self, at: &Placement<'_>, handle: &mut Handle<'_>| {
+            point.pre_bind(cycle.held_by(plugin), at, handle);
+        };
+        self.ask((plugin, Point::PreBind), &mut desk.backing, pre_bind, |()| true);
+        self.once_written(Then::Settle(at), desk)
     }
 
     fn settle(&mut self, at: usize, desk: &mut Desk<'_>) -> Moved {
-        let place = self.pre_bind_order(desk.profile)[at];
         self.stage = Stage::Settling { at };
-        self.deadline = Some(desk.backing.now + self.held[place].1.timeout());
+        let patience = self.pre_binder(at, desk.profile).map(|(_, point)| point.timeout());
+        self.deadline = Some(desk.backing.now + patience.unwrap_or_default());
         self.check(at, desk)
     }
 
     fn check(&mut self, at: usize, desk: &mut Desk<'_>) -> Moved {
-        let place = self.pre_bind_order(desk.profile)[at];
-        let plugin = self.held[place].0;
+        let Some((plugin, point)) = self.pre_binder(at, desk.profile) else {
+            return self.bind(desk);
+        };
         let ready = |cycle: &Self, at: &Placement<'_>, handle: &mut Handle<'_>| {
-            cycle.held[place].1.ready(at, handle)
+            point.ready(cycle.held_by(plugin), at, handle)
         };
         let goes_on = |said: &Readiness| !matches!(said, Readiness::Failed(_));
-        match self.ask(plugin, &mut desk.backing, ready, goes_on) {
-            Readiness::Ready => self.pre_bind(at + 1, desk),
-            Readiness::Waiting => Moved::Waits,
-            Readiness::Failed(why) => Moved::Failed(rejected_at_pre_bind(plugin, why)),
+        match self.ask((plugin, Point::PreBind), &mut desk.backing, ready, goes_on) {
+            Readiness::Ready => self.once_written(Then::PreBind(at + 1), desk),
+            Readiness::Waiting => self.send(desk),
+            Readiness::Failed(why) => Moved::Failed(rejected_late(Point::PreBind, plugin, why)),
         }
     }
 
@@ -397,16 +489,14 @@ impl BindingCycle {
             let point = plugin.points.bind.as_ref()?;
             let bind =
                 |_: &Self, at: &Placement<'_>, handle: &mut Handle<'_>| point.bind(at, handle);
-            let binding = self.ask(plugin.name, &mut desk.backing, bind, Option::is_some)?;
+            let by = (plugin.name, Point::Bind);
+            let binding = self.ask(by, &mut desk.backing, bind, Option::is_some)?;
             Some((plugin.name, binding))
         });
         let Some((plugin, binding)) = binding else {
             return Moved::Failed(Unbound::Error("all bind plugins skipped the pod".to_owned()));
         };
-        let effect = desk.write(&self.pod, Write::Bind(binding));
-        self.stage = Stage::Binding { plugin, effect };
-        self.deadline = Some(desk.backing.now + desk.write_timeout);
-        Moved::Waits
+        self.once_written(Then::Bind(plugin, binding), desk)
     }
 
     fn bound(&mut self, desk: &mut Desk<'_>) -> Moved {
@@ -414,31 +504,26 @@ impl BindingCycle {
             Stage::Extender { .. } => desk.counts.start(),
             _ => desk.stage_over(MeteredPoint::Bind, Status::Success, self.lap),
         };
-        let mut patches = Vec::new();
         for (plugin, _) in desk.profile.at(Point::PostBind) {
             let Some(point) = &plugin.points.post_bind else { continue };
             let post_bind =
                 |_: &Self, at: &Placement<'_>, handle: &mut Handle<'_>| point.post_bind(at, handle);
-            patches.extend(self.ask(plugin.name, &mut desk.backing, post_bind, |_| true));
+            self.ask((plugin.name, Point::PostBind), &mut desk.backing, post_bind, |()| true);
         }
-        for patch in patches {
-            desk.write(&self.pod, Write::Patch(patch));
-        }
+        desk.send();
         desk.stage_over(MeteredPoint::PostBind, Status::Success, lap);
         Moved::Bound
     }
 
     fn timed_out(&mut self, desk: &mut Desk<'_>) -> Moved {
         let text = match &self.stage {
-            Stage::Permit => return Moved::Waits,
-            Stage::Writing { at, .. } => {
-                let plugin = self.pre_bind_plugin(*at, desk.profile);
-                format!("running PreBind plugin {plugin:?}: timed out waiting for a write")
-            }
+            Stage::Permit | Stage::Writing(_) => return Moved::Waits,
             Stage::Settling { at } => {
-                let place = self.pre_bind_order(desk.profile)[*at];
-                let (plugin, held) = &self.held[place];
-                return Moved::Failed(rejected_at_pre_bind(plugin, held.timed_out()));
+                let Some((plugin, point)) = self.pre_binder(*at, desk.profile) else {
+                    return Moved::Waits;
+                };
+                let why = point.timed_out(self.held_by(plugin));
+                return Moved::Failed(rejected_late(Point::PreBind, plugin, why));
             }
             Stage::Binding { plugin, .. } => {
                 format!("running Bind plugin {plugin:?}: timed out waiting for the binding")
@@ -461,16 +546,18 @@ impl BindingCycle {
     }
 }
 
-fn rejected(point: &str, plugin: &'static str, why: Rejection) -> Unbound {
+fn rejected(point: Point, plugin: &'static str, why: Rejection) -> Unbound {
     match why.code {
-        Code::Error => Unbound::Error(format!("running {point} plugin {plugin:?}: {why}")),
+        Code::Error => {
+            Unbound::Error(format!("running {} plugin {plugin:?}: {why}", point.as_str()))
+        }
         _ => Unbound::Rejected { plugin, why },
     }
 }
 
 /// A rejection after Permit no longer makes the pod unschedulable.
-fn rejected_at_pre_bind(plugin: &'static str, why: Rejection) -> Unbound {
-    match rejected("PreBind", plugin, why) {
+fn rejected_late(point: Point, plugin: &'static str, why: Rejection) -> Unbound {
+    match rejected(point, plugin, why) {
         Unbound::Rejected { why, .. } => Unbound::TooLate(why),
         other => other,
     }

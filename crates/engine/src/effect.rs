@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use plimsoll_api::{Pod, PodKey, Str};
-use plimsoll_framework::{Binding, Patch, PodInfo};
+use plimsoll_framework::{Binding, ObjectWrite, PodInfo, Point};
 
 use crate::extenders::Call;
+use crate::writes::Said;
 
 /// The number of a write, by which its answer is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -27,8 +28,8 @@ pub struct Effect {
 pub enum Write {
     /// Bind the pod. Answered with [`Event::Done`](crate::Event::Done).
     Bind(Binding),
-    /// Change an object for a plugin. Answered with [`Event::Done`](crate::Event::Done).
-    Patch(Patch),
+    /// Write an object for a plugin. Answered with [`Event::Done`](crate::Event::Done).
+    Object(ObjectWrite),
     /// Evict another pod. Answered with [`Event::Done`](crate::Event::Done).
     Evict(Eviction),
     /// Set `status.nominatedNodeName` of the pod, or clear it. No answer is awaited.
@@ -108,6 +109,15 @@ impl Record {
         text.push_str(" to ");
         text.push_str(node);
         Record { kind: "Normal", reason: "Scheduled", action: "Binding", note: truncate(text) }
+    }
+
+    /// A plugin could not write an object for the pod, after it was bound or given up.
+    pub(crate) fn unwritten(said: &Said, why: &str) -> Self {
+        let ObjectWrite { kind, key, verb } = &said.write;
+        let action = if said.point == Point::PostBind { "PostBind" } else { "Unreserve" };
+        let plugin = said.plugin;
+        let note = format!("plugin {plugin}: could not {} {kind} {key}: {why}", verb.as_str());
+        Record { kind: "Warning", reason: "FailedWrite", action, note: truncate(note) }
     }
 
     /// The pod could not be scheduled.

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use plimsoll_api::wire::Object;
 use plimsoll_api::{AnyObject, KindRef, Node, ObjectKey, Pod, PodKey, Str};
 
+use plimsoll_framework::WriteError;
+
 use crate::effect::EffectId;
 use crate::extenders::{ExtenderError, Reply};
 
@@ -69,8 +71,3 @@ impl Event {
         Event::Pod(Seen::Gone(pod))
     }
 }
-
-/// Why a write failed, in the words of whoever did it.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct WriteError(pub String);

@@ -39,15 +39,17 @@ mod scheduler;
 #[cfg(test)]
 mod tests;
 mod waiting;
+mod writes;
 
 pub use audit::{Audit, Difference};
 pub use decision::{Decision, NodeDecision, NodeVerdict, Outcome};
 pub use diagnosis::NO_NODES;
 pub use effect::{Condition, Effect, EffectId, Eviction, Record, Write};
-pub use event::{Event, Seen, WriteError};
+pub use event::{Event, Seen};
 pub use extenders::{Call, Extender, ExtenderError, ExtenderId, Question, Reply};
 pub use gates::Gates;
 pub use pick::TieBreak;
+pub use plimsoll_framework::{WriteCause, WriteError};
 pub use profile::{Profile, ProfileError, ProfileSpec};
 pub use queue::{Backoff, Place, QueuedPodInfo};
 pub use scheduler::{Detail, Engine, Next, Options, Scans, Scheduler};

@@ -8,11 +8,10 @@ use std::collections::BTreeMap;
 
 use plimsoll_api::{PodKey, Str};
 use plimsoll_framework::parts::StoreReads;
-use plimsoll_framework::{Nomination, PodInfo, Time, WaitingDecision};
+use plimsoll_framework::{Nomination, PodInfo, Time, WaitingDecision, WriteError};
 
 use crate::cycle::Failure;
 use crate::effect::{Effect, EffectId, Eviction, Write};
-use crate::event::WriteError;
 use crate::queue::{Attempt, Surroundings};
 use crate::scheduler::Scheduler;
 

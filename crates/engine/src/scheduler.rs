@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use plimsoll_api::{KindRef, Kinds, PodKey, Str};
 use plimsoll_framework::{
-    NominatedPods, PodInfo, Point, Release, Time, View, WaitingDecision, WaitingPod,
+    NominatedPods, PodInfo, Point, Release, Time, View, WaitingDecision, WaitingPod, WriteError,
 };
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
@@ -27,6 +27,7 @@ use crate::profiles::Profiles;
 use crate::queue::{Backoff, Queue, QueuedPodInfo, Ready, Surroundings};
 use crate::refusals::Refusals;
 use crate::waiting::Waiting;
+use crate::writes::{Said, SentWrites};
 
 /// How much of a decision is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -143,7 +144,10 @@ pub struct Scheduler {
     pub(crate) expected: BTreeMap<PodId, Str>,
     /// What was decided about waiting pods since the last step.
     pub(crate) waiting_decisions: Vec<WaitingDecision>,
-    pub(crate) answers: Vec<(crate::EffectId, Result<(), crate::WriteError>)>,
+    pub(crate) answers: Vec<(crate::EffectId, Result<(), WriteError>)>,
+    /// What plugins want to be written, and what they have written.
+    pub(crate) said_writes: Vec<Said>,
+    pub(crate) sent_writes: SentWrites,
     pub(crate) next_effect: u64,
     /// Where the last cycle ended that did not look at all nodes.
     pub(crate) next_start: usize,
@@ -196,6 +200,8 @@ impl Scheduler {
             expected: BTreeMap::new(),
             waiting_decisions: Vec::new(),
             answers: Vec::new(),
+            said_writes: Vec::new(),
+            sent_writes: SentWrites::default(),
             next_effect: 0,
             next_start: 0,
             decisions: Vec::new(),
@@ -226,7 +232,8 @@ impl Scheduler {
         let work = self.queue.has_ready(ready)
             || self.extenders.has_work()
             || !self.waiting_decisions.is_empty()
-            || !self.answers.is_empty();
+            || !self.answers.is_empty()
+            || !self.said_writes.is_empty();
         if work {
             return Next::Again;
         }
@@ -235,6 +242,7 @@ impl Scheduler {
             self.queue.next_flush(),
             self.waiting.next_timeout(),
             self.bindings.next_deadline(),
+            self.sent_writes.next_deadline(),
             self.next_eviction_deadline(),
             self.refusals.next_end(),
             self.extenders.next_deadline(),
@@ -301,6 +309,8 @@ impl Scheduler {
             && self.evictions.is_empty()
             && self.answers.is_empty()
             && self.waiting_decisions.is_empty()
+            && self.said_writes.is_empty()
+            && self.sent_writes.is_empty()
             && !self.queue.has_ready(Ready::Early)
             && !self.queue.has_backoff()
             && !self.queue.mends()

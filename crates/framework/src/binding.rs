@@ -1,11 +1,11 @@
 //! From the choice of a node to the bound pod: Reserve, Permit, PreBind, Bind and PostBind.
 //!
-//! Nothing here does IO: a plugin says what to write, and later whether the world has caught up.
+//! Nothing here does IO: a plugin says what to [write](crate::Writes), is told what became of it, and says whether the
+//! world has caught up.
 
 use std::time::Duration;
 
 use plimsoll_api::{AnyObject, Kind, KindRef, ObjectKey, PodKey, Str};
-use serde_json::Value;
 
 use crate::columns::Row;
 use crate::cycle_state::CycleState;
@@ -14,6 +14,7 @@ use crate::pod_info::PodInfo;
 use crate::status::{Reason, Rejection};
 use crate::time::Time;
 use crate::view::View;
+use crate::writes::Writes;
 
 /// The longest that a pod may wait at Permit, whatever a plugin asks for.
 pub const PERMIT_TIMEOUT_MAX: Duration = Duration::from_mins(15);
@@ -79,6 +80,8 @@ pub struct Handle<'a> {
     pub assume: Assume<'a>,
     /// The pods that wait at Permit, to be allowed or rejected.
     pub waiting: WaitingPods<'a>,
+    /// What is to be written. Where the pod still has to be bound, the next step waits for the answers.
+    pub writes: Writes<'a>,
 }
 
 /// Holds something for a pod from the choice of its node until it is bound.
@@ -196,21 +199,6 @@ pub trait Permit: Plugin {
     fn permit(&self, at: &Placement<'_>, handle: &mut Handle<'_>) -> Permission;
 }
 
-/// A change of an object, as a JSON merge patch (RFC 7386).
-#[derive(Clone, Debug, PartialEq)]
-pub struct Patch {
-    /// `apiVersion` of the object.
-    pub api_version: Str,
-    /// `kind` of the object.
-    pub kind: Str,
-    /// Its namespace and name.
-    pub key: ObjectKey,
-    /// The subresource, such as `status`, where not the object itself is changed.
-    pub subresource: Option<Str>,
-    /// The merge patch.
-    pub merge: Value,
-}
-
 /// Whether the world has caught up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Readiness {
@@ -223,22 +211,18 @@ pub enum Readiness {
 }
 
 /// What must be done before a pod is bound, such as binding its volumes.
-///
-/// A plugin that keeps no account of its own reserves `()`.
-pub trait PreBind: Reserve {
-    /// What to write. It is also asked in advance, whether there is anything to write (PreBindPreFlight): what it
-    /// does with the handle has no effect then.
-    fn writes(
-        &self,
-        held: &Self::Reservation,
-        at: &Placement<'_>,
-        handle: &mut Handle<'_>,
-    ) -> Vec<Patch>;
+pub trait PreBind: Plugin {
+    /// What the plugin holds for the pod since [`Reserve`]: its [`Reserve::Reservation`], or `()` for a plugin that does
+    /// not stand there.
+    type Held: Send + 'static;
+    /// Does it, by what it writes. It is also asked in advance, whether there is anything to write
+    /// (PreBindPreFlight): what it does with the handle has no effect then.
+    fn pre_bind(&self, held: &Self::Held, at: &Placement<'_>, handle: &mut Handle<'_>);
     /// Whether the world has caught up. Asked once everything is written, and then after every change. Also asked
-    /// in advance, as [`PreBind::writes`].
+    /// in advance, as [`PreBind::pre_bind`].
     fn ready(
         &self,
-        _held: &Self::Reservation,
+        _held: &Self::Held,
         _at: &Placement<'_>,
         _handle: &mut Handle<'_>,
     ) -> Readiness {
@@ -249,7 +233,7 @@ pub trait PreBind: Reserve {
         Duration::from_mins(10)
     }
     /// Why the pod is not bound where that time is over.
-    fn timed_out(&self, _held: &Self::Reservation) -> Rejection {
+    fn timed_out(&self, _held: &Self::Held) -> Rejection {
         Rejection::error(TIMED_OUT)
     }
 }
@@ -269,6 +253,6 @@ pub trait Bind: Plugin {
 
 /// What is to be done once a pod is bound.
 pub trait PostBind: Plugin {
-    /// What to write, if anything. The pod is bound whatever becomes of it.
-    fn post_bind(&self, at: &Placement<'_>, handle: &mut Handle<'_>) -> Vec<Patch>;
+    /// Does it, by what it writes. The pod is bound whatever becomes of that.
+    fn post_bind(&self, at: &Placement<'_>, handle: &mut Handle<'_>);
 }

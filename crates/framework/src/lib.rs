@@ -72,10 +72,11 @@ pub mod stores;
 pub mod supply;
 pub mod time;
 pub mod view;
+pub mod writes;
 
 pub use binding::{
-    Assume, Assumption, Bind, Binding, Handle, Patch, Permission, Permit, Placement, PostBind,
-    PreBind, Readiness, Reserve, WaitingDecision, WaitingPod, WaitingPods,
+    Assume, Assumption, Bind, Binding, Handle, Permission, Permit, Placement, PostBind, PreBind,
+    Readiness, Reserve, WaitingDecision, WaitingPod, WaitingPods,
 };
 pub use clearable::Clearable;
 pub use columns::{Allocatable, Columns, NonZeroRequested, PodSet, Requested, Row};
@@ -100,7 +101,7 @@ pub use parts::{
 pub use plimsoll_api::{Release, ReleaseError};
 pub use plugin::{FeatureGates, NoArgs, Plugin};
 pub use pod_info::PodInfo;
-pub use points::{ErasedByNode, Held, Point, Points};
+pub use points::{ErasedByNode, Held, Point, Points, PreBindPoint};
 pub use post_filter::{
     Clearing, Clearings, Harm, NodeRejection, NodeWhatIf, Nomination, PostFilter, PostFilterAnswer,
     PostFilterByNode, WhatIf,
@@ -116,6 +117,7 @@ pub use stores::{
 pub use supply::{Bound, NEVER, Needs, Stock, Supply};
 pub use time::Time;
 pub use view::View;
+pub use writes::{Answered, ObjectWrite, WriteCause, WriteError, WriteVerb, Writes};
 
 /// Which keys and values of labels are valid.
 pub use plimsoll_api::label_syntax;

@@ -1,5 +1,6 @@
 //! The extension points of a plugin as the engine sees them: objects without type parameters.
 
+use std::any::Any;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
@@ -8,8 +9,7 @@ use std::time::Duration;
 use plimsoll_api::KindRef;
 
 use crate::binding::{
-    Bind, Binding, Handle, Patch, Permission, Permit, Placement, PostBind, PreBind, Readiness,
-    Reserve, TIMED_OUT,
+    Bind, Binding, Handle, Permission, Permit, Placement, PostBind, PreBind, Readiness, Reserve,
 };
 use crate::clearable::Clearable;
 use crate::columns::{PodSet, Row};
@@ -29,6 +29,7 @@ use crate::status::{Code, Rejection};
 use crate::stores::Stores;
 use crate::supply::{Bound, Needs};
 use crate::view::View;
+use crate::writes::{Answered, ObjectWrite, WriteError};
 
 /// The extension points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -413,10 +414,7 @@ impl<P: PostFilterByNode> ErasedByNode for ByNode<P> {
 /// What a plugin holds for a pod, with the plugin itself.
 pub(crate) trait Hold: Send {
     fn unreserve(self: Box<Self>, at: &Placement<'_>, handle: &mut Handle<'_>);
-    fn writes(&self, at: &Placement<'_>, handle: &mut Handle<'_>) -> Vec<Patch>;
-    fn ready(&self, at: &Placement<'_>, handle: &mut Handle<'_>) -> Readiness;
-    fn timeout(&self) -> Duration;
-    fn timed_out(&self) -> Rejection;
+    fn value(&self) -> &dyn Any;
 }
 
 /// What a plugin holds for one pod between Reserve and PostBind.
@@ -427,26 +425,6 @@ impl Held {
     pub fn unreserve(self, at: &Placement<'_>, handle: &mut Handle<'_>) {
         self.0.unreserve(at, handle);
     }
-
-    /// What to write before the pod is bound.
-    pub fn writes(&self, at: &Placement<'_>, handle: &mut Handle<'_>) -> Vec<Patch> {
-        self.0.writes(at, handle)
-    }
-
-    /// Whether the world has caught up.
-    pub fn ready(&self, at: &Placement<'_>, handle: &mut Handle<'_>) -> Readiness {
-        self.0.ready(at, handle)
-    }
-
-    /// How long to wait for that.
-    pub fn timeout(&self) -> Duration {
-        self.0.timeout()
-    }
-
-    /// Why the pod is not bound once that is over.
-    pub fn timed_out(&self) -> Rejection {
-        self.0.timed_out()
-    }
 }
 
 impl fmt::Debug for Held {
@@ -455,51 +433,21 @@ impl fmt::Debug for Held {
     }
 }
 
-/// A reservation of a plugin that does nothing before binding.
+/// A reservation of a plugin.
 struct Reserved<P: Reserve>(Arc<P>, P::Reservation);
 
 impl<P: Reserve> Hold for Reserved<P> {
     fn unreserve(self: Box<Self>, at: &Placement<'_>, handle: &mut Handle<'_>) {
         self.0.unreserve(self.1, at, handle);
     }
-    fn writes(&self, _: &Placement<'_>, _: &mut Handle<'_>) -> Vec<Patch> {
-        Vec::new()
-    }
-    fn ready(&self, _: &Placement<'_>, _: &mut Handle<'_>) -> Readiness {
-        Readiness::Ready
-    }
-    fn timeout(&self) -> Duration {
-        Duration::ZERO
-    }
-    fn timed_out(&self) -> Rejection {
-        Rejection::error(TIMED_OUT)
-    }
-}
-
-/// A reservation of a plugin that has something to do before binding.
-struct PreBound<P: PreBind>(Arc<P>, P::Reservation);
-
-impl<P: PreBind> Hold for PreBound<P> {
-    fn unreserve(self: Box<Self>, at: &Placement<'_>, handle: &mut Handle<'_>) {
-        self.0.unreserve(self.1, at, handle);
-    }
-    fn writes(&self, at: &Placement<'_>, handle: &mut Handle<'_>) -> Vec<Patch> {
-        self.0.writes(&self.1, at, handle)
-    }
-    fn ready(&self, at: &Placement<'_>, handle: &mut Handle<'_>) -> Readiness {
-        self.0.ready(&self.1, at, handle)
-    }
-    fn timeout(&self) -> Duration {
-        self.0.timeout()
-    }
-    fn timed_out(&self) -> Rejection {
-        self.0.timed_out(&self.1)
+    fn value(&self) -> &dyn Any {
+        &self.1
     }
 }
 
 type ReserveFn = dyn Fn(&Placement<'_>, &mut Handle<'_>) -> Result<Held, Rejection> + Send + Sync;
 
-/// A Reserve plugin of a profile, with its PreBind if it has one.
+/// A Reserve plugin of a profile.
 pub struct ReservePoint {
     applies: Box<dyn Fn(&PodInfo) -> bool + Send + Sync>,
     reserve: Box<ReserveFn>,
@@ -516,16 +464,6 @@ impl ReservePoint {
         ReservePoint { applies, reserve }
     }
 
-    pub(crate) fn with_pre_bind<P: PreBind>(plugin: Arc<P>) -> Self {
-        let asked = plugin.clone();
-        let applies = Box::new(move |pod: &PodInfo| asked.applies(pod));
-        let reserve = Box::new(move |at: &Placement<'_>, handle: &mut Handle<'_>| {
-            let held = plugin.reserve(at, handle)?;
-            Ok(Held(Box::new(PreBound(plugin.clone(), held))))
-        });
-        ReservePoint { applies, reserve }
-    }
-
     /// Whether anything is to be held for the pod.
     pub fn applies(&self, pod: &PodInfo) -> bool {
         (self.applies)(pod)
@@ -534,6 +472,118 @@ impl ReservePoint {
     /// Holds what the pod needs.
     pub fn reserve(&self, at: &Placement<'_>, handle: &mut Handle<'_>) -> Result<Held, Rejection> {
         (self.reserve)(at, handle)
+    }
+}
+
+/// A PreBind plugin of a profile, with what it holds since Reserve: nothing for a plugin that does not stand there.
+pub struct PreBindPoint {
+    plugin: Box<dyn ErasedPreBind>,
+    /// Whether the plugin stands at Reserve, so that it has nothing to do where it holds nothing.
+    holds: bool,
+}
+
+trait ErasedPreBind: Send + Sync {
+    fn pre_bind(&self, held: &dyn Any, at: &Placement<'_>, handle: &mut Handle<'_>);
+    fn ready(&self, held: &dyn Any, at: &Placement<'_>, handle: &mut Handle<'_>) -> Readiness;
+    fn timeout(&self) -> Duration;
+    fn timed_out(&self, held: &dyn Any) -> Rejection;
+}
+
+struct ByPreBind<P>(Arc<P>);
+
+impl<P: PreBind> ByPreBind<P> {
+    fn held(held: &dyn Any) -> &P::Held {
+        held.downcast_ref().expect("the builder asks for one type at Reserve and PreBind")
+    }
+}
+
+impl<P: PreBind> ErasedPreBind for ByPreBind<P> {
+    fn pre_bind(&self, held: &dyn Any, at: &Placement<'_>, handle: &mut Handle<'_>) {
+        self.0.pre_bind(Self::held(held), at, handle);
+    }
+    fn ready(&self, held: &dyn Any, at: &Placement<'_>, handle: &mut Handle<'_>) -> Readiness {
+        self.0.ready(Self::held(held), at, handle)
+    }
+    fn timeout(&self) -> Duration {
+        self.0.timeout()
+    }
+    fn timed_out(&self, held: &dyn Any) -> Rejection {
+        self.0.timed_out(Self::held(held))
+    }
+}
+
+impl PreBindPoint {
+    pub(crate) fn new<P: PreBind<Held = ()>>(plugin: Arc<P>) -> Self {
+        PreBindPoint { plugin: Box::new(ByPreBind(plugin)), holds: false }
+    }
+
+    pub(crate) fn holding<P: PreBind<Held = P::Reservation> + Reserve>(plugin: Arc<P>) -> Self {
+        PreBindPoint { plugin: Box::new(ByPreBind(plugin)), holds: true }
+    }
+
+    /// Whether there is anything to do for a pod for which the plugin holds this.
+    pub fn applies(&self, held: Option<&Held>) -> bool {
+        held.is_some() || !self.holds
+    }
+
+    /// Says what to write before the pod is bound.
+    pub fn pre_bind(&self, held: Option<&Held>, at: &Placement<'_>, handle: &mut Handle<'_>) {
+        self.plugin.pre_bind(Self::value(held), at, handle);
+    }
+
+    /// Whether the world has caught up.
+    pub fn ready(
+        &self,
+        held: Option<&Held>,
+        at: &Placement<'_>,
+        handle: &mut Handle<'_>,
+    ) -> Readiness {
+        self.plugin.ready(Self::value(held), at, handle)
+    }
+
+    /// How long to wait for that.
+    pub fn timeout(&self) -> Duration {
+        self.plugin.timeout()
+    }
+
+    /// Why the pod is not bound once that is over.
+    pub fn timed_out(&self, held: Option<&Held>) -> Rejection {
+        self.plugin.timed_out(Self::value(held))
+    }
+
+    fn value(held: Option<&Held>) -> &dyn Any {
+        held.map_or(&(), |held| held.0.value())
+    }
+}
+
+type AnsweredFn = dyn Fn(
+        &ObjectWrite,
+        &Result<(), WriteError>,
+        &Placement<'_>,
+        &mut Handle<'_>,
+    ) -> Result<(), Rejection>
+    + Send
+    + Sync;
+
+/// What a plugin makes of the answers to its writes.
+pub struct AnsweredPoint(Box<AnsweredFn>);
+
+impl AnsweredPoint {
+    pub(crate) fn new<P: Answered>(plugin: Arc<P>) -> Self {
+        AnsweredPoint(Box::new(move |write, answer, at, handle| {
+            plugin.answered(write, answer, at, handle)
+        }))
+    }
+
+    /// A write was answered.
+    pub fn answered(
+        &self,
+        write: &ObjectWrite,
+        answer: &Result<(), WriteError>,
+        at: &Placement<'_>,
+        handle: &mut Handle<'_>,
+    ) -> Result<(), Rejection> {
+        (self.0)(write, answer, at, handle)
     }
 }
 
@@ -569,7 +619,7 @@ impl BindPoint {
     }
 }
 
-type PostBindFn = dyn Fn(&Placement<'_>, &mut Handle<'_>) -> Vec<Patch> + Send + Sync;
+type PostBindFn = dyn Fn(&Placement<'_>, &mut Handle<'_>) + Send + Sync;
 
 /// A PostBind plugin of a profile.
 pub struct PostBindPoint(Box<PostBindFn>);
@@ -579,9 +629,9 @@ impl PostBindPoint {
         PostBindPoint(Box::new(move |at, handle| plugin.post_bind(at, handle)))
     }
 
-    /// What to write now that the pod is bound.
-    pub fn post_bind(&self, at: &Placement<'_>, handle: &mut Handle<'_>) -> Vec<Patch> {
-        (self.0)(at, handle)
+    /// Says what to write now that the pod is bound.
+    pub fn post_bind(&self, at: &Placement<'_>, handle: &mut Handle<'_>) {
+        (self.0)(at, handle);
     }
 }
 
@@ -604,8 +654,10 @@ pub struct Points {
     pub post_filter: Option<PostFilterPoint>,
     /// At PreScore and Score.
     pub score: Option<ScorePoint>,
-    /// At Reserve and PreBind.
+    /// At Reserve.
     pub reserve: Option<ReservePoint>,
+    /// At PreBind.
+    pub pre_bind: Option<PreBindPoint>,
     /// At Permit.
     pub permit: Option<PermitPoint>,
     /// At Bind.
@@ -614,4 +666,6 @@ pub struct Points {
     pub post_bind: Option<PostBindPoint>,
     /// Its own events and hints.
     pub requeue: Option<RequeuePoint>,
+    /// What it makes of the answers to its writes.
+    pub answered: Option<AnsweredPoint>,
 }

@@ -15,11 +15,13 @@ use crate::filter::{Filter, PreFilter};
 use crate::parts::{ClusterPart, ClusterReads, NodePart, PodPart, Reads};
 use crate::plugin::{FeatureGates, Plugin};
 use crate::points::{
-    BindPoint, FilterPoint, PermitPoint, Point, Points, PostBindPoint, PostFilterPoint,
-    PreEnqueuePoint, QueueSortPoint, RequeuePoint, ReservePoint, ScorePoint,
+    AnsweredPoint, BindPoint, FilterPoint, PermitPoint, Point, Points, PostBindPoint,
+    PostFilterPoint, PreBindPoint, PreEnqueuePoint, QueueSortPoint, RequeuePoint, ReservePoint,
+    ScorePoint,
 };
 use crate::post_filter::{PostFilter, PostFilterByNode};
 use crate::score::{PreScore, Score};
+use crate::writes::Answered;
 
 /// A plugin could not be made from its args.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -228,13 +230,34 @@ impl<P: Plugin> Builder<P> {
         })
     }
 
-    /// It stands at Reserve and PreBind.
+    /// It stands at PreBind, and needs nothing there that it would hold since Reserve.
     pub fn pre_bind(self) -> Self
     where
-        P: PreBind,
+        P: PreBind<Held = ()>,
     {
-        self.point(&[Point::Reserve, Point::PreBind], Reads::default(), |plugin, points| {
-            points.reserve = Some(ReservePoint::with_pre_bind(plugin.clone()));
+        self.point(&[Point::PreBind], Reads::default(), |plugin, points| {
+            points.pre_bind = Some(PreBindPoint::new(plugin.clone()));
+        })
+    }
+
+    /// It stands at Reserve and PreBind, and needs there what it holds since Reserve: it has nothing to do for a pod for
+    /// which it holds nothing.
+    pub fn reserve_and_pre_bind(self) -> Self
+    where
+        P: Reserve + PreBind<Held = <P as Reserve>::Reservation>,
+    {
+        self.reserve().point(&[Point::PreBind], Reads::default(), |plugin, points| {
+            points.pre_bind = Some(PreBindPoint::holding(plugin.clone()));
+        })
+    }
+
+    /// It looks at the answers to its writes.
+    pub fn answered(self) -> Self
+    where
+        P: Answered,
+    {
+        self.point(&[], Reads::default(), |plugin, points| {
+            points.answered = Some(AnsweredPoint::new(plugin.clone()));
         })
     }
 

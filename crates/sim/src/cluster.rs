@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use plimsoll_api::{AnyObject, Labels, Namespace, Node, Pod, Str, Timestamp};
+use plimsoll_api::{AnyObject, KindRef, Labels, Namespace, Node, ObjectKey, Pod, Str, Timestamp};
 use plimsoll_engine::{Event, Seen};
 use plimsoll_framework::Time;
+use serde_json::Value;
 
 /// The objects of a cluster, each kind in the order in which they were given.
 #[derive(Clone, Debug, Default)]
@@ -16,6 +17,8 @@ pub struct Cluster {
     /// Everything else. A namespace that has pods but is not listed has only the label of its own name, which the
     /// API server gives to every namespace.
     pub objects: Vec<AnyObject>,
+    /// Those of them that are of kinds which plugins bring, as their manifests say, so that plugins can change them.
+    pub manifests: Vec<(KindRef, ObjectKey, Value)>,
 }
 
 /// The label with its own name that every namespace has.

@@ -12,8 +12,8 @@ use rand_pcg::Pcg64;
 pub enum Verb {
     /// To bind a pod.
     Bind,
-    /// To change an object for a plugin.
-    Patch,
+    /// To write an object for a plugin.
+    Write,
     /// To evict a pod.
     Evict,
     /// To provision a volume.
@@ -102,7 +102,7 @@ impl Chance {
             Verb::Provision => &[Manner::Late(span), Manner::Refused],
             // An eviction that nobody answers keeps its pod out for good, in kube-scheduler as here.
             Verb::Evict => &[Manner::Late(span), Manner::Refused],
-            Verb::Patch => &[Manner::Late(span), Manner::Refused, Manner::Unanswered, Manner::Lost],
+            Verb::Write => &[Manner::Late(span), Manner::Refused, Manner::Unanswered, Manner::Lost],
         };
         manners[self.rng.random_range(0..manners.len())]
     }

@@ -10,6 +10,7 @@ pub mod faults;
 mod happening;
 mod lifecycle;
 mod liveness;
+mod objects;
 pub mod perf;
 mod run;
 mod settled;

@@ -57,7 +57,10 @@ impl Simulation {
         simulation
     }
 
-    fn tell_all(&mut self, cluster: Cluster) {
+    fn tell_all(&mut self, mut cluster: Cluster) {
+        for (kind, key, manifest) in std::mem::take(&mut cluster.manifests) {
+            self.world.objects.set(kind, key, manifest);
+        }
         for event in cluster.into_events() {
             self.happens(event);
         }
@@ -158,8 +161,8 @@ impl Simulation {
             self.claims.remove(&decision.pod);
         }
         for effect in effects {
-            if let Write::Patch(patch) = &effect.write
-                && let Some(binding) = ClaimBinding::of(patch)
+            if let Write::Object(write) = &effect.write
+                && let Some(binding) = ClaimBinding::of(write)
             {
                 self.claims.entry(effect.pod.key.clone()).or_default().push(binding);
             }

@@ -8,8 +8,9 @@ use plimsoll_api::{
     AnyObject, BindingMode, ClaimPhase, ClaimRef, KindRef, Labels, NodeSelectorTerm, ObjectKey,
     PersistentVolume, PersistentVolumeClaim, Requirement, StorageClass, Str, VolumePhase,
 };
-use plimsoll_engine::{Seen, WriteError};
-use plimsoll_framework::binding::Patch;
+use plimsoll_engine::{Seen, WriteCause, WriteError};
+use plimsoll_framework::{ObjectWrite, WriteVerb};
+use serde_json::Value;
 
 const BOUND_BY_CONTROLLER: &str = "pv.kubernetes.io/bound-by-controller";
 const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
@@ -34,21 +35,20 @@ pub struct ClaimBinding {
 }
 
 impl ClaimBinding {
-    /// What `patch` asks for, if it is about a claim.
-    pub(crate) fn of(patch: &Patch) -> Option<Self> {
-        let text = |at: &str| patch.merge.pointer(at).and_then(|value| value.as_str());
-        match patch.kind.as_str() {
-            "PersistentVolume" => {
-                let namespace = text("/spec/claimRef/namespace")?;
-                let claim = ObjectKey::new(namespace, text("/spec/claimRef/name")?);
-                Some(ClaimBinding { claim, volume: Some(patch.key.name.clone()) })
-            }
-            "PersistentVolumeClaim" => {
-                patch.merge["metadata"]["annotations"][SELECTED_NODE].as_str()?;
-                Some(ClaimBinding { claim: patch.key.clone(), volume: None })
-            }
-            _ => None,
+    /// What `write` asks for, if it is about a claim.
+    pub(crate) fn of(write: &ObjectWrite) -> Option<Self> {
+        let WriteVerb::Patch { merge, .. } = &write.verb else { return None };
+        let text = |at: &str| merge.pointer(at).and_then(|value| value.as_str());
+        if write.kind.is::<PersistentVolume>() {
+            let namespace = text("/spec/claimRef/namespace")?;
+            let claim = ObjectKey::new(namespace, text("/spec/claimRef/name")?);
+            return Some(ClaimBinding { claim, volume: Some(write.key.name.clone()) });
         }
+        if write.kind.is::<PersistentVolumeClaim>() {
+            merge["metadata"]["annotations"][SELECTED_NODE].as_str()?;
+            return Some(ClaimBinding { claim: write.key.clone(), volume: None });
+        }
+        None
     }
 }
 
@@ -100,49 +100,52 @@ impl Volumes {
         true
     }
 
-    /// What the API server makes of a patch of a volume or a claim; `None` for other objects.
-    pub(crate) fn patched(&self, patch: &Patch) -> Option<Result<AnyObject, WriteError>> {
-        let merge = &patch.merge;
-        let key = &patch.key;
-        let text = |at: &str| merge.pointer(at).and_then(|value| value.as_str()).map(Str::from);
-        let version = text("/metadata/resourceVersion");
-        let check = |kind: &str, is: &Str| match version {
-            Some(wanted) if wanted != *is => Err(WriteError(format!(
-                "Operation cannot be fulfilled on {kind} {:?}: the object has been modified; \
-                 please apply your changes to the latest version and try again",
-                key.name
-            ))),
-            _ => Ok(()),
-        };
-        let lost = |kind: &str| WriteError(format!("{kind} {:?} not found", key.name));
-        match patch.kind.as_str() {
-            "PersistentVolume" => Some((|| {
-                let kind = "persistentvolumes";
-                let volume = self.all.get(&key.name).ok_or_else(|| lost(kind))?;
-                check(kind, &volume.resource_version)?;
-                let claim = text("/spec/claimRef/name").map(|name| ClaimRef {
-                    key: ObjectKey::new(text("/spec/claimRef/namespace").unwrap_or_default(), name),
-                    uid: text("/spec/claimRef/uid").unwrap_or_default(),
-                });
-                let by_controller = &merge["metadata"]["annotations"][BOUND_BY_CONTROLLER];
-                let mut volume = volume.clone();
-                volume.claim = claim.or(volume.claim);
-                volume.bound_by_controller |= by_controller.is_string();
-                volume.resource_version = next(&volume.resource_version);
-                Ok(AnyObject::new(volume))
-            })()),
-            "PersistentVolumeClaim" => Some((|| {
-                let kind = "persistentvolumeclaims";
-                let claim = self.claims.get(key).ok_or_else(|| lost(kind))?;
-                check(kind, &claim.resource_version)?;
-                let node = merge["metadata"]["annotations"][SELECTED_NODE].as_str();
-                let mut claim = claim.clone();
-                claim.selected_node = node.map(Str::from).or(claim.selected_node);
-                claim.resource_version = next(&claim.resource_version);
-                Ok(AnyObject::new(claim))
-            })()),
-            _ => None,
+    /// What the API server makes of a patch of a volume or a claim; `None` for other writes.
+    pub(crate) fn patched(&self, write: &ObjectWrite) -> Option<Result<AnyObject, WriteError>> {
+        let WriteVerb::Patch { merge, .. } = &write.verb else { return None };
+        if write.kind.is::<PersistentVolume>() {
+            Some(self.patched_volume(&write.key, merge).map(AnyObject::new))
+        } else if write.kind.is::<PersistentVolumeClaim>() {
+            Some(self.patched_claim(&write.key, merge).map(AnyObject::new))
+        } else {
+            None
         }
+    }
+
+    fn patched_volume(
+        &self,
+        key: &ObjectKey,
+        merge: &Value,
+    ) -> Result<PersistentVolume, WriteError> {
+        let kind = "persistentvolumes";
+        let volume = self.all.get(&key.name).ok_or_else(|| lost(kind, key))?;
+        check(kind, key, merge, &volume.resource_version)?;
+        let text = |at: &str| merge.pointer(at).and_then(|value| value.as_str()).map(Str::from);
+        let claim = text("/spec/claimRef/name").map(|name| ClaimRef {
+            key: ObjectKey::new(text("/spec/claimRef/namespace").unwrap_or_default(), name),
+            uid: text("/spec/claimRef/uid").unwrap_or_default(),
+        });
+        let by_controller = &merge["metadata"]["annotations"][BOUND_BY_CONTROLLER];
+        let mut volume = volume.clone();
+        volume.claim = claim.or(volume.claim);
+        volume.bound_by_controller |= by_controller.is_string();
+        volume.resource_version = next(&volume.resource_version);
+        Ok(volume)
+    }
+
+    fn patched_claim(
+        &self,
+        key: &ObjectKey,
+        merge: &Value,
+    ) -> Result<PersistentVolumeClaim, WriteError> {
+        let kind = "persistentvolumeclaims";
+        let claim = self.claims.get(key).ok_or_else(|| lost(kind, key))?;
+        check(kind, key, merge, &claim.resource_version)?;
+        let node = merge["metadata"]["annotations"][SELECTED_NODE].as_str();
+        let mut claim = claim.clone();
+        claim.selected_node = node.map(Str::from).or(claim.selected_node);
+        claim.resource_version = next(&claim.resource_version);
+        Ok(claim)
     }
 
     /// What the PersistentVolume controller does now. As in pv_controller.go, a claim gets the volume
@@ -283,6 +286,25 @@ impl Volumes {
         let claim = self.claims.get(&order.claim)?;
         let same = claim.uid == order.uid && claim.selected_node == order.node;
         (same && claim.volume.is_none()).then_some(claim)
+    }
+}
+
+fn lost(kind: &str, key: &ObjectKey) -> WriteError {
+    WriteError::new(WriteCause::NotFound, format!("{kind} {:?} not found", key.name))
+}
+
+/// Whether a patch takes for granted the version that is there.
+fn check(kind: &str, key: &ObjectKey, merge: &Value, is: &Str) -> Result<(), WriteError> {
+    match merge["metadata"]["resourceVersion"].as_str() {
+        Some(wanted) if wanted != is => {
+            let text = format!(
+                "Operation cannot be fulfilled on {kind} {:?}: the object has been modified; \
+                 please apply your changes to the latest version and try again",
+                key.name
+            );
+            Err(WriteError::new(WriteCause::Conflict, text))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use plimsoll_api::{AnyObject, Labels, Pod, PodKey, Str};
-use plimsoll_engine::{Effect, EffectId, Event, Eviction, Seen, Write, WriteError};
+use plimsoll_engine::{Effect, EffectId, Event, Eviction, Seen, Write, WriteCause, WriteError};
 use plimsoll_framework::Time;
 
 use crate::agenda::Agenda;
@@ -11,6 +11,7 @@ use crate::cluster::time_of;
 use crate::faults::{Faults, Manner, Verb};
 use crate::happening::Happening;
 use crate::lifecycle::{self, Lifecycle};
+use crate::objects::Objects;
 use crate::volumes::{Order, Storage, Volumes};
 
 /// The rest of the cluster: the API server, the nodes and the controllers.
@@ -19,6 +20,7 @@ pub struct World {
     pods: BTreeMap<PodKey, Pod>,
     nodes: BTreeMap<Str, Labels>,
     volumes: Volumes,
+    pub(crate) objects: Objects,
     /// Whether the controllers of volumes will look at them.
     volumes_noted: bool,
     agenda: Agenda<Due>,
@@ -128,7 +130,7 @@ impl World {
     pub(crate) fn perform(&mut self, now: Time, effect: Effect) -> Vec<Event> {
         let verb = match &effect.write {
             Write::Bind(_) => Verb::Bind,
-            Write::Patch(_) => Verb::Patch,
+            Write::Object(_) => Verb::Write,
             Write::Evict(_) => Verb::Evict,
             // Nobody who reads conditions and events takes part in a simulation.
             Write::Condition(_) | Write::Record(_) => return Vec::new(),
@@ -151,7 +153,9 @@ impl World {
                 }
                 vec![Event::Done(id, answer)]
             }
-            Manner::Refused => vec![Event::Done(id, Err(WriteError("refused".to_owned())))],
+            Manner::Refused => {
+                vec![Event::Done(id, Err(WriteError::new(WriteCause::Refused, "refused")))]
+            }
             Manner::Unanswered => self.apply(now, effect).1,
             Manner::Lost => Vec::new(),
         }
@@ -179,9 +183,9 @@ impl World {
                 let pod = self.pods.get(&effect.pod.key).cloned();
                 Ok(pod.map(|pod| seen(Pod { nominated_node: node, ..pod })).into_iter().collect())
             }
-            Write::Patch(patch) => match self.volumes.patched(&patch) {
+            Write::Object(write) => match self.volumes.patched(&write) {
                 Some(done) => done.map(|object| vec![changed(object)]),
-                None => Ok(Vec::new()),
+                None => self.objects.write(&write).map(|event| event.into_iter().collect()),
             },
             Write::Condition(_) | Write::Record(_) | Write::Extender(_) => Ok(Vec::new()),
         };
@@ -198,15 +202,16 @@ impl World {
 
     fn bound(&mut self, key: &PodKey, node: &Str) -> Result<Pod, WriteError> {
         let Some(pod) = self.pods.get(key) else {
-            return Err(WriteError(format!("pods {:?} not found", key.name)));
+            let text = format!("pods {:?} not found", key.name);
+            return Err(WriteError::new(WriteCause::NotFound, text));
         };
         if let Some(on) = &pod.node_name {
             let text = format!("pod {} is already assigned to node {on:?}", pod.key.name);
-            return Err(WriteError(text));
+            return Err(WriteError::new(WriteCause::Conflict, text));
         }
         if pod.is_terminating() {
             let text = format!("pod {} is being deleted, cannot be assigned to a host", key.name);
-            return Err(WriteError(text));
+            return Err(WriteError::new(WriteCause::Conflict, text));
         }
         Ok(Pod { node_name: Some(node.clone()), ..pod.clone() })
     }
@@ -294,7 +299,7 @@ impl World {
                     "the UID in the precondition ({uid}) does not match the UID in record ({})",
                     pod.uid
                 );
-                vec![Event::Done(effect.id, Err(WriteError(text)))]
+                vec![Event::Done(effect.id, Err(WriteError::new(WriteCause::Conflict, text)))]
             }
             _ => self.answered(now, effect),
         }

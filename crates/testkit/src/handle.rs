@@ -1,7 +1,8 @@
 //! A handle without a scheduler.
 
 use plimsoll_framework::{
-    Assume, Assumption, CycleState, Handle, Time, WaitingDecision, WaitingPod, WaitingPods,
+    Assume, Assumption, CycleState, Handle, ObjectWrite, Time, WaitingDecision, WaitingPod,
+    WaitingPods, Writes,
 };
 
 /// What a plugin gets a [`Handle`] to, and what it does with it: for tests of the points from Reserve on.
@@ -17,6 +18,8 @@ pub struct HandleParts {
     pub decisions: Vec<WaitingDecision>,
     /// What is taken to be so.
     pub assumed: Vec<Assumption>,
+    /// What is to be written.
+    pub written: Vec<ObjectWrite>,
 }
 
 impl HandleParts {
@@ -27,6 +30,7 @@ impl HandleParts {
             shared: &mut self.shared,
             assume: Assume::new(&mut self.assumed),
             waiting: WaitingPods::new(plugin, &self.waiting, &mut self.decisions),
+            writes: Writes::new(&mut self.written),
         }
     }
 }

@@ -176,10 +176,5 @@ impl Answered for NetworkAttach {
 
 /// Registration.
 pub fn entry() -> Entry {
-    Entry::of::<NetworkAttach>()
-        .reserve()
-        .pre_bind()
-        .answered()
-        .kind::<NetworkAttachment>()
-        .done()
+    Entry::of::<NetworkAttach>().reserve().pre_bind().answered().kind::<NetworkAttachment>().done()
 }

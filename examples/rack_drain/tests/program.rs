@@ -1,7 +1,7 @@
 //! The plugin in a whole scheduler: on files, and in the place of kube-scheduler.
 
 #[path = "../../common/program.rs"]
-#[expect(dead_code, reason = "each example needs a part of it")]
+#[allow(dead_code, reason = "each example needs a part of it")]
 mod program;
 
 use plimsoll_testserver::{Options, TestServer};

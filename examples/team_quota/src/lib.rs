@@ -76,14 +76,15 @@ impl PreFilter for TeamQuotas {
         else {
             return Ok(None);
         };
-        let of_namespace = |pods: &PodSet| {
-            pods.iter().filter(|pod| pod.key.namespace == *namespace).count()
-        };
+        let of_namespace =
+            |pods: &PodSet| pods.iter().filter(|pod| pod.key.namespace == *namespace).count();
         let used: usize = nodes.iter().map(of_namespace).sum();
         if used < allowed {
             return Ok(None);
         }
-        let why = format!("namespace {namespace} has {used} pods on nodes, and its TeamQuota allows {allowed}");
+        let why = format!(
+            "namespace {namespace} has {used} pods on nodes, and its TeamQuota allows {allowed}"
+        );
         Err(Rejection::unschedulable(why))
     }
 

@@ -1,7 +1,7 @@
 //! The plugin in a whole scheduler, with a kind of objects that only it knows.
 
 #[path = "../../common/program.rs"]
-#[expect(dead_code, reason = "each example needs a part of it")]
+#[allow(dead_code, reason = "each example needs a part of it")]
 mod program;
 
 use plimsoll_testserver::{CustomKind, Options, TestServer};

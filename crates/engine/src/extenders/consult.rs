@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use plimsoll_framework::{QueuedPod, Time};
+use plimsoll_framework::{QueuedPod, Time, WriteError};
 
 use super::cycle::{Progress, Setting};
 use super::narrow::Voices;
@@ -10,7 +10,6 @@ use super::talk::Stage;
 use super::{Call, Extender, Extenders, Interest, Question};
 use crate::cycle::{Cycle, CycleResult};
 use crate::effect::{Effect, Write};
-use crate::event::WriteError;
 use crate::names::PodId;
 use crate::pick::Chance;
 use crate::queue::Attempt;
@@ -45,7 +44,7 @@ impl Scheduler {
         for (id, reply) in replies {
             // What no talk waits for is about a binding.
             if let Some(reply) = self.extenders.heard(id, reply) {
-                let answer = reply.map(|_| ()).map_err(|error| WriteError(error.0));
+                let answer = reply.map(|_| ()).map_err(|error| WriteError::other(error.0));
                 self.answered(now, id, answer, effects);
             }
         }

@@ -567,3 +567,73 @@ fn the_decision_that_settles_the_fate_of_a_waiting_pod_stands() {
         "#]],
     );
 }
+
+#[test]
+fn what_a_plugin_writes_at_reserve_is_answered_before_the_pod_is_bound() {
+    check(
+        "0 node a cpu=2
+         0 patches hang
+         0 pod p cpu=1 attach=yes
+         5 answer p ok",
+        expect![[r#""#]],
+    );
+}
+
+#[test]
+fn a_write_at_reserve_that_fails_undoes_everything() {
+    check(
+        "0 node a cpu=2
+         0 patches fail
+         0 pod p cpu=1 attach=yes
+         0 patches work
+         3 wait",
+        expect![[r#""#]],
+    );
+}
+
+#[test]
+fn a_pod_that_waits_at_permit_is_given_up_where_a_write_fails() {
+    check(
+        "0 node a cpu=2
+         0 patches hang
+         0 pod p cpu=1 attach=yes permit=wait
+         0 patches work
+         4 answer p fail
+         5 wait",
+        expect![[r#""#]],
+    );
+}
+
+#[test]
+fn a_plugin_may_pass_over_a_write_that_failed() {
+    check(
+        "0 node a cpu=2
+         0 patches fail
+         0 pod p cpu=1 attach=anyway",
+        expect![[r#""#]],
+    );
+}
+
+#[test]
+fn a_plugin_that_writes_the_same_again_and_again_is_stopped() {
+    check(
+        "0 node a cpu=2
+         0 patches fail
+         0 pod p cpu=1 attach=stubborn
+         0 patches work
+         1 wait",
+        expect![[r#""#]],
+    );
+}
+
+#[test]
+fn a_write_that_is_never_answered_is_told_to_the_plugin() {
+    check(
+        "0 node a cpu=2
+         0 patches hang
+         0 pod p cpu=1 attach=yes
+         1 patches work
+         61 wait",
+        expect![[r#""#]],
+    );
+}

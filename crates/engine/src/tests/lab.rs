@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use plimsoll_api::{
     ClaimRef, Labels, Namespace, Node, PersistentVolume, Pod, PodKey, Resources, Str, Timestamp,
 };
-use plimsoll_framework::{FeatureGates, Point, Release, Time};
+use plimsoll_framework::{FeatureGates, Point, Release, Time, WriteCause, WriteVerb};
 
 use super::plugins::registry;
 use crate::metrics::Family;
@@ -245,8 +245,15 @@ impl Lab {
                 }
                 self.answer(effect.id, &effect.pod.key, self.binds);
             }
-            Write::Patch(patch) => {
-                self.note(&format!("patch {name} {}", patch.merge));
+            Write::Object(write) => {
+                let what = match &write.verb {
+                    WriteVerb::Create(manifest) | WriteVerb::Update(manifest) => {
+                        manifest.to_string()
+                    }
+                    WriteVerb::Patch { merge, .. } => merge.to_string(),
+                    WriteVerb::Delete { uid } => uid.to_string(),
+                };
+                self.note(format!("{} {name} {what}", write.verb.as_str()).trim_end());
                 self.answer(effect.id, &effect.pod.key, self.patches);
             }
             Write::Evict(eviction) => {
@@ -266,6 +273,9 @@ impl Lab {
                 }
             }
             Write::Extender(call) => self.call(effect.id, &name, &call),
+            Write::Record(record) if record.reason == "FailedWrite" => {
+                self.note(&format!("{name} at {}: {}", record.action, record.note));
+            }
             // Decisions tell the same.
             Write::Condition(_) | Write::Record(_) => {}
         }
@@ -274,7 +284,9 @@ impl Lab {
     fn answer(&mut self, id: EffectId, pod: &PodKey, manner: Manner) {
         match manner {
             Manner::Works | Manner::Lingers => self.tell(Event::Done(id, Ok(()))),
-            Manner::Fails => self.tell(Event::Done(id, Err(WriteError("refused".into())))),
+            Manner::Fails => {
+                self.tell(Event::Done(id, Err(WriteError::new(WriteCause::Refused, "refused"))))
+            }
             Manner::Hangs => {
                 self.hanging.insert((id, pod.clone()));
             }

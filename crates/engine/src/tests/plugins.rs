@@ -352,9 +352,8 @@ impl Reserve for Disk {
     }
 }
 impl PreBind for Disk {
-    fn writes(&self, _: &Option<Str>, _: &Placement<'_>, _: &mut Handle<'_>) -> Vec<Patch> {
-        Vec::new()
-    }
+    type Held = Option<Str>;
+    fn pre_bind(&self, _: &Option<Str>, _: &Placement<'_>, _: &mut Handle<'_>) {}
     fn ready(&self, _: &Option<Str>, at: &Placement<'_>, _: &mut Handle<'_>) -> Readiness {
         if at.pod.labels.contains_key("stuck") { Readiness::Waiting } else { Readiness::Ready }
     }
@@ -416,23 +415,12 @@ impl Permit for Second {
 }
 
 plugin!(Prepare);
-impl Reserve for Prepare {
-    type Reservation = ();
-    fn reserve(&self, _: &Placement<'_>, _: &mut Handle<'_>) -> Result<(), Rejection> {
-        Ok(())
-    }
-}
 impl PreBind for Prepare {
-    fn writes(&self, (): &(), at: &Placement<'_>, _: &mut Handle<'_>) -> Vec<Patch> {
-        match at.pod.labels.get("prepare") {
-            None => Vec::new(),
-            Some(_) => vec![Patch {
-                api_version: "v1".into(),
-                kind: "Pod".into(),
-                key: at.pod.key.clone(),
-                subresource: None,
-                merge: json!({"metadata": {"annotations": {"prepared": "yes"}}}),
-            }],
+    type Held = ();
+    fn pre_bind(&self, (): &(), at: &Placement<'_>, handle: &mut Handle<'_>) {
+        if at.pod.labels.contains_key("prepare") {
+            let merge = json!({"metadata": {"annotations": {"prepared": "yes"}}});
+            handle.writes.patch::<Pod>(at.pod.key.clone(), merge);
         }
     }
     fn ready(&self, (): &(), at: &Placement<'_>, _: &mut Handle<'_>) -> Readiness {
@@ -452,6 +440,40 @@ impl PreBind for Prepare {
     }
 }
 
+plugin!(Attach);
+impl Reserve for Attach {
+    type Reservation = ();
+    fn applies(&self, pod: &PodInfo) -> bool {
+        pod.labels.contains_key("attach")
+    }
+    fn reserve(&self, at: &Placement<'_>, handle: &mut Handle<'_>) -> Result<(), Rejection> {
+        handle.writes.create::<Namespace>(at.pod.key.clone(), json!({"at": at.node}));
+        Ok(())
+    }
+    fn unreserve(&self, (): (), at: &Placement<'_>, handle: &mut Handle<'_>) {
+        handle.writes.delete::<Namespace>(at.pod.key.clone(), "");
+    }
+}
+impl Answered for Attach {
+    fn answered(
+        &self,
+        write: &ObjectWrite,
+        answer: &Result<(), WriteError>,
+        at: &Placement<'_>,
+        handle: &mut Handle<'_>,
+    ) -> Result<(), Rejection> {
+        let Err(error) = answer else { return Ok(()) };
+        match at.pod.labels.get("attach").map(Str::as_str) {
+            Some("anyway") => Ok(()),
+            Some("stubborn") => {
+                handle.writes.again(write);
+                Ok(())
+            }
+            _ => Err(Rejection::unschedulable(format!("{:?}: {error}", error.cause))),
+        }
+    }
+}
+
 plugin!(Elsewhere);
 impl Bind for Elsewhere {
     fn bind(&self, at: &Placement<'_>, _: &mut Handle<'_>) -> Option<Binding> {
@@ -468,30 +490,25 @@ impl Bind for Binder {
 
 plugin!(Notes);
 impl PostBind for Notes {
-    fn post_bind(&self, at: &Placement<'_>, handle: &mut Handle<'_>) -> Vec<Patch> {
+    fn post_bind(&self, at: &Placement<'_>, handle: &mut Handle<'_>) {
         let waiting: Vec<_> = handle.waiting.iter().map(|one| one.pod.key.clone()).collect();
         match at.pod.labels.get("note").map(Str::as_str) {
-            None => Vec::new(),
+            None => {}
             Some("release") => {
                 for pod in &waiting {
                     handle.waiting.allow_as(Group::NAME, pod);
                 }
-                Vec::new()
             }
             Some("reject") => {
                 let why = "somebody else was faster";
                 for pod in &waiting {
                     handle.waiting.reject_as(Group::NAME, pod, why);
                 }
-                Vec::new()
             }
-            Some(_) => vec![Patch {
-                api_version: "v1".into(),
-                kind: "Pod".into(),
-                key: at.pod.key.clone(),
-                subresource: None,
-                merge: json!({"metadata": {"annotations": {"note": "bound"}}}),
-            }],
+            Some(_) => {
+                let merge = json!({"metadata": {"annotations": {"note": "bound"}}});
+                handle.writes.patch::<Pod>(at.pod.key.clone(), merge);
+            }
         }
     }
 }
@@ -515,10 +532,11 @@ pub(super) fn registry() -> Registry {
         Entry::of::<Like>().score().done(),
         Entry::of::<HoldA>().reserve().done(),
         Entry::of::<HoldB>().reserve().done(),
-        Entry::of::<Disk>().pre_bind().requeue().done(),
+        Entry::of::<Disk>().reserve_and_pre_bind().requeue().done(),
         Entry::of::<Group>().permit().done(),
         Entry::of::<Second>().permit().done(),
         Entry::of::<Prepare>().pre_bind().done(),
+        Entry::of::<Attach>().reserve().answered().done(),
         Entry::of::<Elsewhere>().bind().done(),
         Entry::of::<Binder>().bind().done(),
         Entry::of::<Notes>().post_bind().done(),

@@ -37,6 +37,7 @@ use crate::identity::hostname;
 use crate::lease::{self, SettingsError};
 use crate::limit::{Bucket, Rate};
 use crate::originals::Kept;
+use crate::place::Served;
 use crate::serve::{Desk, Question, ServeError};
 use crate::watch::{self as watches, Pace, WatchMetrics, Watches};
 use crate::write::{self, Writer};
@@ -147,7 +148,7 @@ pub async fn run(setup: Setup, stop: CancellationToken) -> Result<Exit, RunError
     let writing = writing(record, &post, setup.rate, setup.engine.release);
     let (say, replies) = mpsc::unbounded_channel();
     let originals = Arc::new(Kept::default());
-    let may_write = writing.may_write.clone();
+    let (may_write, served) = (writing.may_write.clone(), writing.served.clone());
     let extenders = Extenders::new(&setup.extenders, originals.clone(), may_write, say)?;
     let extenders = Arc::new(extenders);
     let caller = connection.caller("scheduler", Rate::UNLIMITED);
@@ -180,7 +181,8 @@ pub async fn run(setup: Setup, stop: CancellationToken) -> Result<Exit, RunError
         }
     }
     let originals = (!setup.extenders.is_empty()).then_some(originals);
-    let (mut watched, events) = begin_to_watch(&connection, &scheduler, originals, watch_metrics);
+    let (mut watched, events) =
+        begin_to_watch(&connection, &scheduler, originals, served, watch_metrics);
     let stop_deciding = CancellationToken::new();
     let inbox = Inbox {
         events,
@@ -392,6 +394,7 @@ fn begin_to_watch(
     connection: &Connection,
     scheduler: &Scheduler,
     originals: Option<Arc<Kept>>,
+    served: Served,
     metrics: WatchMetrics,
 ) -> (Watches, mpsc::Receiver<Vec<plimsoll_engine::Event>>) {
     let (events, taken) = mpsc::channel(EVENT_BATCHES);
@@ -400,6 +403,7 @@ fn begin_to_watch(
         events,
         originals,
         pace: Pace::default(),
+        served,
         metrics,
     };
     (watches::start(connection.client("watch", Rate::UNLIMITED), options), taken)

@@ -49,7 +49,7 @@ use crate::discovery::discover;
 use plimsoll_api::KindRef;
 
 use crate::originals::Kept;
-use crate::place::Place;
+use crate::place::{Place, Served};
 use crate::server_release::minor_release;
 
 /// What is watched, and who hears of it.
@@ -61,6 +61,8 @@ pub struct Options {
     pub events: mpsc::Sender<Vec<Event>>,
     /// Keeps pods and nodes as they were written, where extenders want them.
     pub originals: Option<Arc<Kept>>,
+    /// In which versions the server has the kinds is told here.
+    pub served: Served,
     /// How fast things are tried again.
     pub pace: Pace,
     /// Where what was found is told.
@@ -82,6 +84,7 @@ struct Shared {
     counts: AllCells,
     progress: Progress,
     pace: Pace,
+    served: Served,
     metrics: WatchMetrics,
     /// Whether the server may know streaming lists.
     has_streaming_lists: AtomicBool,
@@ -103,6 +106,7 @@ pub fn start(client: kube::Client, options: Options) -> Watches {
         counts: AllCells::new(&options.kinds),
         progress,
         pace: options.pace,
+        served: options.served.clone(),
         metrics: options.metrics.clone(),
         has_streaming_lists: AtomicBool::new(true),
     });
@@ -141,7 +145,7 @@ async fn run(shared: Arc<Shared>, options: Options) {
 }
 
 async fn watch_all(shared: Arc<Shared>, options: Options) {
-    let Options { kinds, events, originals, pace, metrics: _ } = options;
+    let Options { kinds, events, originals, pace, served: _, metrics: _ } = options;
     let mut backoff = Backoff::new(pace);
     let found = loop {
         match discover(&shared.client, &kinds).await {
@@ -192,6 +196,7 @@ async fn follow(
         if let Some(here) = place {
             let informer = informer.get_or_insert_with(|| Informer::new(shared.clone(), here));
             informer.set_place(here);
+            shared.served.is_at(here);
             let NotFound { was_there } = informer.run(&mut feed).await?;
             if was_there {
                 (absent, is_named, misses) = (None, false, 0);

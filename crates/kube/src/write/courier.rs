@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 use plimsoll_api::PodKey;
+use plimsoll_engine::{WriteCause, WriteError};
 use serde::Serialize;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -48,14 +49,14 @@ pub(super) struct Courier {
 #[derive(Debug)]
 pub(super) enum Unwritten {
     /// It failed.
-    Failed(String),
+    Failed(WriteError),
     /// The pod that it was about is deleted: nobody needs it any more.
     PodDeleted(String),
 }
 
 impl From<String> for Unwritten {
     fn from(why: String) -> Self {
-        Unwritten::Failed(why)
+        Unwritten::Failed(WriteError::other(why))
     }
 }
 
@@ -101,11 +102,13 @@ impl Courier {
     }
 
     /// Does what is to be done. The error is what the engine is told.
-    pub(super) async fn perform(&self, job: Job) -> Result<(), String> {
+    pub(super) async fn perform(&self, job: Job) -> Result<(), WriteError> {
         let Job { pod, task, deadline } = job;
         let done = match &task {
             Task::Bind(_, node) => self.bind(&pod, node, deadline).await,
-            Task::Patch(_, patch) => self.patch(patch, deadline).await.map_err(Unwritten::from),
+            Task::Object(_, write) => {
+                self.write_object(write, deadline).await.map_err(Unwritten::Failed)
+            }
             Task::Evict(_, eviction) => {
                 self.evict(&pod, eviction, deadline).await.map_err(Unwritten::from)
             }
@@ -120,7 +123,7 @@ impl Courier {
             // Nothing is wrong: somebody was faster.
             Unwritten::PodDeleted(answer) => {
                 tracing::info!(%pod, what, answer, "the pod was deleted meanwhile: nothing is written");
-                answer
+                WriteError::new(WriteCause::Conflict, answer)
             }
         })
     }

@@ -40,7 +40,7 @@ pub(super) struct Desk {
     orders: mpsc::UnboundedReceiver<Order>,
     answers: mpsc::UnboundedSender<Answer>,
     lanes: Lanes,
-    tasks: JoinSet<Result<(), String>>,
+    tasks: JoinSet<Result<(), WriteError>>,
     running: HashMap<Id, (PodKey, Option<EffectId>)>,
     is_closed: bool,
     finishing: Vec<oneshot::Sender<()>>,
@@ -127,11 +127,13 @@ impl Desk {
         self.running.insert(task.id(), (key, awaited));
     }
 
-    fn end(&mut self, done: Result<(Id, Result<(), String>), JoinError>) {
+    fn end(&mut self, done: Result<(Id, Result<(), WriteError>), JoinError>) {
         let (id, answer) = match done {
             Ok(done) => done,
-            Err(error) if error.is_cancelled() => (error.id(), Err(STOPPED.to_owned())),
-            Err(error) => (error.id(), Err(format!("the write broke off: {error}"))),
+            Err(error) if error.is_cancelled() => (error.id(), Err(WriteError::other(STOPPED))),
+            Err(error) => {
+                (error.id(), Err(WriteError::other(format!("the write broke off: {error}"))))
+            }
         };
         let Some((key, awaited)) = self.running.remove(&id) else { return };
         self.lanes.done(&key);
@@ -147,13 +149,13 @@ impl Desk {
     }
 
     fn refuse(&self, job: &Job, why: &str) {
-        self.answer(job.awaited(), Err(why.to_owned()));
+        self.answer(job.awaited(), Err(WriteError::other(why)));
     }
 
-    fn answer(&self, awaited: Option<EffectId>, answer: Result<(), String>) {
+    fn answer(&self, awaited: Option<EffectId>, answer: Result<(), WriteError>) {
         if let Some(id) = awaited {
             // Where nobody listens any more the process is about to end.
-            let _ = self.answers.send((id, answer.map_err(WriteError)));
+            let _ = self.answers.send((id, answer));
         }
     }
 

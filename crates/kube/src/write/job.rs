@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use plimsoll_api::{Pod, PodKey, Str};
 use plimsoll_engine::{Condition, Effect, EffectId, Eviction, Write};
-use plimsoll_framework::Patch;
+use plimsoll_framework::ObjectWrite;
 use tokio::time::Instant;
 
 use crate::events::{Occurrence, Subject};
@@ -26,8 +26,8 @@ pub(super) struct Job {
 pub(super) enum Task {
     /// Bind the pod to a node.
     Bind(EffectId, Str),
-    /// Change an object.
-    Patch(EffectId, Patch),
+    /// Write an object for a plugin.
+    Object(EffectId, ObjectWrite),
     /// Evict another pod for it.
     Evict(EffectId, Eviction),
     /// Change its status. Nobody awaits an answer.
@@ -77,7 +77,7 @@ impl Work {
         let Effect { id, pod, write } = effect;
         let task = match write {
             Write::Bind(binding) => Task::Bind(id, binding.node),
-            Write::Patch(patch) => Task::Patch(id, patch),
+            Write::Object(write) => Task::Object(id, write),
             Write::Evict(eviction) => Task::Evict(id, eviction),
             Write::Nominate(node) => {
                 Task::Status(Status { nominated: node.into(), condition: None })
@@ -107,14 +107,14 @@ impl Job {
     pub(super) fn about(&self) -> &PodKey {
         match &self.task {
             Task::Evict(_, eviction) => &eviction.victim.key,
-            Task::Bind(..) | Task::Patch(..) | Task::Status(_) => &self.pod.key,
+            Task::Bind(..) | Task::Object(..) | Task::Status(_) => &self.pod.key,
         }
     }
 
     /// The effect whose answer is awaited.
     pub(super) fn awaited(&self) -> Option<EffectId> {
         match self.task {
-            Task::Bind(id, _) | Task::Patch(id, _) | Task::Evict(id, _) => Some(id),
+            Task::Bind(id, _) | Task::Object(id, _) | Task::Evict(id, _) => Some(id),
             Task::Status(_) => None,
         }
     }
@@ -143,7 +143,7 @@ impl Task {
     pub(super) fn name(&self) -> &'static str {
         match self {
             Task::Bind(..) => "binding",
-            Task::Patch(..) => "patch",
+            Task::Object(_, write) => write.verb.as_str(),
             Task::Evict(..) => "eviction",
             Task::Status(_) => "status",
         }

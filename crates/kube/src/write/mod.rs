@@ -29,6 +29,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 
 use crate::client::Caller;
 use crate::events::Record;
+use crate::place::Served;
 use courier::Courier;
 pub(crate) use courier::json;
 use desk::{Desk, Order};
@@ -61,6 +62,8 @@ pub struct Options {
     /// How often a binding is sent again that has failed by an error that passes, where the pod is seen to
     /// have no node; see [`bindings_again`].
     pub bindings_again: u32,
+    /// In which versions the API server has the kinds that plugins write.
+    pub served: Served,
     /// Who records events.
     pub events: Arc<dyn Record>,
 }
@@ -86,6 +89,7 @@ impl Options {
             patience: Duration::from_secs(55),
             may_write: always(),
             bindings_again: bindings_again(Release::NEWEST),
+            served: Served::default(),
             events,
         }
     }

@@ -1,57 +1,114 @@
-//! Changing other objects: PersistentVolumes and claims, for the plugins that bind them.
+//! Writing the objects of other kinds, for plugins.
 
 use std::time::Duration;
 
-use kube::core::{ApiResource, GroupVersionKind};
-use plimsoll_framework::Patch;
-use serde_json::Value;
+use http::StatusCode;
+use plimsoll_api::ObjectKey;
+use plimsoll_engine::{WriteCause, WriteError};
+use plimsoll_framework::{ObjectWrite, WriteVerb};
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::courier::{Again, Courier, earlier, json, may_be_done};
-use crate::call::{Ask, MERGE_PATCH, segment};
+use super::courier::{Again, Courier, earlier, json as body, may_be_done};
+use crate::call::{Ask, Failed, MERGE_PATCH, segment};
+use crate::place::Place;
 
 /// How long a look at an object may take that may have been changed.
 const LOOK_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Courier {
-    /// Changes an object, once.
-    pub(super) async fn patch(&self, patch: &Patch, deadline: Instant) -> Result<(), String> {
-        let object = path_of(patch);
-        let target = match &patch.subresource {
-            Some(subresource) => format!("{object}/{}", segment(subresource)),
-            None => object.clone(),
-        };
-        let ask = Ask::patch(target, MERGE_PATCH, json(&patch.merge));
+    /// Writes an object, once.
+    pub(super) async fn write_object(
+        &self,
+        write: &ObjectWrite,
+        deadline: Instant,
+    ) -> Result<(), WriteError> {
+        let place = self.options().served.place(write.kind);
+        let object = place.path_to(&write.key);
+        let ask = ask(write, place);
         let answered = self.deliver(&ask, Again::IfNotTaken, earlier(deadline, LOOK_TIMEOUT)).await;
         let Err(failed) = answered else { return Ok(()) };
-        if may_be_done(&failed)
-            && let Ok(body) = self.read(object, LOOK_TIMEOUT).await
-            && let Ok(object) = serde_json::from_slice::<Value>(&body)
-            && says(&object, &patch.merge)
-        {
-            tracing::info!(kind = %patch.kind, name = %patch.key, error = %failed, "it is changed all the same");
+        if may_be_done(&failed) && self.is_done(write, object).await {
+            let (verb, kind, name) = (write.verb.as_str(), write.kind.as_str(), &write.key);
+            tracing::info!(verb, kind, %name, error = %failed, "the write was done although it was not answered");
             return Ok(());
         }
-        Err(failed.to_string())
+        Err(WriteError::new(cause(&failed), failed.to_string()))
+    }
+
+    /// Whether an object is as a write without an answer wanted it.
+    async fn is_done(&self, write: &ObjectWrite, object: String) -> bool {
+        let found = self.read(object, LOOK_TIMEOUT).await;
+        match &write.verb {
+            WriteVerb::Delete { .. } => found.is_err_and(|failed| failed.is_not_found()),
+            // Whether an object of this name is the one that was to be made nobody can tell.
+            WriteVerb::Create(_) => false,
+            WriteVerb::Update(wanted) | WriteVerb::Patch { merge: wanted, .. } => {
+                let object =
+                    found.ok().and_then(|body| serde_json::from_slice::<Value>(&body).ok());
+                object.is_some_and(|object| says(&object, wanted))
+            }
+        }
     }
 }
 
-fn path_of(patch: &Patch) -> String {
-    let (group, version) = patch.api_version.split_once('/').unwrap_or(("", &patch.api_version));
-    let kind = GroupVersionKind::gvk(group, version, &patch.kind);
-    let plural = ApiResource::from_gvk(&kind).plural;
-    let api = match group {
-        "" => format!("/api/{version}"),
-        group => format!("/apis/{group}/{version}"),
+/// The request that does it.
+fn ask(write: &ObjectWrite, place: Place) -> Ask {
+    let object = place.path_to(&write.key);
+    match &write.verb {
+        WriteVerb::Create(manifest) => {
+            Ask::post(place.path_around(&write.key), body(&whole(manifest, place, &write.key)))
+        }
+        WriteVerb::Update(manifest) => Ask::put(object, body(&whole(manifest, place, &write.key))),
+        WriteVerb::Patch { subresource, merge } => {
+            let target = match subresource {
+                Some(subresource) => format!("{object}/{}", segment(subresource)),
+                None => object,
+            };
+            Ask::patch(target, MERGE_PATCH, body(merge))
+        }
+        WriteVerb::Delete { uid } if uid.is_empty() => Ask::delete(object, Vec::new()),
+        WriteVerb::Delete { uid } => {
+            let options = json!({
+                "apiVersion": "v1",
+                "kind": "DeleteOptions",
+                "preconditions": { "uid": uid },
+            });
+            Ask::delete(object, body(&options))
+        }
+    }
+}
+
+/// A manifest with what it need not say.
+fn whole(manifest: &Value, place: Place, key: &ObjectKey) -> Value {
+    let mut whole = manifest.clone();
+    whole["apiVersion"] = json!(place.api_version);
+    whole["kind"] = json!(place.kind.as_str());
+    whole["metadata"]["name"] = json!(key.name);
+    if place.kind.is_namespaced() {
+        whole["metadata"]["namespace"] = json!(key.namespace);
+    }
+    whole
+}
+
+/// What kind of failure it is.
+fn cause(failed: &Failed) -> WriteCause {
+    let refusal = match failed {
+        Failed::Refused(refusal) => refusal,
+        Failed::Unanswered(_) => return WriteCause::TimedOut,
+        Failed::NotSent(_) => return WriteCause::Other,
     };
-    let name = segment(&patch.key.name);
-    match patch.key.namespace.as_str() {
-        "" => format!("{api}/{plural}/{name}"),
-        namespace => format!("{api}/namespaces/{}/{plural}/{name}", segment(namespace)),
+    match refusal.code {
+        StatusCode::NOT_FOUND => WriteCause::NotFound,
+        StatusCode::CONFLICT if refusal.reason == "AlreadyExists" => WriteCause::AlreadyExists,
+        StatusCode::CONFLICT => WriteCause::Conflict,
+        StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT => WriteCause::Other,
+        code if code.is_client_error() => WriteCause::Refused,
+        _ => WriteCause::Other,
     }
 }
 
-/// Whether `object` is as the merge patch wants it. What the patch takes for granted of the version before
+/// Whether `object` is as a merge patch wants it. What the patch takes for granted of the version before
 /// does not count.
 fn says(object: &Value, merge: &Value) -> bool {
     match (object, merge) {
@@ -66,27 +123,6 @@ fn says(object: &Value, merge: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_api::ObjectKey;
-    use serde_json::json;
-
-    #[test]
-    fn objects_have_the_paths_of_their_kinds() {
-        let path = |api_version: &str, kind: &str, key| {
-            path_of(&Patch {
-                api_version: api_version.into(),
-                kind: kind.into(),
-                key,
-                subresource: None,
-                merge: Value::Null,
-            })
-        };
-        let claim = path("v1", "PersistentVolumeClaim", ObjectKey::new("ns", "c"));
-        assert_eq!(claim, "/api/v1/namespaces/ns/persistentvolumeclaims/c");
-        let volume = path("v1", "PersistentVolume", ObjectKey::new("", "v"));
-        assert_eq!(volume, "/api/v1/persistentvolumes/v");
-        let other = path("resource.k8s.io/v1", "ResourceClaim", ObjectKey::new("ns", "a b"));
-        assert_eq!(other, "/apis/resource.k8s.io/v1/namespaces/ns/resourceclaims/a%20b");
-    }
 
     #[test]
     fn a_change_is_recognised_whatever_else_changed() {

@@ -8,6 +8,7 @@ use plimsoll_api::{KindRef, Kinds, Pod};
 use plimsoll_engine::{Event, Seen};
 use plimsoll_kube::client::{Access, connect};
 use plimsoll_kube::limit::Rate;
+use plimsoll_kube::place::Served;
 use plimsoll_kube::watch::{Options as WatchOptions, Pace, Waiting, WatchMetrics, Watches, start};
 use plimsoll_testserver::{Break, Fault, Options, TestServer, Trouble};
 use serde_json::{Value, json};
@@ -26,7 +27,14 @@ async fn watch(server: &TestServer, kinds: Vec<KindRef>) -> (Watches, mpsc::Rece
         ..Pace::default()
     };
     let metrics = WatchMetrics::default();
-    let options = WatchOptions { kinds, events: sender, originals: None, pace, metrics };
+    let options = WatchOptions {
+        kinds,
+        events: sender,
+        originals: None,
+        pace,
+        served: Served::default(),
+        metrics,
+    };
     (start(connection.client("scheduler", Rate::UNLIMITED), options), events)
 }
 

@@ -1,7 +1,8 @@
 //! What people see of pods that cannot be scheduled, are evicted, or are bound.
 
+use plimsoll_api::{KindRef, ObjectKey, PersistentVolumeClaim};
 use plimsoll_engine::{Condition, Eviction, Record, Write};
-use plimsoll_framework::{Binding, Patch};
+use plimsoll_framework::{Binding, ObjectWrite, WriteCause, WriteVerb};
 use plimsoll_testserver::{Options, Terminating, TestServer};
 use serde_json::{Value, json};
 
@@ -145,24 +146,56 @@ async fn a_claim_is_changed_unless_it_has_changed_meanwhile() {
     let claim = server.store().apply(claim).expect("the claim is valid");
     create(&server, "p", None);
     let mut edge = Edge::new(&server, |_| {});
-    let patch = Patch {
-        api_version: "v1".into(),
-        kind: "PersistentVolumeClaim".into(),
-        key: plimsoll_api::ObjectKey::new("ns", "c"),
-        subresource: None,
-        merge: json!({ "metadata": {
-            "uid": claim["metadata"]["uid"],
-            "resourceVersion": claim["metadata"]["resourceVersion"],
-            "annotations": { "volume.kubernetes.io/selected-node": "n1" },
-        } }),
+    let patch = |merge| ObjectWrite {
+        kind: KindRef::of::<PersistentVolumeClaim>(),
+        key: ObjectKey::new("ns", "c"),
+        verb: WriteVerb::Patch { subresource: None, merge },
     };
+    let merge = json!({ "metadata": {
+        "uid": claim["metadata"]["uid"],
+        "resourceVersion": claim["metadata"]["resourceVersion"],
+        "annotations": { "volume.kubernetes.io/selected-node": "n1" },
+    } });
     let pod = seen(&server, "p");
-    edge.writer.perform(vec![effect(1, &pod, Write::Patch(patch.clone()))]);
+    edge.writer.perform(vec![effect(1, &pod, Write::Object(patch(merge.clone())))]);
     assert_eq!(edge.answer().await, (1, Ok(())));
     let now = server.store().get("persistentvolumeclaims", "ns", "c").expect("it is there");
     assert_eq!(now["metadata"]["annotations"]["volume.kubernetes.io/selected-node"], "n1");
-    edge.writer.perform(vec![effect(2, &pod, Write::Patch(patch))]);
+    edge.writer.perform(vec![effect(2, &pod, Write::Object(patch(merge)))]);
     let (_, answer) = edge.answer().await;
-    let error = answer.expect_err("it has another version now").to_string();
-    assert!(error.contains("the object has been modified"), "{error}");
+    let error = answer.expect_err("it has another version now");
+    assert_eq!(error.cause, WriteCause::Conflict);
+    assert!(error.message.contains("the object has been modified"), "{error}");
+}
+
+#[tokio::test]
+async fn what_becomes_of_the_objects_of_plugins_is_told_apart() {
+    let server = TestServer::start(Options::default().plain());
+    create(&server, "p", None);
+    let pod = seen(&server, "p");
+    let mut edge = Edge::new(&server, |_| {});
+    let kind = KindRef::of::<PersistentVolumeClaim>();
+    let write = |verb| ObjectWrite { kind, key: ObjectKey::new("ns", "c"), verb };
+    let create = |name: &str| {
+        WriteVerb::Create(json!({
+            "spec": { "accessModes": ["ReadWriteOnce"], "storageClassName": name },
+        }))
+    };
+    let delete = |uid: &str| WriteVerb::Delete { uid: uid.into() };
+    let patch = |merge| WriteVerb::Patch { subresource: None, merge };
+    for (number, (verb, expected)) in (1..).zip([
+        (delete(""), Err(WriteCause::NotFound)),
+        (create("a"), Ok(())),
+        (create("b"), Err(WriteCause::AlreadyExists)),
+        (patch(json!({ "metadata": { "labels": { "x": "y" } } })), Ok(())),
+        (patch(json!({ "metadata": { "uid": "another" } })), Err(WriteCause::Conflict)),
+        (patch(json!({ "metadata": { "labels": ["x"] } })), Err(WriteCause::Refused)),
+        (delete("another"), Err(WriteCause::Conflict)),
+        (delete(""), Ok(())),
+        (delete(""), Err(WriteCause::NotFound)),
+    ]) {
+        edge.writer.perform(vec![effect(number, &pod, Write::Object(write(verb.clone())))]);
+        let (_, answer) = edge.answer().await;
+        assert_eq!(answer.map_err(|error| error.cause), expected, "{verb:?}");
+    }
 }

@@ -10,9 +10,10 @@ use std::collections::btree_map::Entry;
 
 use anyhow::bail;
 use plimsoll_api::wire::Object;
-use plimsoll_api::{Kinds, ObjectKey, Str, Templates};
+use plimsoll_api::{AnyObject, KindRef, Kinds, ObjectKey, Str, Templates};
 use plimsoll_document::{Document, FieldPath};
 use plimsoll_sim::Cluster;
+use serde_json::Value;
 
 use self::fault::Fault;
 use self::ignored::Ignored;
@@ -82,6 +83,7 @@ type Identity = (&'static str, ObjectKey);
 struct Gathering<'a> {
     sources: &'a [Source],
     kinds: &'a Kinds,
+    built_in: Vec<KindRef>,
     /// The ConfigMap with the Policy that decides.
     policy: Option<&'a ObjectKey>,
     cluster: Cluster,
@@ -92,6 +94,8 @@ struct Gathering<'a> {
     faults: Vec<Fault>,
     /// The sources that were looked into for the lines of objects.
     looked_into: BTreeMap<usize, Vec<Document>>,
+    /// What stands in those that hold objects of kinds which plugins bring, by kind and name.
+    manifests: BTreeMap<usize, BTreeMap<String, Value>>,
 }
 
 impl<'a> Gathering<'a> {
@@ -99,6 +103,7 @@ impl<'a> Gathering<'a> {
         Gathering {
             sources,
             kinds,
+            built_in: Kinds::built_in().iter().collect(),
             policy,
             cluster: Cluster::default(),
             templates: Templates::default(),
@@ -106,6 +111,7 @@ impl<'a> Gathering<'a> {
             ignored: Ignored::default(),
             faults: Vec::new(),
             looked_into: BTreeMap::new(),
+            manifests: BTreeMap::new(),
         }
     }
 
@@ -139,13 +145,42 @@ impl<'a> Gathering<'a> {
                 self.cluster.pods.push(*pod);
             }
             Object::Node(node) => self.cluster.nodes.push(*node),
-            Object::Other(object) => self.cluster.objects.push(object),
+            Object::Other(object) => {
+                if !self.built_in.contains(&object.kind()) {
+                    self.keep_manifest(source, &object);
+                }
+                self.cluster.objects.push(object);
+            }
             Object::Unknown { kind, key, .. }
                 if &*kind == "ConfigMap" && self.policy == Some(&key) => {}
             Object::Unknown { kind, api_version, .. } => {
                 self.ignored.add(&self.sources[source].name, kind, api_version);
             }
         }
+    }
+
+    /// Keeps the manifest of an object of a kind that a plugin brings: the plugin may change it, and what it reads of it
+    /// is not all.
+    fn keep_manifest(&mut self, source: usize, object: &AnyObject) {
+        let (kind, key) = (object.kind(), object.key());
+        if !self.manifests.contains_key(&source) {
+            let kinds = self.kinds;
+            let manifests = self.documents(source).iter().flat_map(|document| {
+                let named = objects::names(document, kinds).into_iter();
+                named.filter_map(|(at, name)| Some((name, document.get(&at)?.clone())))
+            });
+            let manifests = manifests.collect();
+            self.manifests.insert(source, manifests);
+        }
+        if let Some(manifest) = self.manifests[&source].get(&format!("{kind} {key}")) {
+            self.cluster.manifests.push((kind, key, manifest.clone()));
+        }
+    }
+
+    fn documents(&mut self, source: usize) -> &[Document] {
+        self.looked_into
+            .entry(source)
+            .or_insert_with(|| objects::documents(&self.sources[source]).unwrap_or_default())
     }
 
     /// The fault that an object of source `first` stands in source `second` again.
@@ -171,11 +206,8 @@ impl<'a> Gathering<'a> {
     }
 
     fn line_of(&mut self, source: usize, name: &str, before: usize) -> Option<usize> {
-        let documents = self
-            .looked_into
-            .entry(source)
-            .or_insert_with(|| objects::documents(&self.sources[source]).unwrap_or_default());
-        objects::line_of(documents, name, before, self.kinds)
+        let kinds = self.kinds;
+        objects::line_of(self.documents(source), name, before, kinds)
     }
 }
 

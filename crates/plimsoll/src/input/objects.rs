@@ -167,9 +167,8 @@ fn name_of(document: &Document, path: &FieldPath, kinds: &Kinds) -> Option<Strin
     if kind.is_empty() {
         return None;
     }
-    let is_cluster_wide = |kind: &str| {
-        kinds.iter().any(|known| known.as_str() == kind && !known.is_namespaced())
-    };
+    let is_cluster_wide =
+        |kind: &str| kinds.iter().any(|known| known.as_str() == kind && !known.is_namespaced());
     let text = |field| object["metadata"][field].as_str().filter(|text| !text.is_empty());
     Some(match text("name") {
         None => kind.to_owned(),

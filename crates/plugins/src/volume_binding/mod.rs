@@ -110,5 +110,5 @@ impl PreFilter for VolumeBinding {
 
 /// Registration.
 pub fn entry() -> Entry {
-    Entry::of::<VolumeBinding>().pre_filter().pre_score().pre_bind().requeue().done()
+    Entry::of::<VolumeBinding>().pre_filter().pre_score().reserve_and_pre_bind().requeue().done()
 }

@@ -91,9 +91,19 @@ impl Reserve for VolumeBinding {
 
 /// As in binder.go, `BindPodVolumes`.
 impl PreBind for VolumeBinding {
-    fn writes(&self, held: &HeldClaims, _: &Placement<'_>, _: &mut Handle<'_>) -> Vec<Patch> {
-        let reservations = held.bindings.iter().filter_map(StaticBinding::patch);
-        reservations.chain(held.provisions.iter().filter_map(DynamicProvision::patch)).collect()
+    type Held = HeldClaims;
+
+    fn pre_bind(&self, held: &HeldClaims, _: &Placement<'_>, handle: &mut Handle<'_>) {
+        for binding in &held.bindings {
+            if let Some(merge) = binding.patch() {
+                handle.writes.patch::<PersistentVolume>(Kind::key(&*binding.volume), merge);
+            }
+        }
+        for provision in &held.provisions {
+            if let Some(merge) = provision.patch() {
+                handle.writes.patch::<PersistentVolumeClaim>(provision.claim.key.clone(), merge);
+            }
+        }
     }
 
     fn ready(&self, held: &HeldClaims, at: &Placement<'_>, _: &mut Handle<'_>) -> Readiness {
@@ -179,7 +189,7 @@ fn reserved_for(
 }
 
 impl StaticBinding {
-    fn patch(&self) -> Option<Patch> {
+    fn patch(&self) -> Option<Value> {
         let reserved = self.reserved.as_ref()?;
         let mut metadata = precondition(&self.volume.uid, &self.volume.resource_version);
         if reserved.bound_by_controller != self.volume.bound_by_controller {
@@ -196,13 +206,7 @@ impl StaticBinding {
         if !claim.resource_version.is_empty() {
             reference["resourceVersion"] = json!(claim.resource_version);
         }
-        Some(Patch {
-            api_version: "v1".into(),
-            kind: "PersistentVolume".into(),
-            key: ObjectKey::new("", self.volume.name.clone()),
-            subresource: None,
-            merge: json!({ "metadata": metadata, "spec": { "claimRef": reference } }),
-        })
+        Some(json!({ "metadata": metadata, "spec": { "claimRef": reference } }))
     }
 
     fn is_bound(&self, site: Site<'_>) -> Result<bool, String> {
@@ -223,17 +227,11 @@ impl StaticBinding {
 }
 
 impl DynamicProvision {
-    fn patch(&self) -> Option<Patch> {
+    fn patch(&self) -> Option<Value> {
         let node = self.selected.as_ref()?.selected_node.as_ref()?;
         let mut metadata = precondition(&self.claim.uid, &self.claim.resource_version);
         metadata.insert("annotations".into(), json!({ SELECTED_NODE: node }));
-        Some(Patch {
-            api_version: "v1".into(),
-            kind: "PersistentVolumeClaim".into(),
-            key: self.claim.key.clone(),
-            subresource: None,
-            merge: json!({ "metadata": metadata }),
-        })
+        Some(json!({ "metadata": metadata }))
     }
 
     fn is_bound(&self, site: Site<'_>) -> Result<bool, String> {
@@ -401,10 +399,12 @@ mod tests {
         fn writes(&self, held: &HeldClaims) -> String {
             let mut parts = HandleParts::default();
             let handle = &mut parts.handle(VolumeBinding::NAME);
-            let writes = plugin().writes(held, &self.placement(), handle);
-            let lines =
-                writes.iter().map(|one| format!("{} {}: {}\n", one.kind, one.key, one.merge));
-            lines.collect()
+            plugin().pre_bind(held, &self.placement(), handle);
+            let line = |one: &ObjectWrite| match &one.verb {
+                WriteVerb::Patch { merge, .. } => format!("{} {}: {merge}\n", one.kind, one.key),
+                other => panic!("only patches are expected, not {other:?}"),
+            };
+            parts.written.iter().map(line).collect()
         }
 
         fn ready(&self, held: &HeldClaims) -> String {

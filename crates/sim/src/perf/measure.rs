@@ -115,7 +115,7 @@ impl Phase {
                     self.evicted += 1;
                     continue;
                 }
-                Write::Nominate(_) | Write::Patch(_) | Write::Record(_) | Write::Extender(_) => {
+                Write::Nominate(_) | Write::Object(_) | Write::Record(_) | Write::Extender(_) => {
                     continue;
                 }
             }

@@ -38,9 +38,9 @@ impl World {
             Write::Nominate(nominated_node) => {
                 events.push(pod_is(Pod { nominated_node, ..pod.clone() }));
             }
-            Write::Patch(_) => {
+            Write::Object(_) => {
                 let text = "no volume of a workload is left to be bound";
-                events.push(done(Err(WriteError(text.to_owned()))));
+                events.push(done(Err(WriteError::other(text))));
             }
             // No workload has extenders.
             Write::Condition(_) | Write::Record(_) | Write::Extender(_) => {}

@@ -141,7 +141,9 @@ impl Stage {
         let pod = &effect.pod.key.name;
         let text = match &effect.write {
             Write::Bind(binding) => format!("bind {pod} to {}", binding.node),
-            Write::Patch(patch) => format!("patch {} {} for {pod}", patch.kind, patch.key),
+            Write::Object(write) => {
+                format!("{} {} {} for {pod}", write.verb.as_str(), write.kind, write.key)
+            }
             Write::Evict(eviction) => format!("evict {} for {pod}", eviction.victim.key.name),
             Write::Nominate(node) => {
                 format!("nominate {pod} to {}", node.as_deref().unwrap_or("nothing"))
@@ -167,7 +169,7 @@ fn span(seconds: &str) -> Duration {
 fn verb_of(word: &str) -> Verb {
     match word {
         "bind" => Verb::Bind,
-        "patch" => Verb::Patch,
+        "patch" => Verb::Write,
         "evict" => Verb::Evict,
         "provision" => Verb::Provision,
         _ => Verb::Terminate,

@@ -47,7 +47,7 @@ impl Lab {
     /// The next answer: the number of the effect, and the error if it is one.
     pub(super) async fn answer(&mut self) -> (u64, Result<(), String>) {
         let (id, answer) = self.answers.recv().await.expect("the writer is there");
-        (id.0, answer.map_err(|error| error.0))
+        (id.0, answer.map_err(|error| error.message))
     }
 
     /// Performs one effect, and waits for its answer.

@@ -1,8 +1,8 @@
 //! Volumes and claims are changed once, for the plugins that bind them.
 
-use plimsoll_api::ObjectKey;
+use plimsoll_api::{KindRef, ObjectKey, PersistentVolumeClaim};
 use plimsoll_engine::{Effect, Write};
-use plimsoll_framework::Patch;
+use plimsoll_framework::{ObjectWrite, WriteVerb};
 use serde_json::{Value, json};
 
 use super::lab::{Lab, effect, pod};
@@ -16,14 +16,12 @@ fn merge() -> Value {
 }
 
 fn change() -> Effect {
-    let patch = Patch {
-        api_version: "v1".into(),
-        kind: "PersistentVolumeClaim".into(),
+    let write = ObjectWrite {
+        kind: KindRef::of::<PersistentVolumeClaim>(),
         key: ObjectKey::new("ns", "c"),
-        subresource: None,
-        merge: merge(),
+        verb: WriteVerb::Patch { subresource: None, merge: merge() },
     };
-    effect(3, &pod("p"), Write::Patch(patch))
+    effect(3, &pod("p"), Write::Object(write))
 }
 
 async fn check(script: &[(&str, &[Reply])], expected: Result<(), &str>, lines: &[&str]) {

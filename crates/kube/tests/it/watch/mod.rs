@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use plimsoll_api::{KindRef, Pod};
 use plimsoll_engine::{Event, Seen};
+use plimsoll_kube::place::Served;
 use plimsoll_kube::watch::{Options, Pace, Waiting, WatchMetrics, Watches, start};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -43,7 +44,14 @@ impl Ear {
         let (sender, events) = mpsc::channel(8);
         let metrics = WatchMetrics::default();
         let kinds = kinds.to_vec();
-        let options = Options { kinds, events: sender, originals: None, pace, metrics };
+        let options = Options {
+            kinds,
+            events: sender,
+            originals: None,
+            pace,
+            served: Served::default(),
+            metrics,
+        };
         Ear { watches: start(fake.client().await, options), events, heard: VecDeque::new() }
     }
 

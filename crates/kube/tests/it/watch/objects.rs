@@ -106,6 +106,7 @@ async fn originals_are_kept_as_they_were_written() {
         events: sender,
         originals,
         pace: quick(),
+        served: plimsoll_kube::place::Served::default(),
         metrics: WatchMetrics::default(),
     };
     let _watches = start(fake.client().await, options);
