@@ -1,4 +1,4 @@
-//! All objects that volumes are made of, as one type.
+//! All kinds of objects related to volumes, as one type.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use crate::{
     StorageClass, VolumeAttachment,
 };
 
-/// An object that volumes are made of.
+/// An object related to volumes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VolumeObject {
     /// v1 PersistentVolume.
@@ -78,7 +78,7 @@ impl fmt::Display for VolumeKind {
 }
 
 impl VolumeObject {
-    /// Of which kind it is.
+    /// Its kind.
     pub fn kind(&self) -> VolumeKind {
         match self {
             VolumeObject::PersistentVolume(_) => VolumeKind::PersistentVolume,
