@@ -1,4 +1,4 @@
-//! Changing other objects: PersistentVolumes and claims, for the plugins that bind them.
+//! Changes other objects: PersistentVolumes and claims, for the plugins that bind them.
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use tokio::time::Instant;
 use super::courier::{Again, Courier, earlier, json, may_be_done};
 use crate::call::{Ask, MERGE_PATCH, segment};
 
-/// How long a look at an object may take that may have been changed.
+/// The timeout for reading an object that may have been changed.
 const LOOK_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Courier {
-    /// Changes an object, once.
+    /// Changes an object once.
     pub(super) async fn patch(&self, patch: &Patch, deadline: Instant) -> Result<(), String> {
         let object = path_of(patch);
         let target = match &patch.subresource {
@@ -51,8 +51,8 @@ fn path_of(patch: &Patch) -> String {
     }
 }
 
-/// Whether `object` is as the merge patch wants it. What the patch takes for granted of the version before
-/// does not count.
+/// Whether `object` has the state that the merge patch requests. Preconditions in the patch are
+/// ignored.
 fn says(object: &Value, merge: &Value) -> bool {
     match (object, merge) {
         (object, Value::Null) => object.is_null(),
