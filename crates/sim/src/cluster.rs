@@ -1,4 +1,4 @@
-//! The objects that a simulation begins with.
+//! The initial objects of a simulation.
 
 use std::collections::BTreeSet;
 
@@ -15,12 +15,12 @@ pub struct Cluster {
     pub nodes: Vec<Node>,
     /// Pods, on nodes and pending.
     pub pods: Vec<Pod>,
-    /// Namespaces. One that has pods but is not listed has only the label of its own name, which the
-    /// API server gives to every namespace.
+    /// Namespaces. A namespace that has pods but is not listed gets only the label with its name, which
+    /// the API server adds to every namespace.
     pub namespaces: Vec<Namespace>,
     /// Services, ReplicationControllers, ReplicaSets and StatefulSets.
     pub selecting: Vec<Selecting>,
-    /// Volumes, the claims on them, and what provides them.
+    /// Volumes, claims, and their providers.
     pub volumes: Vec<VolumeObject>,
     /// PodDisruptionBudgets.
     pub budgets: Vec<PodDisruptionBudget>,
@@ -30,8 +30,8 @@ pub struct Cluster {
 pub(crate) const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
 
 impl Cluster {
-    /// What the scheduler sees when it starts: everything that is there, then the pending pods in the
-    /// order in which they were made, and in the order given where that is equal.
+    /// The events for the start of the scheduler: all objects, then the pending pods sorted by creation
+    /// time, and by their given order if that is equal.
     pub fn into_events(self) -> Vec<Event> {
         let mut events = Vec::new();
         let listed: BTreeSet<Str> = self.namespaces.iter().map(|one| one.name.clone()).collect();
@@ -53,8 +53,8 @@ impl Cluster {
         events
     }
 
-    /// When a simulation of it begins: at the latest time at which something in it is known to have
-    /// happened. What its pods say of the time to come, such as when they must be gone, comes later.
+    /// When a simulation of it begins: at the latest time in the past of any object. Times in the
+    /// future, such as deletion deadlines of pods, come later.
     pub fn begins(&self) -> Time {
         let pods = self.pods.iter().flat_map(|pod| [pod.created, pod.started]);
         let nodes = self.nodes.iter().map(|node| node.created);
@@ -62,7 +62,7 @@ impl Cluster {
     }
 }
 
-/// A time in an object, as the scheduler counts.
+/// Converts a time in an object to the scheduler's time.
 pub(crate) fn time_of(timestamp: Timestamp) -> Time {
     Time::from_millis(timestamp.as_millisecond())
 }

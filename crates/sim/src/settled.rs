@@ -1,4 +1,4 @@
-//! A cluster at rest: what others have long done when a scheduler comes.
+//! A settled cluster: what controllers have done before a scheduler starts.
 
 use std::collections::BTreeMap;
 
@@ -9,9 +9,9 @@ use crate::cluster::Cluster;
 use crate::volumes::Volumes;
 
 impl Cluster {
-    /// The cluster once the API server and the controllers of volumes have done what is theirs. Files that
-    /// people write say nothing of that: claims get the identity that the API server gives them, volumes
-    /// become available, and claims that wait for no pod get their volumes.
+    /// The cluster after the API server and the volume controllers have done their work, which
+    /// hand-written files do not contain: claims get a uid, volumes become available, and claims that
+    /// do not wait for a pod get their volumes.
     #[must_use]
     pub fn settled(mut self) -> Self {
         for object in &mut self.volumes {
@@ -29,7 +29,7 @@ impl Cluster {
             volumes.happens(&Seen::Is(object.clone()));
         }
         let mut settled = BTreeMap::new();
-        // Each turn takes a volume or a claim a step on, and no step is taken twice.
+        // Each iteration advances a volume or a claim by one step, and no step is repeated.
         loop {
             let mut changes = volumes.bind();
             for order in volumes.orders() {
@@ -59,7 +59,7 @@ impl Cluster {
     }
 }
 
-/// What tells volumes and claims apart; nothing for objects that nobody changes.
+/// The key of a volume or claim; none for objects that never change here.
 fn key(object: &VolumeObject) -> Option<(&'static str, ObjectKey)> {
     match object {
         VolumeObject::PersistentVolume(volume) => {
@@ -155,7 +155,7 @@ mod tests {
             ]
         );
         assert_eq!(settled.volumes.len(), n_objects + 1);
-        // At rest it stays as it is.
+        // A settled cluster does not change.
         assert_eq!(settled.clone().settled().volumes, settled.volumes);
     }
 }

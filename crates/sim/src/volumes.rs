@@ -15,7 +15,7 @@ const BOUND_BY_CONTROLLER: &str = "pv.kubernetes.io/bound-by-controller";
 const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
 const ZONE: &str = "topology.kubernetes.io/zone";
 
-/// How long the controllers of volumes take.
+/// How long the volume controllers take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Storage {
     /// Until a claim is bound to the volume that is reserved for it.
@@ -24,17 +24,17 @@ pub struct Storage {
     pub provisioning_after: Duration,
 }
 
-/// What a pod needs to be done about one of its claims before it is bound.
+/// What must be done with a claim before its pod is bound.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClaimBinding {
     /// The claim.
     pub claim: ObjectKey,
-    /// The volume it is bound to; `None` where one is provisioned for it.
+    /// The volume to which it is bound; `None` if one is provisioned for it.
     pub volume: Option<Str>,
 }
 
 impl ClaimBinding {
-    /// What `patch` asks for, if it is about a claim.
+    /// The claim binding that `patch` requests, if it is about a claim.
     pub(crate) fn of(patch: &Patch) -> Option<Self> {
         let text = |at: &str| patch.merge.pointer(at).and_then(|value| value.as_str());
         match patch.kind.as_str() {
@@ -62,7 +62,7 @@ pub(crate) struct Volumes {
     asked: BTreeSet<Order>,
 }
 
-/// A volume that is to be provisioned.
+/// A volume to provision.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Order {
     pub(crate) claim: ObjectKey,
@@ -71,7 +71,7 @@ pub(crate) struct Order {
 }
 
 impl Volumes {
-    /// An object is so, or gone.
+    /// Records that an object was changed or deleted.
     pub(crate) fn happens(&mut self, seen: &Seen<VolumeObject, (VolumeKind, ObjectKey)>) {
         match seen {
             Seen::Is(VolumeObject::PersistentVolume(volume)) => {
@@ -96,7 +96,7 @@ impl Volumes {
         }
     }
 
-    /// What the API server makes of a patch of a volume or a claim; `None` for other objects.
+    /// The result of a patch of a volume or a claim; `None` for other objects.
     pub(crate) fn patched(&self, patch: &Patch) -> Option<Result<VolumeObject, WriteError>> {
         let merge = &patch.merge;
         let key = &patch.key;
@@ -141,9 +141,9 @@ impl Volumes {
         }
     }
 
-    /// What the PersistentVolume controller does now. As in pv_controller.go, a claim gets the volume
-    /// that is reserved for it or that it names; else, unless it waits for its first consumer, the
-    /// smallest that will do.
+    /// Does the work of the PersistentVolume controller. As in pv_controller.go, a claim gets the
+    /// volume that is reserved for it or that it names; otherwise, unless it waits for its first
+    /// consumer, the smallest that fits.
     pub(crate) fn bind(&mut self) -> Vec<VolumeObject> {
         let mut changed = Vec::new();
         let fresh = |volume: &&mut PersistentVolume| {
@@ -167,7 +167,7 @@ impl Volumes {
         changed
     }
 
-    /// The volume that a claim is to be bound to.
+    /// The volume to which a claim should be bound.
     fn volume_for(&self, claim: &PersistentVolumeClaim) -> Option<Str> {
         let reserved = self.all.values().find(|volume| volume.is_reserved_for(claim));
         if let Some(volume) = reserved {
@@ -220,7 +220,7 @@ impl Volumes {
         ]
     }
 
-    /// The volumes that are to be provisioned, and were not before.
+    /// New volumes to provision.
     pub(crate) fn orders(&mut self) -> Vec<Order> {
         let provisions = |claim: &&PersistentVolumeClaim| {
             let class = self.classes.get(&claim.class);
@@ -244,8 +244,7 @@ impl Volumes {
         new
     }
 
-    /// A volume is provisioned, in the zone of the node if it has one; `None` if it is not wanted any
-    /// more.
+    /// Provisions a volume, in the zone of the node if it has one; `None` if it is no longer needed.
     pub(crate) fn provision(&self, order: &Order, node: Option<&Labels>) -> Option<VolumeObject> {
         let claim = self.wanted(order)?;
         let zone = node.and_then(|labels| labels.get(ZONE));
@@ -269,8 +268,8 @@ impl Volumes {
         }))
     }
 
-    /// A volume cannot be provisioned: the scheduler is asked for another node, as the external
-    /// provisioner does; `None` if it is not wanted any more.
+    /// Fails to provision a volume: the claim is changed so that the scheduler chooses another node, as
+    /// the external provisioner does; `None` if it is no longer needed.
     pub(crate) fn refuse(&mut self, order: &Order) -> Option<VolumeObject> {
         let mut claim = self.wanted(order)?.clone();
         claim.selected_node.take()?;

@@ -1,14 +1,13 @@
-//! What moves pods through the queue, in kube-scheduler's words.
+//! Labels of events that move pods through the queue, as in kube-scheduler.
 
 use plimsoll_framework::events::Object;
 use plimsoll_framework::{Action, Change, ClusterEvent, Release, Resource};
 
-/// Something that moves pods or happens in the cluster: a small number, so that it is counted in a fixed
-/// place.
+/// The label of an event: a small number, which is used as an index of counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct EventLabel(usize);
 
-/// What happens to pods and not in the cluster. As in framework/events.go.
+/// Events of pods that are not changes of the cluster. As in framework/events.go.
 const SPECIAL: [&str; 6] = [
     "ScheduleAttemptFailure",
     "BackoffComplete",
@@ -18,8 +17,8 @@ const SPECIAL: [&str; 6] = [
     "PodPopped",
 ];
 
-/// The kinds of objects. As in the EventResource constants of kube-scheduler/framework/types.go; it knows
-/// no events of namespaces and workloads. What pending pods are called depends on the release.
+/// The kinds of objects. As in the EventResource constants of kube-scheduler/framework/types.go; it
+/// knows no events of namespaces and workloads. The name for pending pods depends on the release.
 const OBJECTS: [&str; 12] = [
     "AssignedPod",
     UNSCHEDULED_POD,
@@ -35,7 +34,7 @@ const OBJECTS: [&str; 12] = [
     "storage.k8s.io/VolumeAttachment",
 ];
 
-/// What happens to objects, in the order of the bits of [`Action`]. As in ActionType.String.
+/// The actions on objects, in the order of the bits of [`Action`]. As in ActionType.String.
 const ACTIONS: [&str; 12] = [
     "Add",
     "Delete",
@@ -54,7 +53,7 @@ const ACTIONS: [&str; 12] = [
 const PENDING_POD: usize = 1;
 const UNSCHEDULED_POD: &str = "UnscheduledPod";
 
-/// The kind of an object as `release` calls it.
+/// The name of a kind of objects in `release`.
 fn object(at: usize, release: Release) -> &'static str {
     match release {
         Release::V1_36 if at == PENDING_POD => "UnschedulablePod",
@@ -76,7 +75,7 @@ impl EventLabel {
     pub(crate) const PENDING_POD_UPDATE: Self = Self::pending_pod(Action::UPDATE_OTHER);
     pub(crate) const PENDING_POD_DELETE: Self = Self::pending_pod(Action::DELETE);
 
-    /// Something that happened to an object of the cluster.
+    /// The label of a change of an object in the cluster.
     pub(crate) fn of(change: &Change<'_>) -> Self {
         match change.object {
             Object::Itself { .. } => Self::pending_pod(change.event.action),
@@ -84,7 +83,7 @@ impl EventLabel {
         }
     }
 
-    /// Something that happened to an object that is no pending pod.
+    /// The label of an event about an object that is not a pending pod.
     pub(crate) const fn of_event(event: ClusterEvent) -> Self {
         let object = match event.resource {
             Resource::Pod => 0,
@@ -102,26 +101,26 @@ impl EventLabel {
         Self::new(object, event.action)
     }
 
-    /// Something that happened to a pending pod.
+    /// The label of an event about a pending pod.
     pub(crate) const fn pending_pod(action: Action) -> Self {
         Self::new(PENDING_POD, action)
     }
 
-    /// kube-scheduler hears of several changes of one object one after the other, and the first that
-    /// helps moves a pod: of several actions the first counts.
+    /// kube-scheduler handles several changes of one object one after the other, and the first that
+    /// helps moves a pod. Therefore the first of several actions counts.
     const fn new(object: usize, action: Action) -> Self {
         let first = action.bits().trailing_zeros() as usize;
-        // Without any action nothing is known but that it changed.
+        // Without any action only the fact of a change is known.
         let action = if first < ACTIONS.len() { first } else { ACTIONS.len() - 1 };
         EventLabel(SPECIAL.len() + object * ACTIONS.len() + action)
     }
 
-    /// Its place among [`EventLabel::COUNT`].
+    /// Its index, below [`EventLabel::COUNT`].
     pub(crate) fn index(self) -> usize {
         self.0
     }
 
-    /// All of them, in the order of their places.
+    /// All of them, in the order of their indices.
     pub(crate) fn all() -> impl Iterator<Item = Self> {
         (0..Self::COUNT).map(EventLabel)
     }
