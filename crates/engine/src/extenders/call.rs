@@ -55,7 +55,7 @@ pub struct Victim {
 /// The answer of an extender.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// Which nodes will do.
+    /// Which nodes are feasible.
     Filtered(Filtered),
     /// Scores of nodes, 0 to 10 each, before the weight. It need not name all nodes.
     Prioritized(Vec<(Str, i64)>),

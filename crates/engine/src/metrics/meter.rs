@@ -152,7 +152,7 @@ impl From<Code> for Status {
 #[derive(Debug, Default)]
 pub(crate) struct Meter(Option<Box<Readings>>);
 
-/// What was measured.
+/// The measurements.
 #[derive(Debug, Default)]
 pub(super) struct Readings {
     watch: Watch,
@@ -256,7 +256,7 @@ impl Meter {
         }
     }
 
-    /// What was measured.
+    /// Takes the measurements.
     pub(super) fn readings(&mut self) -> Option<Box<Readings>> {
         self.0.take()
     }

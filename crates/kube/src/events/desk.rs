@@ -156,10 +156,10 @@ impl Desk {
                 false => Some(rest.unwrap_or_else(send::pause)),
             };
             let Some(rest) = rest else {
-                tracing::warn!(error = %failed, "no event can be written: those that wait are given up");
+                tracing::warn!(error = %failed, "could not learn which events API the API server has; waiting events are dropped");
                 return None;
             };
-            tracing::warn!(error = %failed, "could not learn which API for events there is");
+            tracing::warn!(error = %failed, "could not learn which events API the API server has; trying again");
             tokio::time::sleep(rest).await;
         }
     }
@@ -210,7 +210,7 @@ impl Desk {
         };
         self.lose(1);
         let event = &*letter.event.occurrence;
-        tracing::debug!(name = %letter.event.name, reason = event.reason, %error, "event not written");
+        tracing::debug!(name = %letter.event.name, reason = event.reason, %error, "event was not written");
     }
 
     /// Counts `n` events as lost.
@@ -244,7 +244,11 @@ impl Desk {
         let rejected = self.tally.rejected.load(Ordering::Relaxed);
         if self.n_told < dropped + rejected {
             self.n_told = dropped + rejected;
-            tracing::warn!(dropped, rejected, "events were lost, so many since the start");
+            tracing::warn!(
+                dropped,
+                rejected,
+                "events were lost; the numbers count from the start of the process"
+            );
         }
     }
 }

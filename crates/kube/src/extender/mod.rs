@@ -168,10 +168,10 @@ fn tell(endpoint: &Endpoint, question: &Question, pod: &Pod, error: &str) {
     let (extender, pod) = (endpoint.name(), &pod.key);
     match question {
         Question::Prioritize(_) => {
-            tracing::debug!(extender, %pod, error, "no score is given by this extender");
+            tracing::debug!(extender, %pod, error, "the extender failed to prioritize; it is ignored");
         }
         _ if endpoint.is_ignorable() => {
-            tracing::info!(extender, %pod, error, "skipping extender, which may be ignored");
+            tracing::info!(extender, %pod, error, "skipping the extender, which is ignorable");
         }
         _ => tracing::debug!(extender, %pod, error, "the extender failed"),
     }

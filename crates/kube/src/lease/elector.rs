@@ -101,7 +101,7 @@ impl Elector {
                     // Unlike client-go, which continues until the deadline while both instances write.
                     Ok(Try::Taken) => {
                         let leader = self.observed.holder();
-                        tracing::error!(lease = %self.lock, leader, "another instance has the lease");
+                        tracing::error!(lease = %self.lock, leader, "another instance holds the lease");
                         return;
                     }
                     Ok(Try::Failed) if next < deadline => sleep_until(next).await,

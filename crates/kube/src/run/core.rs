@@ -114,7 +114,7 @@ impl Core {
         for difference in found.iter().skip(self.differences_told) {
             tracing::error!(
                 %difference,
-                "a decision from memory came out otherwise from scratch: the one from scratch is carried out; \
+                "a decision from memory differed from the one from scratch, which is used; \
                  please report it"
             );
         }
@@ -205,7 +205,7 @@ impl Core {
         if is_told {
             self.knows_all = true;
             self.ready.send_replace(true);
-            tracing::info!("the cluster is known: decisions can be made");
+            tracing::info!("the whole cluster is known; scheduling can start");
         }
         while let Ok(answer) = self.inbox.answers.try_recv() {
             self.observe_answer(answer);

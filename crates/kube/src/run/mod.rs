@@ -339,10 +339,10 @@ async fn give_up(
     tracing::error!(
         without_a_beat = ?limit,
         ends_within = ?grace,
-        "the engine is stuck: nothing more is written, the lease is given back, and the process ends"
+        "the engine is stuck: no more writes, the lease is released, and the process exits"
     );
     if let Err(error) = post.give_back(end_election).await {
-        tracing::error!(%error, "the lease could not be given back: it will run out");
+        tracing::error!(%error, "could not release the lease; it will expire");
     }
     let _ = tokio::time::timeout(grace, stop.cancelled()).await;
     RunError::Stuck(limit)
@@ -366,12 +366,12 @@ async fn finish(
     }
     // The engine has already waited for them as long as it may.
     if !extenders.finish(Duration::ZERO).await {
-        tracing::warn!("some bindings by extenders were given up at the end");
+        tracing::warn!("some bindings by extenders were aborted at shutdown");
     }
     let left = writer.finish(remains()).await;
     if 0 < left.queued + left.in_flight {
         let (queued, in_flight) = (left.queued, left.in_flight);
-        tracing::warn!(queued, in_flight, "some writes were given up at the end");
+        tracing::warn!(queued, in_flight, "some writes were dropped at shutdown");
     }
     broadcaster.finish(remains()).await;
 }

@@ -99,7 +99,7 @@ impl Post {
             Ok(Ok(Ended::Stopped)) => Ok(Exit::Stopped),
             Ok(Err(error)) => Err(broken(&error)),
             Err(_) => {
-                tracing::warn!("the lease could not be given back in time: it will run out");
+                tracing::warn!("could not release the lease in time; it will expire");
                 Ok(Exit::Stopped)
             }
         }
@@ -107,6 +107,6 @@ impl Post {
 }
 
 fn broken(error: &JoinError) -> RunError {
-    tracing::error!(%error, "the election broke down");
+    tracing::error!(%error, "leader election failed");
     RunError::Ended("the election")
 }

@@ -87,7 +87,7 @@ pub(super) async fn listen(
         known.metrics.register(&registry).and_then(|()| known.watched.register(&registry));
     let led = known.leadership.as_ref().map(|leadership| leadership.register(&registry));
     if let Some(error) = registered.err().or(led.and_then(Result::err)) {
-        tracing::error!(%error, "some metrics are not served");
+        tracing::error!(%error, "could not register some metrics; they are not served");
     }
     let inside = Scheduler {
         desk: known.desk,
@@ -121,7 +121,7 @@ async fn reviewer(
         Ok(connection) => Ok(Some(connection.client("review", Rate::UNLIMITED))),
         Err(error) if given.is_some() => Err(error),
         Err(error) => {
-            tracing::warn!(%error, "nobody can be asked who is who");
+            tracing::warn!(%error, "could not create a client for token and access reviews; tokens are not accepted");
             Ok(None)
         }
     }

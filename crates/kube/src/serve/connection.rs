@@ -45,7 +45,7 @@ impl Service {
         };
         // A connection that is cancelled here is closed at once.
         if leave.run_until_cancelled(serve).await.is_none() {
-            tracing::debug!(peer = %address, "a connection was closed for another one");
+            tracing::debug!(peer = %address, "a connection was closed to make room for another one");
         }
     }
 
@@ -121,7 +121,7 @@ impl Service {
                 }
                 _ = look.tick() => {
                     if activity.is_stuck(patience.request) {
-                        return tracing::debug!(peer = %address, "a client takes too long for an answer");
+                        return tracing::debug!(peer = %address, "a client takes too long to read an answer; closing the connection");
                     }
                     if activity.is_idle(patience.idle) && last.is_none() {
                         // If the client does not close the connection, close it after this.

@@ -71,7 +71,7 @@ async fn admit(site: &Site, peer: &Peer, request: &mut Request) -> Result<(), Re
             return Err(reply::forbidden(headers, uri, &user, &verb, &why));
         }
         Verdict::Unknown(why) => {
-            tracing::warn!(user = %user.name, %verb, path = uri.path(), %why, "cannot tell who may do this");
+            tracing::warn!(user = %user.name, %verb, path = uri.path(), %why, "could not authorize the request");
             return Err(reply::internal(uri, &why));
         }
     }

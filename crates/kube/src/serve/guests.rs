@@ -104,7 +104,7 @@ impl Table {
         let least = candidates.min_by_key(|(_, connection)| rank(connection));
         let Some(number) = least.map(|(number, _)| *number) else { return };
         if let Some(connection) = self.connections.remove(&number) {
-            tracing::debug!(client = %connection.client, "a connection is closed: others need its place");
+            tracing::debug!(client = %connection.client, "closing a connection to make room for another one");
             connection.leave.cancel();
         }
     }

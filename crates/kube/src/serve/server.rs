@@ -147,7 +147,7 @@ impl Server {
         let Options { serving, authentication, authorization } = options;
         let terms = Terms::new(serving).map_err(Why::Options)?;
         for name in &terms.left_out {
-            tracing::warn!(%name, "is too weak, or not known here, and is not served");
+            tracing::warn!(%name, "the TLS option is too weak or not supported; it is not offered");
         }
         let own = match (&serving.cert_file, &serving.key_file) {
             (Some(cert), Some(key)) => Own::Files(cert.clone(), key.clone()),
@@ -159,8 +159,8 @@ impl Server {
         let Ask { inside, clients, told } = ask;
         if clients.authentication.is_none() && !authentication.skip_lookup {
             tracing::warn!(
-                "no --authentication-kubeconfig and not in a cluster: tokens do not count, and no authorities \
-                 of clients are looked up"
+                "no --authentication-kubeconfig and not in a cluster: tokens are not accepted, and client CAs \
+                 are not looked up"
             );
         }
         let lookup = clients.authentication.clone().map(Lookup::new);
@@ -230,7 +230,7 @@ impl Server {
                     tasks.spawn(service.clone().serve(stream, guests.admit(peer.ip())));
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "cannot take a connection");
+                    tracing::warn!(%error, "could not accept a connection");
                     tokio::time::sleep(PAUSE).await;
                 }
             }

@@ -129,12 +129,12 @@ impl Courier {
             };
             match self.look(pod, node, looks).await {
                 Seen::Bound => {
-                    tracing::info!(pod = %pod.key, %node, error = %failed, "it is bound all the same");
+                    tracing::info!(pod = %pod.key, %node, error = %failed, "the request failed, but the pod is bound");
                     return Ok(());
                 }
                 Seen::Unbound if is_passing(&failed) => match again.next(None) {
                     Some(pause) if Instant::now() + pause < deadline => {
-                        tracing::debug!(pod = %pod.key, error = %failed, "the binding is sent again");
+                        tracing::debug!(pod = %pod.key, error = %failed, "sending the binding again");
                         tokio::time::sleep(pause).await;
                     }
                     _ => return Err(text.into()),
@@ -165,7 +165,7 @@ impl Courier {
                 }
                 Err(failed) if failed.is_not_found() => return Seen::Otherwise,
                 Err(failed) => {
-                    tracing::debug!(pod = %pod.key, error = %failed, "could not look at the pod");
+                    tracing::debug!(pod = %pod.key, error = %failed, "could not read the pod after a failed binding");
                     Some(failed)
                 }
             };

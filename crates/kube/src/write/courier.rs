@@ -116,12 +116,12 @@ impl Courier {
         let (what, pod) = (task.name(), &pod.key);
         done.map_err(|unwritten| match unwritten {
             Unwritten::Failed(error) => {
-                tracing::warn!(%pod, what, %error, "could not write");
+                tracing::warn!(%pod, what, %error, "write failed");
                 error
             }
             // This is not an error: the pod was deleted meanwhile.
             Unwritten::PodDeleted(answer) => {
-                tracing::info!(%pod, what, answer, "the pod was deleted meanwhile: nothing is written");
+                tracing::info!(%pod, what, answer, "the pod was deleted meanwhile; the write is dropped");
                 answer
             }
         })
@@ -157,7 +157,7 @@ impl Courier {
             }
             match backoff.next(failed.retry_after()) {
                 Some(wait) if Instant::now() + wait + timeout <= deadline => {
-                    tracing::debug!(error = %failed, "will be sent again");
+                    tracing::debug!(error = %failed, "a write failed; sending it again");
                     if !self.rest(wait, &failed).await {
                         return Err(failed);
                     }

@@ -29,7 +29,7 @@ impl Courier {
             && let Ok(object) = serde_json::from_slice::<Value>(&body)
             && says(&object, &patch.merge)
         {
-            tracing::info!(kind = %patch.kind, name = %patch.key, error = %failed, "it is changed all the same");
+            tracing::info!(kind = %patch.kind, name = %patch.key, error = %failed, "the request failed, but the object was changed");
             return Ok(());
         }
         Err(failed.to_string())

@@ -114,7 +114,7 @@ impl Keeper {
                 Ok(inputs) if Some(&inputs) == self.seen.as_ref() => String::new(),
                 Ok(inputs) => match Material::new(&inputs, &self.terms, &self.protocols) {
                     Ok(new) => {
-                        tracing::info!("took up changed certificates");
+                        tracing::info!("reloaded changed certificates");
                         self.seen = Some(inputs);
                         material.send_replace(Arc::new(new));
                         String::new()
@@ -124,7 +124,7 @@ impl Keeper {
                 Err(error) => error.to_string(),
             };
             if !why.is_empty() && why != told {
-                tracing::warn!(%why, "kept the certificates in use");
+                tracing::warn!(%why, "could not reload certificates; the old ones stay in use");
             }
             told = why;
         }

@@ -190,7 +190,7 @@ async fn a_pod_that_is_deleted_while_it_is_bound_is_no_trouble() {
     let lines = told(&log);
     assert!(!lines.contains("WARN") && !lines.contains("ERROR"), "{lines}");
     assert_eq!(lines.matches("the pod was deleted meanwhile").count(), 3, "{lines}");
-    // Other errors are logged as errors.
+    // Other errors are logged as warnings.
     let forbidden = [Reply::error(403, "Forbidden", "pods \"p\" is forbidden")];
     assert!(answer(&[(BINDING, &forbidden)]).await.0.is_err());
     assert!(told(&log).contains("WARN"), "{}", told(&log));
