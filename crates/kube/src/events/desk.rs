@@ -156,10 +156,10 @@ impl Desk {
                 false => Some(rest.unwrap_or_else(send::pause)),
             };
             let Some(rest) = rest else {
-                tracing::warn!(error = %failed, "could not learn which events API the API server has; waiting events are dropped");
+                tracing::warn!(error = %failed, "could not learn which events API there is; waiting events are dropped");
                 return None;
             };
-            tracing::warn!(error = %failed, "could not learn which events API the API server has; trying again");
+            tracing::warn!(error = %failed, "could not learn which events API there is; trying again");
             tokio::time::sleep(rest).await;
         }
     }

@@ -121,7 +121,10 @@ impl Service {
                 }
                 _ = look.tick() => {
                     if activity.is_stuck(patience.request) {
-                        return tracing::debug!(peer = %address, "a client takes too long to read an answer; closing the connection");
+                        return tracing::debug!(
+                            peer = %address,
+                            "closing a connection: the client reads its answer too slowly"
+                        );
                     }
                     if activity.is_idle(patience.idle) && last.is_none() {
                         // If the client does not close the connection, close it after this.

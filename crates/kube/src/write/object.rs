@@ -29,7 +29,12 @@ impl Courier {
             && let Ok(object) = serde_json::from_slice::<Value>(&body)
             && says(&object, &patch.merge)
         {
-            tracing::info!(kind = %patch.kind, name = %patch.key, error = %failed, "the request failed, but the object was changed");
+            tracing::info!(
+                kind = %patch.kind,
+                name = %patch.key,
+                error = %failed,
+                "the request failed, but the object is changed"
+            );
             return Ok(());
         }
         Err(failed.to_string())
