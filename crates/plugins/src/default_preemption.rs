@@ -158,7 +158,7 @@ impl PostFilter for DefaultPreemption {
 impl PostFilterByNode for DefaultPreemption {
     const READS: StoreReads = StoreReads::DISRUPTION_BUDGETS.union(StoreReads::REFUSED_EVICTIONS);
 
-    /// Whether the pod may evict others. As in default_preemption.go, PodEligibleToPreemptOthers.
+    /// The answer if the pod may not evict others. As in default_preemption.go, PodEligibleToPreemptOthers.
     fn at_once(
         &self,
         pod: &PodInfo,
