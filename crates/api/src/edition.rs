@@ -1,11 +1,11 @@
-//! Which edition of a pod was seen, for those who write about it.
+//! Which version of a pod was observed, for code that writes to it.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::Str;
 
-/// Which edition of a pod this is. No decision depends on it, and it changes with every heartbeat of a
-/// node, so editions are always equal: pods that differ in nothing else are the same.
+/// Which edition of a pod this is. No decision depends on it, and it changes often, so editions are
+/// always equal: pods that differ in nothing else are equal.
 #[derive(Clone, Debug, Default)]
 pub struct Edition {
     /// `metadata.resourceVersion`; empty where the pod was not read from an API server.
@@ -29,7 +29,7 @@ impl Eq for Edition {}
 pub struct Unscheduled {
     /// Its `observedGeneration`, 0 where it has none.
     pub observed_generation: i64,
-    /// A digest of its words: messages are long, and many pods wait with one.
+    /// A hash of reason and message: messages are long, and many pods wait with one.
     words: u64,
 }
 

@@ -1,7 +1,7 @@
 //! Which features a pod needs its node to have.
 //!
 //! A node declares what its kubelet can do (`status.declaredFeatures`), and a pod that uses such a
-//! feature fits only there. Which features a pod uses is told by its spec alone.
+//! feature fits only there. Which features a pod uses depends only on its spec.
 
 use crate::Str;
 
@@ -14,13 +14,13 @@ pub const USER_NAMESPACES_HOST_NETWORK: &str = "UserNamespacesHostNetworkSupport
 /// Options of the bind mounts of volumes (`bindMountOptions`). Releases before 1.37 do not know them.
 pub const VOLUME_BIND_MOUNT_OPTIONS: &str = "VolumeBindMountOptions";
 
-/// What a pod uses of what nodes may lack.
+/// The features that a pod uses and that nodes may lack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a use of its own")]
 pub struct FeatureUse {
-    /// It is on the network of its node (`hostNetwork`).
+    /// It uses the network of its node (`hostNetwork`).
     pub host_network: bool,
-    /// It has users of its own (`hostUsers: false`).
+    /// It has its own user namespace (`hostUsers: false`).
     pub own_users: bool,
     /// A container or init container has a restart rule with the action `RestartAllContainers`.
     pub restarts_all: bool,
@@ -30,9 +30,9 @@ pub struct FeatureUse {
 
 /// Names of the features that a node must declare for such a pod, sorted.
 ///
-/// As in nodedeclaredfeatures of component-helpers 0.37, InferForPodScheduling. Of its other features no
-/// pod needs one to be placed (that of DRAOptionalNodeOperations is asked for by DynamicResources); and none
-/// has a version from which on all nodes are taken to have it.
+/// As in nodedeclaredfeatures of component-helpers 0.37, InferForPodScheduling. No pod needs any of its
+/// other features to be placed (DynamicResources checks that of DRAOptionalNodeOperations), and none
+/// has a version from which on all nodes are assumed to have it.
 pub fn required(uses: FeatureUse) -> Vec<Str> {
     let needs = [
         (uses.restarts_all, RESTART_ALL_CONTAINERS),

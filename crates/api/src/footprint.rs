@@ -1,7 +1,7 @@
-//! About how much memory a pod takes, for those who keep pods that are gone.
+//! Estimates how much memory a pod takes, for code that keeps pods after they are deleted.
 //!
-//! A pod may be as large as a request to the API server, and most are a thousand times smaller. So what
-//! keeps pods counts bytes, not pods.
+//! A pod may be as large as a request to the API server, and most are a thousand times smaller. Limits
+//! on kept pods are therefore in bytes.
 
 use std::mem::size_of;
 
@@ -11,10 +11,10 @@ use crate::{
     Test, Toleration, VolumeSource, WeightedTerm,
 };
 
-/// So many bytes of a text live where it stands; the rest is elsewhere.
+/// A text of up to this many bytes is stored inline; a longer one is on the heap.
 const INLINE: usize = size_of::<Str>();
 
-/// What a value has elsewhere, in bytes.
+/// How many bytes of a value are on the heap.
 trait Elsewhere {
     fn elsewhere(&self) -> usize;
 }
@@ -184,9 +184,9 @@ impl Elsewhere for PodVolume {
 }
 
 impl PodTemplate {
-    /// About how many bytes it takes.
+    /// An estimate of its size in bytes.
     pub fn bytes(&self) -> usize {
-        // Every field is named, so that none is forgotten when there is a new one.
+        // Every field is named, so that a new field is not forgotten.
         let PodTemplate {
             labels,
             controller,
@@ -231,7 +231,7 @@ impl PodTemplate {
 }
 
 impl Pod {
-    /// About how many bytes it takes together with its template.
+    /// An estimate of its size in bytes, including its template.
     pub fn bytes(&self) -> usize {
         size_of::<Pod>() + self.annotations.elsewhere() + self.template.bytes()
     }

@@ -1,8 +1,8 @@
-//! Container images: what a node holds and what a pod wants.
+//! Container images: those that a node has and those that a pod uses.
 
 use crate::Str;
 
-/// An image that a node holds.
+/// An image on a node.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeImage {
     /// All names it goes by, as the node reports them.
@@ -11,7 +11,7 @@ pub struct NodeImage {
     pub size: i64,
 }
 
-/// The images that a pod wants.
+/// The images that a pod uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PodImages {
     /// Normalised names, of init containers, containers and image volumes, with repetitions.
@@ -29,7 +29,7 @@ impl PodImages {
     }
 }
 
-/// The name under which nodes report an image: `:latest` is added where there is no tag.
+/// The name under which nodes report an image: `:latest` is added if there is no tag.
 ///
 /// As in image_locality.go, normalizedImageName: a colon before the last slash belongs to the port of
 /// a registry.

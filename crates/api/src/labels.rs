@@ -2,7 +2,7 @@
 
 use crate::Str;
 
-/// Among so few keys one is found faster by looking at all: most differ in length already.
+/// Up to this many keys a linear search is faster, since most keys already differ in length.
 const FEW: usize = 24;
 
 /// A set of labels, sorted by key.
@@ -101,11 +101,11 @@ impl Requirement {
     }
 }
 
-/// A label selector. In Kubernetes a selector that is not given selects nothing, and one that is
-/// given but empty selects everything.
+/// A label selector. In Kubernetes a missing selector selects nothing, and an empty one selects
+/// everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Selector {
-    /// Selects nothing: the selector was not given.
+    /// Selects nothing: the selector is missing.
     #[default]
     Nothing,
     /// Selects what meets all requirements; with none, everything.

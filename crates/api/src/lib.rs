@@ -1,7 +1,7 @@
-//! What a pod, a node and the objects around them are, as far as scheduling reads them.
+//! Pods, nodes and related objects, with the fields that scheduling reads.
 //!
-//! Values only. Everything is parsed, defaulted and sorted once, when it comes in through [`wire`];
-//! no code behind that edge checks a value again.
+//! The types are plain values. [`wire`] parses, defaults and sorts everything once; no other code
+//! checks a value again.
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 
 pub mod edition;

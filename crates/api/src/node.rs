@@ -2,8 +2,7 @@
 
 use crate::{Labels, NodeImage, Resources, Str, Taint, Timestamp};
 
-/// A controller whose pods a node would rather not have
-/// (`scheduler.alpha.kubernetes.io/preferAvoidPods`).
+/// A controller whose pods should avoid a node (`scheduler.alpha.kubernetes.io/preferAvoidPods`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AvoidedController {
     /// `kind` of the controller, such as `ReplicaSet`.
@@ -21,15 +20,15 @@ pub struct Node {
     pub labels: Labels,
     /// Its annotations.
     pub annotations: Labels,
-    /// The controllers whose pods it would rather not have, as an annotation of it says.
+    /// The controllers whose pods should avoid it, from its annotation.
     pub avoided: Vec<AvoidedController>,
     /// Its taints, in the order it lists them.
     pub taints: Vec<Taint>,
     /// Whether it is cordoned (`spec.unschedulable`).
     pub unschedulable: bool,
-    /// What pods can use of it (`status.allocatable`).
+    /// The resources that pods can use (`status.allocatable`).
     pub allocatable: Resources,
-    /// The images it holds.
+    /// The images on it.
     pub images: Vec<NodeImage>,
     /// The features it declares (`status.declaredFeatures`), sorted.
     pub declared_features: Vec<Str>,

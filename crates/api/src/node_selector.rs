@@ -1,16 +1,16 @@
-//! Node selector terms: what a pod asks of the labels and the name of a node.
+//! Node selector terms: the conditions of a pod on the labels and the name of a node.
 
 use crate::{Labels, Requirement, Str, Test};
 
-/// What one term of a node selector asks. A term that asks nothing matches no node.
+/// One term of a node selector. A term without conditions matches no node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeSelectorTerm {
     /// Conditions on the labels of the node.
     pub labels: Vec<Requirement>,
     /// Conditions on its fields; `metadata.name` is the only one there is.
     pub fields: Vec<Requirement>,
-    /// What upstream's parser finds wrong with the term, in its words and in its order: a term of which
-    /// it finds something matches no node. The API server lets such terms pass.
+    /// The errors that the parser of kube-scheduler reports for the term, with its messages and in its
+    /// order. A term with errors matches no node. The API server accepts such terms.
     pub faults: Vec<Str>,
 }
 
@@ -32,7 +32,7 @@ fn field_matches(requirement: &Requirement, name: &str) -> bool {
     let holds = |values: &[Str]| values.iter().any(|value| value == name);
     match &requirement.test {
         Test::In(values) => requirement.key == NAME_FIELD && holds(values),
-        // As for labels: a field that is not there differs from every value.
+        // As for labels: a missing field differs from every value.
         Test::NotIn(values) => requirement.key != NAME_FIELD || !holds(values),
         Test::Exists | Test::DoesNotExist | Test::Gt(_) | Test::Lt(_) => false,
     }
@@ -69,8 +69,9 @@ impl NodeSelection {
 pub struct PreferredNodes(pub Vec<(i32, NodeSelectorTerm)>);
 
 impl PreferredNodes {
-    /// Why nothing can be preferred, if some term cannot be read. As in component-helpers' nodeaffinity.go,
-    /// `NewPreferredSchedulingTerms`, and in util/errors, where several errors become one.
+    /// The error, if some term cannot be parsed: then nothing is preferred. As in component-helpers'
+    /// nodeaffinity.go, `NewPreferredSchedulingTerms`, and in util/errors, where several errors become
+    /// one.
     pub fn error(&self) -> Option<String> {
         let mut faults: Vec<String> = Vec::new();
         for (index, (_, term)) in self.0.iter().enumerate() {

@@ -9,22 +9,22 @@ use crate::{Edition, Labels, ObjectKey, PodTemplate, Str, Timestamp};
 /// Namespace and name of a pod.
 pub type PodKey = ObjectKey;
 
-/// How far a pod has come in its life.
+/// The phase of a pod.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PodPhase {
     /// Not yet running.
     #[default]
     Pending,
-    /// Running, or in a phase that is not known.
+    /// Running, or in an unknown phase.
     Running,
-    /// Ended, with success or without: it holds nothing any more.
+    /// Succeeded or failed: it uses no resources any more.
     Ended,
 }
 
 /// A pod: what scheduling reads of it, defaulted as the API server would.
 ///
-/// It has all fields of its [`PodTemplate`], too. To change one of them is to give this pod a template
-/// of its own; the other pods of the template keep theirs.
+/// It has all fields of its [`PodTemplate`], too. Changing one of them gives this pod its own template;
+/// the other pods keep the shared one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pod {
     /// Namespace and name.
@@ -39,24 +39,24 @@ pub struct Pod {
     pub deletion: Option<Timestamp>,
     /// When it was first seen by its node.
     pub started: Option<Timestamp>,
-    /// How far it has come.
+    /// Its phase.
     pub phase: PodPhase,
     /// Whether it is being evicted for a pod of higher priority (condition `DisruptionTarget` with
     /// reason `PreemptionByScheduler`).
     pub preempted: bool,
-    /// The node it is on or asks for (`spec.nodeName`).
+    /// The node to which it is assigned (`spec.nodeName`).
     pub node_name: Option<Str>,
-    /// The node that was cleared for it (`status.nominatedNodeName`).
+    /// The node on which preemption made room for it (`status.nominatedNodeName`).
     pub nominated_node: Option<Str>,
-    /// What of it cannot be read, where that may decide on which node it belongs: it is not scheduled. All
-    /// that can be read counts: on a node it takes its room.
+    /// The part of it that cannot be read, if that may influence on which node it belongs. Such a pod
+    /// is not scheduled. The readable parts count: on a node it uses its resources.
     pub unreadable: Option<Box<str>>,
-    /// Which edition of it was seen.
+    /// The observed edition.
     pub edition: Edition,
-    /// What it requests is reckoned from, where that depends on the release, on gates or on its status; it
-    /// is reckoned as the newest release does. See [`Pod::reckon`].
+    /// The input for computing its requests, if these depend on the release, on gates or on its status.
+    /// Until [`Pod::reckon`] is called, the requests are those of the newest release.
     pub resources: Option<Box<PodResourcesInput>>,
-    /// What it has in common with the other pods of its controller.
+    /// What it shares with the other pods of its controller.
     pub template: Arc<PodTemplate>,
 }
 
@@ -66,7 +66,7 @@ impl Pod {
         Pod { key, template: template.into(), ..Pod::default() }
     }
 
-    /// Takes its requests as `gates` reckon them, and forgets what they are reckoned from.
+    /// Computes its requests with `gates`, and drops the input for that.
     pub fn reckon(&mut self, gates: RequestGates) {
         let Some(resources) = self.resources.take().filter(|_| gates != RequestGates::default())
         else {

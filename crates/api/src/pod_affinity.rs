@@ -2,7 +2,7 @@
 
 use crate::{Labels, Selector, Str};
 
-/// Which other pods a rule speaks of, and how close "together" is.
+/// Which other pods a rule matches, and in which topology domain.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AffinityTerm {
     /// The other pods, by their labels; `matchLabelKeys` and `mismatchLabelKeys` are merged in.
@@ -16,7 +16,7 @@ pub struct AffinityTerm {
 }
 
 impl AffinityTerm {
-    /// Whether the term speaks of a pod in `namespace` (with `namespace_labels`) with `labels`.
+    /// Whether the term matches a pod in `namespace` (with `namespace_labels`) with `labels`.
     pub fn matches(&self, namespace: &str, namespace_labels: &Labels, labels: &Labels) -> bool {
         let in_namespace = self.namespaces.iter().any(|name| name == namespace)
             || self.namespace_selector.matches(namespace_labels);
@@ -36,13 +36,13 @@ pub struct WeightedTerm {
 /// All affinity and anti-affinity terms of a pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PodAffinity {
-    /// Each must be met by the domain of the node.
+    /// The domain of the node must satisfy each of these.
     pub required: Vec<AffinityTerm>,
-    /// Each that is met counts for the node.
+    /// Each one that is satisfied counts for the node.
     pub preferred: Vec<WeightedTerm>,
-    /// None may be met by the domain of the node.
+    /// The domain of the node must satisfy none of these.
     pub required_anti: Vec<AffinityTerm>,
-    /// Each that is met counts against the node.
+    /// Each one that is satisfied counts against the node.
     pub preferred_anti: Vec<WeightedTerm>,
 }
 

@@ -1,4 +1,4 @@
-//! What pods have in common.
+//! The part of a pod that pods of one controller share.
 
 use crate::{
     Asks, HostPort, Labels, NodeSelection, NonZero, PodAffinity, PodImages, PodVolume,
@@ -11,7 +11,7 @@ pub enum PreemptionPolicy {
     /// It may evict pods of lower priority.
     #[default]
     PreemptLowerPriority,
-    /// It waits.
+    /// It never evicts pods.
     Never,
 }
 
@@ -28,15 +28,15 @@ pub struct Controller {
     pub uid: Str,
 }
 
-/// What scheduling reads of a pod and is mostly equal for all pods of one controller: made once, and
-/// shared by them ([`Templates`](crate::Templates)).
+/// The fields that scheduling reads of a pod and that are mostly equal for all pods of one controller.
+/// It is created once and shared by them ([`Templates`](crate::Templates)).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PodTemplate {
     /// The labels.
     pub labels: Labels,
     /// The controller that owns the pod.
     pub controller: Option<Controller>,
-    /// The scheduler that must place it.
+    /// The scheduler that is responsible for it.
     pub scheduler_name: Str,
     /// Its priority; higher goes first.
     pub priority: i32,
@@ -47,26 +47,25 @@ pub struct PodTemplate {
 
     /// On which nodes it may run.
     pub node_selection: NodeSelection,
-    /// On which nodes it would rather run.
+    /// Which nodes it prefers.
     pub preferred_nodes: PreferredNodes,
     /// Which taints it tolerates.
     pub tolerations: Vec<Toleration>,
-    /// Which pods it wants near and far.
+    /// Its affinity and anti-affinity to other pods.
     pub affinity: PodAffinity,
-    /// How it wants to be spread.
+    /// Its topology spread constraints.
     pub spread: Vec<SpreadConstraint>,
-    /// What it asks of a node.
+    /// What it requests of a node.
     pub asks: Asks,
-    /// What it takes of the node it is on.
+    /// What it uses of the node it is on.
     pub requests: Resources,
-    /// The same for scoring: containers that ask nothing count with a default.
+    /// The same for scoring: containers without a request count with a default.
     pub non_zero_requests: NonZero,
-    /// What it may take at most; 0 for a resource without a limit. For those who watch: no decision
-    /// depends on it.
+    /// Its limits; 0 for a resource without a limit. They are for metrics: no decision depends on them.
     pub limits: Resources,
-    /// The ports of the host it asks for.
+    /// The host ports it requests.
     pub host_ports: Vec<HostPort>,
-    /// The images it wants.
+    /// The images it uses.
     pub images: PodImages,
     /// Names of the node features that its spec needs, sorted.
     pub required_features: Vec<Str>,

@@ -5,20 +5,20 @@ use crate::Str;
 /// The address that stands for all addresses of a node.
 pub const ANY_IP: &str = "0.0.0.0";
 
-/// A port of the host that a container asks for.
+/// A host port that a container requests.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostPort {
-    /// `TCP`, `UDP` or `SCTP`; TCP where the pod does not say.
+    /// `TCP`, `UDP` or `SCTP`; TCP by default.
     pub protocol: Str,
-    /// The address of the host; [`ANY_IP`] where the pod does not say.
+    /// The address of the host; [`ANY_IP`] by default.
     pub ip: Str,
     /// The port, 1 to 65535.
     pub port: i32,
 }
 
 impl HostPort {
-    /// Whether both cannot be used on one node: the same port of the same protocol, on the same
-    /// address or on all addresses.
+    /// Whether the two conflict on one node: the same port of the same protocol, on the same address or
+    /// on all addresses.
     pub fn conflicts_with(&self, other: &HostPort) -> bool {
         self.port == other.port
             && self.protocol == other.protocol

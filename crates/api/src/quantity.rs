@@ -2,8 +2,8 @@
 //!
 //! A [`Quantity`] is a decimal number of at most nine decimal places together with the way it was
 //! written. It follows `quantity.go`, `amount.go`, `math.go`, `scale_int.go` and `suffix.go` of
-//! apimachinery 0.36 to the digit, also where a number leaves the range of 64 bits: what a node or
-//! a pod is worth to the scheduler must not depend on who reads it.
+//! apimachinery 0.36 to the digit, even for numbers outside the range of 64 bits: both schedulers must
+//! read the same amounts.
 //!
 //! Two things differ, and neither can reach a decision about a valid object. A number of more than
 //! 37 significant digits is rounded away from zero to 37, where upstream keeps every digit. A
@@ -23,7 +23,7 @@ use crate::Str;
 mod amount;
 mod text;
 
-/// The exponent of the smallest step a quantity can make: whatever is finer is rounded up to it.
+/// The exponent of the smallest unit of a quantity: finer parts are rounded up to it.
 const NANO: i32 = -9;
 /// The exponent of a thousandth, in which CPU is counted.
 const MILLI: i32 = -3;
@@ -58,7 +58,7 @@ const BINARY_SUFFIXES: [(&str, u32); 6] =
 pub struct Quantity {
     amount: Amount,
     format: Format,
-    /// The text it was parsed from, where upstream shows that instead of the canonical form.
+    /// The text it was parsed from, if upstream shows that instead of the canonical form.
     text: Option<Str>,
 }
 
@@ -86,9 +86,9 @@ impl Quantity {
 
     /// Reads a quantity: an optional sign, digits with an optional point, and an optional suffix.
     ///
-    /// Whatever is finer than a nano-unit is rounded away from zero, and a number with a binary
-    /// suffix is capped at the largest `i64`. A missing number counts as zero, as upstream has it:
-    /// `Ki`, `-` and `.` are zero. The errors are upstream's three, see [`QuantityError::reason`].
+    /// Whatever is finer than a nano-unit is rounded away from zero, and a number with a binary suffix
+    /// is capped at the largest `i64`. A missing number counts as zero, as in upstream: `Ki`, `-` and
+    /// `.` are zero. The errors are upstream's three, see [`QuantityError::reason`].
     ///
     /// As in quantity.go, ParseQuantity.
     pub fn parse(text: &str) -> Result<Self, QuantityError> {
@@ -113,8 +113,8 @@ impl Quantity {
         self.text = None;
     }
 
-    /// Rounds away from zero whatever is finer than a thousandth, as the API server does to all it
-    /// stores. As in quantity.go, RoundUp, and in defaults.go of core/v1, SetDefaults_ResourceList.
+    /// Rounds away from zero to thousandths, as the API server does with everything it stores. As in
+    /// quantity.go, RoundUp, and in defaults.go of core/v1, SetDefaults_ResourceList.
     pub fn round_up_to_milli(&mut self) {
         if self.amount.parts().1 < MILLI {
             self.amount = self.amount.rounded_up_to(MILLI);
@@ -124,9 +124,8 @@ impl Quantity {
 
     /// The amount in whole units, rounded away from zero.
     ///
-    /// Of an amount beyond 64 bits it gives what release 1.36 gives: 0 for a number that was
-    /// written with at most 18 digits (`10E`), and the low 64 bits of any other. As in
-    /// quantity.go, Value.
+    /// For an amount beyond 64 bits it gives the same as release 1.36: 0 for a number that was written
+    /// with at most 18 digits (`10E`), and the low 64 bits of any other. As in quantity.go, Value.
     pub fn value(&self) -> i64 {
         self.amount.in_units_of(0)
     }
@@ -138,8 +137,7 @@ impl Quantity {
         self.amount.in_units_of(MILLI)
     }
 
-    /// The amount in whole units, rounded away from zero; where 64 bits are too few, the largest number
-    /// that they hold, or the smallest.
+    /// The amount in whole units, rounded away from zero, saturating at the bounds of 64 bits.
     pub fn at_most_value(&self) -> i64 {
         self.amount.at_most_in_units_of(0)
     }
@@ -166,8 +164,8 @@ impl Quantity {
 
     /// The canonical text: no fraction, and the largest suffix that loses nothing.
     ///
-    /// `Display` differs where upstream repeats the text it parsed: `+1`, `1.234` and `1E3` stay
-    /// as they are, whose canonical forms are `1`, `1234m` and `1e3`. As in quantity.go,
+    /// `Display` differs if upstream repeats the text it parsed: `+1`, `1.234` and `1E3` stay as they
+    /// are, although their canonical forms are `1`, `1234m` and `1e3`. As in quantity.go,
     /// CanonicalizeBytes.
     pub fn canonical(&self) -> String {
         let (mut value, exponent) = self.amount.parts();
@@ -202,7 +200,7 @@ impl Quantity {
 }
 
 /// The text with a binary suffix. There is none for a fraction or a number below 1024: these are
-/// written in decimal, lest anything is lost.
+/// written in decimal, so that nothing is lost.
 fn binary_text(value: i128, exponent: i32) -> Option<String> {
     let power = 10_i128.checked_pow(exponent.unsigned_abs())?;
     let mut value = if exponent < 0 {
@@ -305,8 +303,8 @@ impl Visitor<'_> for QuantityVisitor {
     }
 
     fn visit_f64<E: de::Error>(self, number: f64) -> Result<Quantity, E> {
-        // A manifest in YAML reaches upstream through Go's encoding of floats, which turns to an
-        // exponent outside this range.
+        // In upstream a YAML manifest passes through Go's encoding of floats, which uses an exponent
+        // outside this range.
         if number == 0.0 || (1e-6..1e21).contains(&number.abs()) {
             self.visit_str(&number.to_string())
         } else {
@@ -319,10 +317,10 @@ impl Visitor<'_> for QuantityVisitor {
     }
 }
 
-/// What a quantity looks like, for whoever wrote something else.
+/// What a quantity looks like, for error messages.
 const SHAPE: &str = "a number with an optional suffix, such as 500m, 2, 1.5Gi, 10k or 1e3";
 
-/// A text that is no quantity.
+/// A text that is not a quantity.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}: got {text:?}, a quantity is {SHAPE}", .fault.reason())]
 pub struct QuantityError {
@@ -336,13 +334,13 @@ impl QuantityError {
         &self.text
     }
 
-    /// Upstream's message for the same failure, to the letter.
+    /// The exact message of upstream for the same error.
     pub fn reason(&self) -> &'static str {
         self.fault.reason()
     }
 }
 
-/// Which part of a text is at fault.
+/// Which part of a text is wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fault {
     Format,
@@ -373,7 +371,8 @@ mod tests {
         Quantity::parse(text).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Each text is read as the number of the second, and has its format; and so with a sign.
+    /// Each text is parsed as the number in the second column and has this format. The same holds with
+    /// a sign.
     fn check_parse(cases: &[(&str, &str)], format: Format) {
         for (text, canonical) in cases {
             for (sign, shown) in [("", ""), ("+", ""), ("-", "-")] {
@@ -518,7 +517,7 @@ mod tests {
         check_parse(&cases, DecimalSi);
         check_parse(&[("1.1E-9", "2e-9"), ("0.5e-9", "1e-9"), ("1e-99", "1e-9")], DecimalExponent);
         check_parse(&[("1.0000000000000000001Ki", "1024000000001n")], BinarySi);
-        // Below one a binary suffix turns to a decimal one.
+        // Below one, a binary suffix becomes a decimal one.
         let cases = [(".000001Ki", "1024u"), (".000000001Ki", "1024n"), ("0.000000000001Ki", "2n")];
         check_parse(&cases, DecimalSi);
     }
@@ -611,19 +610,19 @@ mod tests {
     #[test]
     fn what_exceeds_64_bits_is_cut_as_release_1_36_cuts_it() {
         let cases = [
-            // As written with up to 18 digits it comes to nothing.
+            // If written with up to 18 digits, it becomes 0.
             ("9E", 9_000_000_000_000_000_000, 0),
             ("10E", 0, 0),
             ("-10E", 0, 0),
             ("1e19", 0, 0),
             ("1e999999999", 0, 0),
-            // With more its low 64 bits remain.
+            // With more digits, its low 64 bits remain.
             ("10000000000000000000", -8_446_744_073_709_551_616, 1_864_712_049_423_024_128),
             ("18446744073709551617", 1, 1000),
             ("1.0000000000000000000e99", 0, 0),
-            // Of a long negative fraction the rest counts upwards.
+            // The remainder of a long negative fraction is rounded upwards.
             ("-1.5000000000000000000", 0, -1500),
-            // A negative one is cut to 64 bits in nano-units, and only then divided.
+            // A negative one is cut to 64 bits in nano-units before it is divided.
             ("-10000000000.00000000", 8_446_744_074, 8_446_744_073_710),
         ];
         for (text, value, milli) in cases {
@@ -781,7 +780,7 @@ mod tests {
         assert!(of_truth.contains("boolean `true`, expected a number with"), "{of_truth}");
     }
 
-    /// Nearly a quantity, of any length.
+    /// A text that resembles a quantity, of any length.
     const NEARLY: &str = r"[+-]?[0-9]{0,40}\.?[0-9]{0,40}[eEinumkKMGTP+-]{0,3}[0-9]{0,12}";
     /// A quantity of moderate size.
     const MODERATE: &str = r"-?[0-9]{1,12}(\.[0-9]{1,12})?(m|k|G|Ki|Gi|e3)?";

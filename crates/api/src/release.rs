@@ -3,10 +3,10 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// A release of Kubernetes as which decisions can be made. Later ones are greater.
+/// A release of Kubernetes whose decisions are implemented. Later ones are greater.
 ///
-/// It is a value that is handed to whoever needs it, when that is made: a plugin asks
-/// for it once, in its constructor, and keeps the rule that follows from it.
+/// It is passed as a value at construction: a plugin reads it once, in its constructor, and keeps the
+/// rule that follows from it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Release {
     /// 1.36.
@@ -21,10 +21,10 @@ impl Release {
     pub const ALL: [Self; 2] = [Self::V1_36, Self::V1_37];
     /// The oldest.
     pub const OLDEST: Self = Self::V1_36;
-    /// The newest: what holds where nobody says anything.
+    /// The newest, which is the default.
     pub const NEWEST: Self = Self::V1_37;
 
-    /// Its number behind `1.`.
+    /// Its minor number.
     pub const fn minor(self) -> u32 {
         match self {
             Self::V1_36 => 36,
@@ -47,16 +47,16 @@ impl fmt::Display for Release {
     }
 }
 
-/// Why a text names no [`Release`].
+/// Why a text is not a [`Release`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReleaseError {
-    /// It is no version.
+    /// It is not a version.
     #[error("could not parse {0:?} as version: write major.minor, such as {newest}", newest = Release::NEWEST)]
     NoVersion(String),
     /// It is a version with a patch.
     #[error("patch version not allowed, got: {0}: write major.minor")]
     Patch(String),
-    /// It is another release. The words are kube-scheduler's.
+    /// It is another release. The message is that of kube-scheduler.
     #[error(
         "emulation version {0} is not between [{oldest}, {newest}]",
         oldest = Release::OLDEST, newest = Release::NEWEST

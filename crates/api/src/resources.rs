@@ -1,4 +1,4 @@
-//! Amounts of every resource, in the units the scheduler counts in.
+//! Amounts of every resource, in the units of the scheduler.
 
 use std::collections::BTreeMap;
 
@@ -13,9 +13,9 @@ pub type ResourceList = BTreeMap<Str, Quantity>;
 pub const CPU: &str = "cpu";
 /// Name of the memory resource.
 pub const MEMORY: &str = "memory";
-/// Name of the resource that is local disk.
+/// Name of the resource for local disk.
 pub const EPHEMERAL_STORAGE: &str = "ephemeral-storage";
-/// Name of the resource that limits how many pods a node takes.
+/// Name of the resource that limits the number of pods on a node.
 pub const PODS: &str = "pods";
 /// What the names of huge pages begin with; the page size follows.
 pub const HUGE_PAGES_PREFIX: &str = "hugepages-";
@@ -24,10 +24,10 @@ const ATTACHABLE_VOLUMES_PREFIX: &str = "attachable-volumes-";
 const QUOTA_REQUESTS_PREFIX: &str = "requests.";
 const NATIVE_NAMESPACE: &str = "kubernetes.io/";
 
-/// Amounts of every resource: what a node has, or what pods ask for.
+/// Amounts of every resource: what a node has, or what pods request.
 ///
-/// Sums stay at the largest number where 64 bits are too few: kube-scheduler's wrap around, and a node whose
-/// pods ask for more than there is would look empty.
+/// Sums saturate at the bounds of 64 bits. In kube-scheduler they wrap around, and a node whose pods
+/// request more than it has looks empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Resources {
     /// CPU in thousandths of a core.
@@ -36,7 +36,7 @@ pub struct Resources {
     pub memory: i64,
     /// Local disk in bytes.
     pub ephemeral_storage: i64,
-    /// How many pods a node takes. Requests leave it 0: a pod counts as one by being there.
+    /// The number of pods that a node accepts. It is 0 in requests: each pod counts as one.
     pub pods: i64,
     /// Every other resource the scheduler counts, see [`is_scalar_resource_name`].
     pub scalar: Scalars,
@@ -45,7 +45,7 @@ pub struct Resources {
 impl Resources {
     /// The amounts in a list, such as a node's `status.allocatable`.
     ///
-    /// CPU is counted in thousandths, the rest in whole units, and fractions are rounded up; names
+    /// CPU is counted in thousandths, the rest in whole units, and fractions are rounded up; names that
     /// the scheduler does not count are left out. As in types.go, Resource.Add.
     pub fn from_list(list: &ResourceList) -> Self {
         let mut resources = Self::default();
@@ -71,19 +71,20 @@ impl Resources {
         self.combine(other, i64::saturating_add);
     }
 
-    /// Takes every amount of `other` away. That undoes adding it, unless the sum [is full](Self::is_full).
+    /// Subtracts every amount of `other`. That undoes adding it, unless the sum [is
+    /// full](Self::is_full).
     pub fn sub(&mut self, other: &Self) {
         self.combine(other, i64::saturating_sub);
     }
 
-    /// Whether some amount is as far as 64 bits reach, so that nobody knows what it would be without one of
-    /// those that were added.
+    /// Whether some amount is saturated, so that subtracting one of the added amounts would give a
+    /// wrong result.
     pub fn is_full(&self) -> bool {
         let own = [self.milli_cpu, self.memory, self.ephemeral_storage, self.pods];
         own.into_iter().chain(self.scalar.iter().map(|(_, &amount)| amount)).any(is_full)
     }
 
-    /// The amount of a resource by its name; 0 for one that is not there.
+    /// The amount of a resource by its name; 0 if it is missing.
     pub fn get(&self, name: &str) -> i64 {
         match name {
             CPU => self.milli_cpu,
@@ -94,7 +95,7 @@ impl Resources {
         }
     }
 
-    /// The place of a resource, made if need be; none for a name that is not counted.
+    /// The entry of a resource, inserted if missing; none for a name that is not counted.
     fn entry(&mut self, name: &Str) -> Option<&mut i64> {
         match name.as_str() {
             CPU => Some(&mut self.milli_cpu),
@@ -106,7 +107,7 @@ impl Resources {
         }
     }
 
-    /// A name that comes to nothing is dropped, so that adding and removing leaves no trace.
+    /// An entry that becomes 0 is dropped, so that adding and subtracting restores the original.
     fn combine(&mut self, other: &Self, operation: fn(i64, i64) -> i64) {
         self.milli_cpu = operation(self.milli_cpu, other.milli_cpu);
         self.memory = operation(self.memory, other.memory);
@@ -123,19 +124,19 @@ impl Resources {
     }
 }
 
-/// Whether an amount is as far as 64 bits reach.
+/// Whether an amount is saturated.
 pub(crate) fn is_full(amount: i64) -> bool {
     amount == i64::MAX || amount == i64::MIN
 }
 
-/// A quantity of a resource in the unit it is counted in: thousandths for CPU, else whole units. Where 64
-/// bits are too few it is the largest number they hold.
+/// A quantity of a resource in its unit: thousandths for CPU, else whole units. It saturates at the
+/// bounds of 64 bits.
 pub fn amount_in(quantity: &Quantity, name: &str) -> i64 {
     if name == CPU { quantity.at_most_milli_value() } else { quantity.at_most_value() }
 }
 
-/// Whether the scheduler counts a resource by its name, beside CPU, memory, local disk and pods:
-/// extended resources, huge pages, names under `kubernetes.io/`, and attachable volumes.
+/// Whether the scheduler counts a resource by its name, in addition to CPU, memory, local disk and
+/// pods: extended resources, huge pages, names under `kubernetes.io/`, and attachable volumes.
 ///
 /// As in utils.go of the scheduler, IsScalarResourceName.
 pub fn is_scalar_resource_name(name: &str) -> bool {
@@ -145,8 +146,8 @@ pub fn is_scalar_resource_name(name: &str) -> bool {
         || name.starts_with(ATTACHABLE_VOLUMES_PREFIX)
 }
 
-/// Whether a resource is one that Kubernetes itself knows nothing of, such as `nvidia.com/gpu`: a
-/// name with a domain other than `kubernetes.io`, which can also be written in a quota.
+/// Whether a resource is an extended resource, such as `nvidia.com/gpu`: its name has a domain other
+/// than `kubernetes.io`, and can also be used in a quota.
 ///
 /// As in helpers.go of core/v1, IsExtendedResourceName.
 pub fn is_extended_resource_name(name: &str) -> bool {
@@ -161,7 +162,7 @@ pub fn is_extended_resource_name(name: &str) -> bool {
 
 /// The longest domain name, in bytes.
 const MAX_SUBDOMAIN: usize = 253;
-/// The longest name behind a domain, in bytes.
+/// The longest name after the domain, in bytes.
 const MAX_QUALIFIED: usize = 63;
 
 /// Lower-case labels joined by dots. As in validation.go, IsDNS1123Subdomain.
@@ -176,7 +177,7 @@ fn is_subdomain(text: &str, limit: usize) -> bool {
         })
 }
 
-/// Letters and digits, and between them `-`, `_` and `.`. As in validation.go, IsQualifiedName.
+/// Letters and digits, with `-`, `_` and `.` between them. As in validation.go, IsQualifiedName.
 fn is_qualified(text: &str) -> bool {
     let is_outer = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
     let bytes = text.as_bytes();

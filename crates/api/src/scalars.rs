@@ -1,11 +1,11 @@
-//! Amounts by name, of which there are few.
+//! Amounts by name, for few names.
 
 use std::fmt;
 
 use crate::Str;
 
-/// Amounts of resources by their names, sorted by name. A node or a pod has few of them, so that one is
-/// found faster by looking at all than by any order.
+/// Amounts of resources by their names, sorted by name. A node or a pod has few of them, so a linear
+/// search is fastest.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct Scalars(Vec<(Str, i64)>);
 
@@ -15,7 +15,7 @@ impl Scalars {
         self.0.iter().find(|(other, _)| other == name).map(|(_, amount)| amount)
     }
 
-    /// The amount of `name`, which is 0 if it was not there.
+    /// The amount of `name`, inserted as 0 if it is missing.
     pub fn or_default(&mut self, name: &Str) -> &mut i64 {
         let at = match self.place(name) {
             Ok(at) => at,
@@ -27,7 +27,7 @@ impl Scalars {
         &mut self.0[at].1
     }
 
-    /// Sets the amount of `name`; what it was.
+    /// Sets the amount of `name`, and returns the previous one.
     pub fn insert(&mut self, name: Str, amount: i64) -> Option<i64> {
         match self.place(&name) {
             Ok(at) => Some(std::mem::replace(&mut self.0[at].1, amount)),
@@ -38,7 +38,7 @@ impl Scalars {
         }
     }
 
-    /// Takes `name` out; its amount.
+    /// Removes `name`, and returns its amount.
     pub fn remove(&mut self, name: &str) -> Option<i64> {
         let at = self.place(name).ok()?;
         Some(self.0.remove(at).1)

@@ -1,17 +1,17 @@
-//! What provides volumes: storage classes, CSI drivers, and what they have on which node.
+//! Providers of volumes: storage classes, CSI drivers, and their state on nodes.
 
 use crate::{
     Labels, NodeSelectorTerm, ObjectKey, Quantity, Selector, Str, Timestamp, VolumeSource,
 };
 
-/// The provisioner of a class that provisions nothing. As in component-helpers' pv_helpers.go,
+/// The provisioner of a class without provisioning. As in component-helpers' pv_helpers.go,
 /// NotSupportedProvisioner.
 pub const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
 
 /// When a claim of a class is bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum BindingMode {
-    /// As soon as it is made.
+    /// As soon as it is created.
     #[default]
     Immediate,
     /// When a pod that mounts it is scheduled.
@@ -23,13 +23,13 @@ pub enum BindingMode {
 pub struct StorageClass {
     /// Its name, unique in the cluster.
     pub name: Str,
-    /// Who provisions its volumes; [`NO_PROVISIONER`] for nobody.
+    /// The provisioner of its volumes; [`NO_PROVISIONER`] for none.
     pub provisioner: Str,
     /// When its claims are bound.
     pub binding_mode: BindingMode,
     /// The nodes for which it can provision: one of these terms must match; without any, all nodes.
     pub allowed_topologies: Vec<NodeSelectorTerm>,
-    /// Whether claims that name no class get this one (annotation
+    /// Whether claims without a class get this one (annotation
     /// `storageclass.kubernetes.io/is-default-class`, or the beta one of that name).
     pub is_default: bool,
 }
@@ -67,12 +67,11 @@ impl CsiNode {
 pub struct CsiNodeDriver {
     /// Its name.
     pub name: Str,
-    /// What it calls the node.
+    /// Its name for the node.
     pub node_id: Str,
     /// The labels of the node that say where its volumes can be reached.
     pub topology_keys: Vec<Str>,
-    /// How many of its volumes can be attached to the node (`allocatable.count`); `None` for as many
-    /// as there are.
+    /// How many of its volumes can be attached to the node (`allocatable.count`); `None` for no limit.
     pub limit: Option<i32>,
 }
 
@@ -81,9 +80,9 @@ pub struct CsiNodeDriver {
 pub struct CsiDriver {
     /// Its name, unique in the cluster.
     pub name: Str,
-    /// Whether it says how much storage it has left, so that this is to be looked at.
+    /// Whether it reports its free capacity, so that this must be checked.
     pub storage_capacity: bool,
-    /// Whether its volumes keep pods off nodes where it does not run
+    /// Whether pods with its volumes are rejected on nodes where it does not run
     /// (`preventPodSchedulingIfMissing`, which counts with the gate VolumeLimitScaling).
     pub required_on_node: bool,
 }
@@ -93,18 +92,18 @@ pub struct CsiDriver {
 pub struct CsiStorageCapacity {
     /// Namespace and name.
     pub key: ObjectKey,
-    /// The name of the StorageClass for which it counts.
+    /// The name of its StorageClass.
     pub class: Str,
     /// The nodes that can reach it, by their labels; without a selector none.
     pub topology: Selector,
-    /// How much is left; `None` where that is not known.
+    /// The free capacity; `None` if unknown.
     pub capacity: Option<Quantity>,
-    /// The size of the largest volume that can be made; `None` where that is not known.
+    /// The size of the largest volume that can be created; `None` if unknown.
     pub maximum_volume_size: Option<Quantity>,
 }
 
 impl CsiStorageCapacity {
-    /// The largest volume that can be had, if that is known. As in binder.go, volumeLimit.
+    /// The size of the largest possible volume, if known. As in binder.go, volumeLimit.
     pub fn limit(&self) -> Option<&Quantity> {
         self.maximum_volume_size.as_ref().or(self.capacity.as_ref())
     }

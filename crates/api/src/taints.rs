@@ -7,7 +7,7 @@ use crate::Str;
 pub enum Effect {
     /// They are not placed on the node.
     NoSchedule,
-    /// They are placed elsewhere if possible.
+    /// They are placed on other nodes if possible.
     PreferNoSchedule,
     /// They are not placed on the node, and evicted from it.
     NoExecute,
@@ -35,22 +35,22 @@ pub struct Taint {
     pub effect: Effect,
 }
 
-/// Whether tolerations may compare numbers: the feature gate `TaintTolerationComparisonOperators`, which is
-/// off unless somebody says otherwise.
+/// Whether tolerations may compare numbers: the feature gate `TaintTolerationComparisonOperators`,
+/// which is off by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Comparisons {
     /// A toleration that compares tolerates nothing.
     #[default]
     Off,
-    /// It tolerates what the comparison holds for.
+    /// It tolerates values for which the comparison holds.
     On,
 }
 
 impl Comparisons {
-    /// The feature gate that says so.
+    /// The name of the feature gate.
     pub const GATE: &str = "TaintTolerationComparisonOperators";
 
-    /// What the gate says.
+    /// The value for the state of the gate.
     pub fn from_gate(enabled: bool) -> Self {
         if enabled { Comparisons::On } else { Comparisons::Off }
     }
@@ -74,8 +74,8 @@ impl Comparison {
     }
 }
 
-/// The 64-bit integer that `text` is in the one form in which people write it. As in apimachinery's
-/// api/validate/content, IsDecimalInteger: no plus sign, no leading zero, no negative zero.
+/// Parses a 64-bit integer in canonical form. As in apimachinery's api/validate/content,
+/// IsDecimalInteger: no plus sign, no leading zero, no negative zero.
 pub fn decimal_integer(text: &str) -> Option<i64> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let is_canonical = match digits.as_bytes() {
@@ -86,7 +86,7 @@ pub fn decimal_integer(text: &str) -> Option<i64> {
     if is_canonical { text.parse().ok() } else { None }
 }
 
-/// A toleration of a pod. Without anything said it tolerates every taint.
+/// A toleration of a pod. An empty one tolerates every taint.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Toleration {
     /// The key it tolerates; `None` tolerates every key.
@@ -95,7 +95,7 @@ pub struct Toleration {
     pub value: Option<Str>,
     /// The effect it tolerates; `None` tolerates every effect.
     pub effect: Option<Effect>,
-    /// What it asks of the value as a number (operators `Gt` and `Lt`); `value` is `None` then.
+    /// A comparison with the value as a number (operators `Gt` and `Lt`); `value` is `None` then.
     pub comparison: Option<Comparison>,
 }
 
@@ -114,7 +114,7 @@ impl Toleration {
     }
 }
 
-/// The first of `taints` that `matters` and that none of `tolerations` tolerates.
+/// The first of `taints` for which `matters` is true and that none of `tolerations` tolerates.
 pub fn untolerated<'t>(
     taints: &'t [Taint],
     tolerations: &[Toleration],

@@ -1,4 +1,4 @@
-//! Pods of one template share it.
+//! Shares equal templates between pods.
 
 use std::sync::Arc;
 
@@ -7,21 +7,21 @@ use rustc_hash::FxBuildHasher;
 
 use crate::{Pod, PodTemplate};
 
-/// With fewer templates nobody looks whether all of them are still of use.
+/// With fewer templates it is not checked whether all of them are still in use.
 const FEW: usize = 1 << 10;
-/// Once so many bytes of templates have come, those that no pod has any more are forgotten.
+/// After this many bytes of new templates, those that no pod uses any more are dropped.
 const SWEEP: usize = 64 << 20;
 
-/// The templates of pods, each once.
+/// The templates of pods, each stored once.
 ///
-/// Whoever reads pods passes them through here. They take a fraction of the memory then, and pods of one
-/// template are seen to be alike without a look at what it says.
+/// All pods that are read pass through here. They then take a fraction of the memory, and pods with the
+/// same template can be recognized as equal without comparing its fields.
 #[derive(Debug)]
 pub struct Templates {
     known: HashSet<Arc<PodTemplate>, FxBuildHasher>,
-    /// With so many templates those without a pod are forgotten.
+    /// At this number of templates, those without a pod are dropped.
     limit: usize,
-    /// How many bytes of templates have come since that was done.
+    /// How many bytes of templates have been added since then.
     come: usize,
 }
 
@@ -32,7 +32,7 @@ impl Default for Templates {
 }
 
 impl Templates {
-    /// Lets `pod` have the very template that an earlier pod had, if both are equal.
+    /// Replaces the template of `pod` with the shared one, if an equal one is stored.
     pub fn share(&mut self, pod: &mut Pod) {
         if let Some(known) = self.known.get(&pod.template) {
             pod.template = Arc::clone(known);

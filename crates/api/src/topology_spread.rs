@@ -14,7 +14,7 @@ pub enum WhenUnsatisfiable {
 /// Spreads the pods that `selector` matches evenly over the domains of `topology_key`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SpreadConstraint {
-    /// By how much two domains may differ; at least 1.
+    /// The largest allowed difference between two domains; at least 1.
     pub max_skew: i32,
     /// The node label whose value makes a domain.
     pub topology_key: Str,
@@ -22,14 +22,14 @@ pub struct SpreadConstraint {
     pub when_unsatisfiable: WhenUnsatisfiable,
     /// Which pods are counted, in the namespace of the pod; `matchLabelKeys` are merged in.
     pub selector: Selector,
-    /// The selector without them, where it is another: what it is where nobody reads `matchLabelKeys`
-    /// (`MatchLabelKeysInPodTopologySpread` is off).
+    /// The selector without `matchLabelKeys`, if it differs: it is used if the gate
+    /// `MatchLabelKeysInPodTopologySpread` is off.
     pub without_label_keys: Option<Box<Selector>>,
     /// With fewer eligible domains than this the least count is taken as 0; 1 unless given.
     pub min_domains: i32,
-    /// Whether only nodes that the pod's node selection allows make domains (`Honor`, the default).
+    /// Whether only nodes that the pod's node selection allows count as domains (`Honor`, the default).
     pub honor_node_affinity: bool,
-    /// Whether nodes with taints that the pod does not tolerate make no domains (`Ignore` is the
-    /// default: they do).
+    /// Whether nodes with taints that the pod does not tolerate are excluded from the domains (by
+    /// default they are not: `Ignore`).
     pub honor_node_taints: bool,
 }

@@ -2,14 +2,15 @@
 
 use crate::Str;
 
-/// The storage behind a volume, as far as scheduling tells it apart.
+/// The storage behind a volume, as far as scheduling distinguishes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum VolumeSource {
     /// Storage of a CSI driver.
     Csi {
         /// The name of the driver.
         driver: Str,
-        /// What the driver calls the volume. Empty for a volume inside a pod, which has no such name.
+        /// What the driver calls the volume. Empty for an inline volume of a pod, which has no such
+        /// name.
         handle: Str,
     },
     /// `gcePersistentDisk`.
@@ -92,7 +93,7 @@ pub struct PodVolume {
 pub enum PodVolumeKind {
     /// `persistentVolumeClaim`: the name of a claim in the pod's namespace.
     Claim(Str),
-    /// `ephemeral`: the name of the claim that is made for the pod. As in component-helpers'
+    /// `ephemeral`: the name of the claim that is created for the pod. As in component-helpers'
     /// ephemeral.go, VolumeClaimName.
     Ephemeral(Str),
     /// Storage that the pod names itself.
@@ -105,7 +106,7 @@ pub enum PodVolumeKind {
 }
 
 impl PodVolume {
-    /// The name of the claim behind it, be it given or made for the pod.
+    /// The name of its claim, whether given or created for the pod.
     pub fn claim(&self) -> Option<&Str> {
         match &self.kind {
             PodVolumeKind::Claim(name) | PodVolumeKind::Ephemeral(name) => Some(name),

@@ -7,7 +7,7 @@ use crate::{
 };
 
 bitflags! {
-    /// How a volume can be mounted, or is to be.
+    /// How a volume can be mounted, or how a claim requests it.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub struct AccessModes: u8 {
         /// `ReadWriteOnce`: to read and write, by one node.
@@ -31,7 +31,7 @@ pub enum VolumeMode {
     Block,
 }
 
-/// How far a PersistentVolume has come.
+/// The phase of a PersistentVolume.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum VolumePhase {
     /// Not yet available.
@@ -43,11 +43,11 @@ pub enum VolumePhase {
     Bound,
     /// Its claim is gone.
     Released,
-    /// It could not be recycled or deleted, or the phase is not known.
+    /// It could not be recycled or deleted, or its phase is unknown.
     Failed,
 }
 
-/// How far a PersistentVolumeClaim has come.
+/// The phase of a PersistentVolumeClaim.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ClaimPhase {
     /// Not yet bound.
@@ -64,7 +64,7 @@ pub enum ClaimPhase {
 pub struct ClaimRef {
     /// Namespace and name of the claim.
     pub key: ObjectKey,
-    /// Its unique identity; empty while anyone of that name will do.
+    /// Its unique identity; empty if any claim of that name matches.
     pub uid: Str,
 }
 
@@ -75,36 +75,36 @@ pub struct PersistentVolume {
     pub name: Str,
     /// Its unique identity.
     pub uid: Str,
-    /// Which version of it this is (`metadata.resourceVersion`); empty where it does not come from an
-    /// API server.
+    /// Its `metadata.resourceVersion`; empty if it does not come from an API server.
     pub resource_version: Str,
     /// Its labels.
     pub labels: Labels,
     /// When it must be gone.
     pub deletion: Option<Timestamp>,
-    /// The name of its StorageClass, empty for none: of the annotation
-    /// `volume.beta.kubernetes.io/storage-class` where that is there, else of the spec.
+    /// The name of its StorageClass, empty for none: from the annotation
+    /// `volume.beta.kubernetes.io/storage-class` if present, else from the spec.
     pub class: Str,
     /// The name of its VolumeAttributesClass, empty for none.
     pub attributes_class: Str,
-    /// Its size (`capacity.storage`); zero where it does not say.
+    /// Its size (`capacity.storage`); zero if not given.
     pub capacity: Quantity,
     /// The ways in which it can be mounted.
     pub access_modes: AccessModes,
     /// What it shows to a container.
     pub mode: VolumeMode,
-    /// The nodes that can reach it: one of these terms must match. `None` where all can; a rule
-    /// without terms matches no node, and neither does a term that cannot be read, which is kept as
-    /// one that asks nothing.
+    /// The nodes that can reach it: one of these terms must match. `None` if all nodes can. A rule
+    /// without terms matches no node. A term that cannot be read is kept as one without conditions,
+    /// which matches no node either.
     pub node_affinity: Option<Vec<NodeSelectorTerm>>,
     /// The claim for which it is reserved.
     pub claim: Option<ClaimRef>,
-    /// Whether a controller or the scheduler made that reservation, and not the user (annotation
+    /// Whether a controller or the scheduler, not the user, made that reservation (annotation
     /// `pv.kubernetes.io/bound-by-controller`).
     pub bound_by_controller: bool,
-    /// Who provisioned it (annotation `pv.kubernetes.io/provisioned-by`); empty where nobody did.
+    /// The provisioner that created it (annotation `pv.kubernetes.io/provisioned-by`); empty if none
+    /// did.
     pub provisioned_by: Str,
-    /// How far it has come.
+    /// Its phase.
     pub phase: VolumePhase,
     /// The storage behind it.
     pub source: VolumeSource,
@@ -133,37 +133,35 @@ pub struct PersistentVolumeClaim {
     pub key: ObjectKey,
     /// Its unique identity.
     pub uid: Str,
-    /// Which version of it this is (`metadata.resourceVersion`); empty where it does not come from an
-    /// API server.
+    /// Its `metadata.resourceVersion`; empty if it does not come from an API server.
     pub resource_version: Str,
     /// When it must be gone.
     pub deletion: Option<Timestamp>,
-    /// The unique identity of the controller that owns it: of the pod, where it was made for one.
+    /// The unique identity of the controller that owns it: the pod, if it was created for one.
     pub controller: Option<Str>,
-    /// The name of its StorageClass, empty for none: of the annotation
-    /// `volume.beta.kubernetes.io/storage-class` where that is there, else of the spec.
+    /// The name of its StorageClass, empty for none: from the annotation
+    /// `volume.beta.kubernetes.io/storage-class` if present, else from the spec.
     pub class: Str,
     /// The name of its VolumeAttributesClass, empty for none.
     pub attributes_class: Str,
-    /// How much storage it asks for; zero where it does not say.
+    /// How much storage it requests; zero if not given.
     pub requested: Quantity,
-    /// The ways in which it is to be mounted.
+    /// The ways in which it must be mountable.
     pub access_modes: AccessModes,
-    /// What it is to show to a container.
+    /// What it must show to a container.
     pub mode: VolumeMode,
-    /// The volumes that will do, by their labels; without a selector all.
+    /// The volumes that match, by their labels; all if there is no selector.
     pub selector: Selector,
-    /// The volume it is bound to or asks for by name.
+    /// The volume to which it is bound, or that it requests by name.
     pub volume: Option<Str>,
     /// Whether its binding is complete (annotation `pv.kubernetes.io/bind-completed`).
     pub bind_completed: bool,
-    /// The node for which it is to be provisioned (annotation
-    /// `volume.kubernetes.io/selected-node`).
+    /// The node for which to provision it (annotation `volume.kubernetes.io/selected-node`).
     pub selected_node: Option<Str>,
-    /// Who is to provision it (annotation `volume.kubernetes.io/storage-provisioner`, or the beta one
-    /// of that name); empty where nobody is named.
+    /// The provisioner that must provision it (annotation `volume.kubernetes.io/storage-provisioner`,
+    /// or the beta one of that name); empty if none is named.
     pub provisioner: Str,
-    /// How far it has come.
+    /// Its phase.
     pub phase: ClaimPhase,
 }
 
@@ -173,12 +171,12 @@ impl PersistentVolumeClaim {
         self.deletion.is_some()
     }
 
-    /// Whether it is bound, and nothing is left to do. As in binder.go, isPVCFullyBound.
+    /// Whether it is bound completely. As in binder.go, isPVCFullyBound.
     pub fn is_fully_bound(&self) -> bool {
         self.volume.is_some() && self.bind_completed
     }
 
-    /// Whether it was made for `pod`. As in component-helpers' ephemeral.go, VolumeIsForPod.
+    /// Whether it was created for `pod`. As in component-helpers' ephemeral.go, VolumeIsForPod.
     pub fn is_made_for(&self, pod: &Pod) -> bool {
         self.key.namespace == pod.key.namespace && self.controller.as_ref() == Some(&pod.uid)
     }

@@ -1,4 +1,4 @@
-//! Objects around pods: namespaces, what selects pods, and what protects them.
+//! Objects related to pods: namespaces, objects that select pods, and disruption budgets.
 
 use std::fmt;
 
@@ -39,7 +39,7 @@ pub struct Namespace {
     pub labels: Labels,
 }
 
-/// The kinds of objects that select pods, as far as spreading by default looks at them.
+/// The kinds of objects whose selectors default spreading uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SelectingKind {
     /// v1 Service.
@@ -96,7 +96,7 @@ pub struct PodDisruptionBudget {
     pub selector: Selector,
     /// How many of them may be evicted now (`status.disruptionsAllowed`).
     pub disruptions_allowed: i32,
-    /// Names of pods whose eviction was allowed and has not been seen yet, sorted: they are counted
-    /// already (`status.disruptedPods`).
+    /// Names of pods whose eviction was allowed but not observed yet, sorted: they are already counted
+    /// (`status.disruptedPods`).
     pub disrupted_pods: Vec<Str>,
 }

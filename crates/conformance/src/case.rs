@@ -14,7 +14,7 @@ use crate::profiles::{RECORDED, profiles};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// Each against the cluster as it is.
+    /// Each against the unchanged cluster.
     Decide,
     /// Each is placed on the smallest name in `best` before the next.
     Trace,
@@ -36,9 +36,9 @@ pub struct Case {
 }
 
 impl Case {
-    /// Decides every pod of the case from scratch, and hands each decision on; where it can also be made
-    /// from what the engine remembers, or by a scan, these are compared, and the answer tells how that
-    /// went.
+    /// Decides every pod of the case from scratch, and passes each decision to `each`. If it can also
+    /// be made from remembered results or by a scan, these decisions are compared with it. Returns the
+    /// results of these two audits.
     ///
     /// # Panics
     /// If the case cannot be read: the corpus holds valid objects only.

@@ -6,7 +6,7 @@ use plimsoll_engine::{Decision, NodeDecision, NodeVerdict, Outcome};
 use plimsoll_framework::Nomination;
 use serde::Deserialize;
 
-/// What is expected of a case.
+/// The expected decisions of a case.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Expected {
     /// The name of the case.
@@ -23,7 +23,7 @@ pub struct ExpectedDecision {
     pub pod: String,
     /// `scheduled`, `unschedulable` or `error`.
     pub result: String,
-    /// The whole text.
+    /// The complete message.
     #[serde(default)]
     pub message: String,
     /// The plugin that rejected the pod for all nodes.
@@ -34,11 +34,11 @@ pub struct ExpectedDecision {
     /// The best nodes.
     #[serde(default)]
     pub best: Vec<String>,
-    /// The smallest name among them.
+    /// The one with the smallest name.
     pub node: Option<String>,
-    /// A node that preemption would clear.
+    /// The node and victims that preemption would choose.
     pub nomination: Option<ExpectedNomination>,
-    /// How many nodes are best, where they are not listed.
+    /// How many nodes are best, if they are not listed.
     pub best_count: Option<usize>,
 }
 
@@ -48,7 +48,7 @@ pub struct ExpectedDecision {
 pub struct ExpectedNomination {
     /// The node.
     pub node: String,
-    /// The pods that must go, in any order.
+    /// The victims, in any order.
     pub victims: BTreeSet<String>,
 }
 
@@ -67,7 +67,7 @@ impl ExpectedNomination {
 pub struct ExpectedRejection {
     /// The plugin.
     pub plugin: String,
-    /// The kind.
+    /// The code.
     pub code: String,
     /// Its reasons, in any order.
     pub reasons: BTreeSet<String>,
@@ -88,7 +88,7 @@ pub struct ExpectedNode {
     pub total: Option<i64>,
 }
 
-/// In what a decision differs from the recorded one; empty if in nothing.
+/// The differences between a decision and the recorded one.
 pub fn differences(expected: &ExpectedDecision, ours: &Decision) -> Vec<String> {
     let mut found = Differences(Vec::new());
     found.compare("pod", &expected.pod, &ours.pod.to_string());

@@ -11,15 +11,15 @@ use serde_json::json;
 use crate::case::Case;
 use crate::compare::Expected;
 
-/// How the names of suites begin that release 1.20 decided.
+/// The prefix of the names of suites that were recorded from release 1.20.
 const LEGACY: &str = "legacy_";
 
-/// Where the corpus lies.
+/// The directory of the corpus.
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus")
 }
 
-/// All cases of a suite with what is expected of them. In suites of release 1.20, a case without a
+/// All cases of a suite with their expected decisions. In suites of release 1.20, a case without a
 /// configuration has its `DefaultProvider`.
 ///
 /// # Panics

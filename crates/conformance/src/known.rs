@@ -24,7 +24,7 @@ pub struct Known {
 }
 
 impl Known {
-    /// The list as it stands in the project.
+    /// Loads the list of the project.
     ///
     /// # Panics
     /// If the file is broken.

@@ -1,4 +1,4 @@
-//! Comparing a decision with one of release 1.20: what the plugins say that later releases dropped.
+//! Compares a decision with one of release 1.20, for the plugins that later releases dropped.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::case::Case;
 use crate::compare::{ExpectedDecision, ExpectedNode};
 
-/// Whose scores are compared: what gives them scores otherwise today, or not at all.
+/// The plugins whose scores are compared: those that no longer exist or score differently today.
 const SCORES: &[&str] = &[
     "NodeLabel",
     "NodePreferAvoidPods",
@@ -19,7 +19,7 @@ const SCORES: &[&str] = &[
     "ServiceAffinity",
 ];
 
-/// Whose rejections are compared.
+/// The plugins whose rejections are compared.
 const FILTERS: &[&str] = &[
     "AzureDiskLimits",
     "CinderLimits",
@@ -30,7 +30,7 @@ const FILTERS: &[&str] = &[
     "VolumeRestrictions",
 ];
 
-/// What release 1.20 and we say of a node, as far as it is compared.
+/// The compared parts of the result for a node.
 #[derive(Debug, PartialEq, Eq)]
 struct Said<'a> {
     is_feasible: bool,
@@ -39,11 +39,12 @@ struct Said<'a> {
     scores: BTreeMap<&'a str, i64>,
 }
 
-/// In what a decision differs from the one that release 1.20 made of `case`; empty if in nothing.
+/// The differences between a decision and that of release 1.20 for `case`.
 ///
-/// The plugins that live on decide as in 1.36, so compared are the set of feasible nodes, the scores of
-/// plugins that later releases dropped, and their rejections. Under `alwaysCheckAllPredicates` any of the
-/// plugins that reject a node may be recorded, so there the rejections are not compared.
+/// The plugins that still exist decide as in 1.36. Therefore only the set of feasible nodes, and the
+/// scores and rejections of plugins that later releases dropped are compared. With
+/// `alwaysCheckAllPredicates` any of the plugins that reject a node may be recorded, so rejections are
+/// not compared.
 pub fn legacy_differences(
     case: &Case,
     expected: &ExpectedDecision,

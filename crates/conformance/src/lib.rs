@@ -1,4 +1,4 @@
-//! Decisions of the real kube-scheduler, and what it takes to compare ours with them.
+//! Recorded decisions of kube-scheduler, and code to compare ours with them.
 //!
 //! `corpus/SUITE.cases.jsonl.zst` holds random clusters, one case a line, and
 //! `corpus/SUITE.expected.jsonl.zst` what kube-scheduler 1.36 decided for them; in suites whose names begin

@@ -6,8 +6,8 @@ use plimsoll_framework::Release;
 use plimsoll_plugins::{default_profile, in_tree};
 use serde_json::Value;
 
-/// The release that was recorded: all suites are decided as it decides. Those of release 1.20 hold only what
-/// lives on in it.
+/// The release that was recorded: all suites are decided as in this release. Suites of release 1.20
+/// contain only what still exists in it.
 pub const RECORDED: Release = Release::V1_36;
 
 /// The profiles that a configuration describes, of any version, or a Policy, or the algorithm provider

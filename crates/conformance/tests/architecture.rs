@@ -1,4 +1,4 @@
-//! The arrows between crates are those of ARCHITECTURE.md.
+//! The dependencies between crates are those of ARCHITECTURE.md.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -33,7 +33,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("testkit", &["api", "framework"]),
 ];
 
-/// What only edges may depend on.
+/// Crates on which only the IO layer may depend.
 const EDGES_ONLY: &[&str] = &["tokio", "kube", "k8s-openapi", "hyper", "axum", "clap", "indicatif"];
 
 fn dependencies(name: &str) -> BTreeSet<String> {

@@ -1,11 +1,11 @@
-//! Every recorded decision of kube-scheduler 1.36 is ours, too; of release 1.20, what the plugins say that
-//! later releases dropped.
+//! Our decisions equal every recorded decision of kube-scheduler 1.36, and those of release 1.20 as far
+//! as they concern plugins that later releases dropped.
 
 use plimsoll_conformance::{Case, ExpectedDecision, Known, differences, legacy_differences, suite};
 use plimsoll_engine::Decision;
 
-/// The suite in which everything is judged from scratch: where SelectorSpread scores, whose counts over
-/// all nodes are not remembered.
+/// The suite in which everything is judged from scratch, since SelectorSpread scores there, whose
+/// counts over all nodes are not remembered.
 const FROM_SCRATCH: &str = "legacy_selectorspread";
 
 /// Decides every case of a suite and compares by `differences`.

@@ -1,6 +1,6 @@
 //! A production trace (Alibaba's GPU cluster of 2023): every pod goes where kube-scheduler 1.36 put it.
 //!
-//! The trace is lent for study and lies beside the project; without it there is nothing to compare.
+//! The trace is not part of the repository; without it nothing is compared.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

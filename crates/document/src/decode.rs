@@ -1,4 +1,4 @@
-//! From a JSON value to a type, strictly, with the path of what does not fit.
+//! Strict decoding of a JSON value to a type; errors have the path of the field.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::path::{FieldPath, Segment};
 
-/// This many faults of one value are found at most: who made more will not read further.
+/// At most this many faults of one value are found; nobody reads more.
 const MOST_FAULTS: usize = 100;
 
 /// What does not fit the type, and where, relative to the decoded value.
@@ -30,7 +30,7 @@ pub(crate) fn all<T: DeserializeOwned>(value: Option<&Value>) -> (Option<T>, Vec
             Ok(decoded) => return (Some(decoded), faults),
             Err(fault) => fault,
         };
-        // A fault is mended by taking the field away; what remains may show the next one.
+        // A fault is fixed by removing the field; decoding the rest finds the next one.
         let is_mended = remove(value.to_mut(), &fault.path);
         let is_new = faults.iter().all(|known| known.path != fault.path);
         if is_new {
@@ -49,7 +49,7 @@ fn try_decode<T: DeserializeOwned>(value: &Value) -> Result<T, Fault> {
     })
 }
 
-/// Takes the field at `path` out of `value`, or the nearest field around it if it is an element.
+/// Removes the field at `path` from `value`, or the nearest enclosing field if it is an element.
 fn remove(value: &mut Value, path: &FieldPath) -> bool {
     let is_key = |segment: &Segment| matches!(segment, Segment::Key(_));
     let Some(position) = path.segments().iter().rposition(is_key) else {

@@ -1,4 +1,4 @@
-//! A document of a file, and how files become documents.
+//! A document of a file, and the parsing of files into documents.
 
 use std::sync::Arc;
 
@@ -14,16 +14,16 @@ use crate::yaml::{self, Mark};
 /// One document of a YAML or JSON file: its content, and the line of every field.
 #[derive(Clone, Debug)]
 pub struct Document {
-    /// The content. What changes here afterwards has no line of its own.
+    /// The content. Later changes of it have no line numbers.
     pub value: Value,
     source_name: Arc<str>,
     lines: Lines,
 }
 
-/// How the line of a field is found.
+/// How to find the line of a field.
 #[derive(Clone, Debug)]
 enum Lines {
-    /// Noted while the YAML was read.
+    /// Recorded while the YAML was parsed.
     Known(Mark),
     /// To be looked up in the JSON text, from this byte on.
     Searched { text: Arc<str>, offset: usize },
@@ -32,9 +32,9 @@ enum Lines {
 impl Document {
     /// All documents of a file, in order; empty ones are dropped.
     ///
-    /// `source_name` names the file in errors. A text that starts with `{` or `[` is read as JSON,
-    /// one value after another (JSON Lines too), and as YAML where it is no JSON; any other text is
-    /// YAML, with any number of documents. The error says which line is not valid, and why.
+    /// `source_name` names the file in errors. A text that starts with `{` or `[` is read as JSON, one
+    /// value after another (JSON Lines too), and as YAML if it is not JSON; any other text is YAML,
+    /// with any number of documents. The error says which line is not valid, and why.
     pub fn parse_all(source_name: &str, text: &str) -> Result<Vec<Self>, DocumentError> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let name: Arc<str> = source_name.into();
@@ -48,7 +48,7 @@ impl Document {
                 Err(JsonError::NotJson(broken)) => as_json = broken.map(refuse),
             }
         }
-        // Who wrote JSON with a mistake in it is not helped by what YAML makes of that.
+        // If the text looks like JSON, the JSON error is more helpful than that of YAML.
         let nodes = yaml::parse(source_name, text).map_err(|error| as_json.unwrap_or(error))?;
         let documents = nodes.into_iter().map(|node| Self {
             value: node.value,
@@ -72,10 +72,10 @@ impl Document {
     }
 
     /// The line of the field at `path`, counted from 1; if there is no such field, the line of the
-    /// nearest object or list around it.
+    /// nearest enclosing object or list.
     ///
-    /// The line of a field is that of its name, the line of an element that of its beginning. A
-    /// field that an alias brought in stands where it is written.
+    /// The line of a field is that of its name, and the line of an element is that of its start. A
+    /// field from an alias has the line where it is written.
     pub fn line_of(&self, path: &FieldPath) -> Option<usize> {
         Some(match &self.lines {
             Lines::Known(mark) => mark.line_of(path),
@@ -91,7 +91,7 @@ impl Document {
         }
     }
 
-    /// The field at `at` as a `T`; an absent field is read like `null`.
+    /// The field at `at` as a `T`; an absent field is decoded like `null`.
     ///
     /// As in encoding/json, a `null` inside an object leaves that field at its default: it is
     /// dropped before `T` sees it. The error is the first one; [`Document::decode_all`] finds the
@@ -102,8 +102,8 @@ impl Document {
 
     /// The field at `at` as a `T`, as [`Document::decode`] reads it, with every error in it.
     ///
-    /// Fields at fault are left out of the result, so that the rest can be checked further. There
-    /// is no result if the fault is no field's.
+    /// Fields at fault are left out of the result, so that the rest can be checked further. There is no
+    /// result if the fault does not belong to a field.
     pub fn decode_all<T: DeserializeOwned>(
         &self,
         at: &FieldPath,

@@ -1,10 +1,10 @@
-//! What can be wrong with a document.
+//! Errors in documents.
 
 use std::fmt;
 
 use crate::path::FieldPath;
 
-/// A fault in a document: where it stands and what is wrong there.
+/// An error in a document, with its position and message.
 ///
 /// Displayed as `FILE:LINE: FIELD: message`, parts that are unknown left out.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -15,7 +15,7 @@ pub struct DocumentError {
     pub line: Option<usize>,
     /// The field at fault.
     pub field: Option<FieldPath>,
-    /// What is wrong, and what to do about it where that is known.
+    /// What is wrong, and how to fix it if that is known.
     pub message: String,
 }
 

@@ -1,4 +1,4 @@
-//! JSON documents: as fast as serde_json reads them, with lines found only when asked for.
+//! JSON documents. They are parsed as fast as serde_json does, and lines are only computed on request.
 
 use std::fmt;
 
@@ -9,16 +9,15 @@ use serde_json::{Map, Number, Value};
 
 use crate::path::{FieldPath, Segment};
 
-/// Why a text is no sequence of JSON values.
+/// Why a text is not a sequence of JSON values.
 pub(crate) enum JsonError {
-    /// The text is not JSON; it may be YAML in flow notation. What is wrong with it as JSON, where
-    /// that is what it looks like.
+    /// The text is not JSON; it may be YAML in flow notation. The JSON error, if it looks like JSON.
     NotJson(Option<Broken>),
     /// The text is JSON but broken.
     Broken(Broken),
 }
 
-/// What is wrong with JSON.
+/// An error in JSON.
 pub(crate) struct Broken {
     /// The line, counted from 1.
     pub(crate) line: usize,
@@ -40,8 +39,8 @@ pub(crate) fn parse(text: &str) -> Result<Vec<(Value, usize)>, JsonError> {
     }
 }
 
-/// The line of the field at `path`, or of the nearest value around it that exists, in the JSON
-/// value that starts at byte `offset` of `text`. Counted from 1.
+/// The line of the field at `path`, or of the nearest enclosing value that exists, in the JSON value
+/// that starts at byte `offset` of `text`. Counted from 1.
 pub(crate) fn line_of(text: &str, offset: usize, path: &FieldPath) -> usize {
     let mut cursor = Cursor { bytes: text.as_bytes(), at: offset };
     cursor.skip_space();
@@ -59,11 +58,11 @@ pub(crate) fn line_of(text: &str, offset: usize, path: &FieldPath) -> usize {
     1 + text[..found].matches('\n').count()
 }
 
-/// What `error` says of the value that `text` begins with.
+/// The meaning of `error` for the value at the start of `text`.
 fn explain(error: &serde_json::Error, text: &str) -> JsonError {
     let whole = error.to_string();
     let message = whole.rsplit_once(" at line ").map_or(whole.as_str(), |(head, _)| head);
-    // A line feed where none may be counts as the beginning of the next line.
+    // An unexpected line feed counts as the start of the next line.
     let is_line_feed = error.column() == 0 && !error.is_eof();
     let line = error.line() - usize::from(is_line_feed);
     let broken = Broken { line, message: format!("is not valid JSON: {message}") };
@@ -75,14 +74,14 @@ fn explain(error: &serde_json::Error, text: &str) -> JsonError {
     }
 }
 
-/// Whether somebody meant to write JSON: YAML in flow notation seldom has quotes around its keys.
+/// Whether the text is meant to be JSON: YAML in flow notation rarely has quotes around keys.
 fn looks_like_json(text: &str) -> bool {
     let mut significant = text.chars().filter(|c| !c.is_whitespace());
     matches!(significant.next(), Some('{' | '['))
         && matches!(significant.next(), Some('"' | '{' | '['))
 }
 
-/// A JSON value in which no object has a key twice.
+/// A JSON value without duplicate keys.
 struct UniqueKeys(Value);
 
 impl<'de> Deserialize<'de> for UniqueKeys {
@@ -153,14 +152,14 @@ impl<'de> Visitor<'de> for UniqueKeysVisitor {
     }
 }
 
-/// Walks over JSON that is known to be valid, without decoding what it passes.
+/// Walks over valid JSON without decoding the skipped parts.
 struct Cursor<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
 impl Cursor<'_> {
-    /// Goes to the value of field `name` of the object here; says where its key starts.
+    /// Moves to the value of field `name` of the current object, and returns where its key starts.
     fn enter_field(&mut self, name: &str) -> Option<usize> {
         self.enter(b'{')?;
         while self.peek()? == b'"' {
@@ -178,7 +177,7 @@ impl Cursor<'_> {
         None
     }
 
-    /// Goes to element `index` of the list here; says where it starts.
+    /// Moves to element `index` of the current list, and returns where it starts.
     fn enter_item(&mut self, index: usize) -> Option<usize> {
         self.enter(b'[')?;
         for _ in 0..index {
@@ -200,7 +199,7 @@ impl Cursor<'_> {
         Some(())
     }
 
-    /// Passes a `,` or `:` and the space around it.
+    /// Skips a `,` or `:` and the space around it.
     fn skip_separator(&mut self) {
         self.skip_space();
         if matches!(self.peek(), Some(b',' | b':')) {
@@ -226,7 +225,7 @@ impl Cursor<'_> {
                 b',' | b':' | b' ' | b'\t' | b'\r' | b'\n' if depth == 0 => return,
                 _ => {
                     self.at += 1;
-                    // A bare word or number goes on until something ends it.
+                    // A bare word or number continues until a delimiter.
                     continue;
                 }
             }

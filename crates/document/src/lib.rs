@@ -1,8 +1,8 @@
-//! YAML and JSON documents that remember where each field stands.
+//! YAML and JSON documents that know the line of each field.
 //!
-//! A file of manifests or a configuration is read with [`Document::parse_all`]. Each document holds
-//! its content as a [`serde_json::Value`], and can say on which line a field stands, so that an
-//! error about a field names the file, the line and the path of the field:
+//! A file of manifests or a configuration is read with [`Document::parse_all`]. Each document holds its
+//! content as a [`serde_json::Value`], and knows the line of each field, so that an error about a field
+//! names the file, the line and the path of the field:
 //!
 //! ```
 //! use plimsoll_document::{Document, FieldPath};

@@ -13,10 +13,10 @@ pub enum Segment {
     Index(usize),
 }
 
-/// Where a field stands in a document, from the root.
+/// The path of a field in a document, from the root.
 ///
-/// Displayed as Kubernetes does: `profiles[0].pluginConfig[2].args.addedAffinity`, with names that
-/// are not plain words in brackets, `labels[example.com/x]`. The root displays as nothing.
+/// Displayed as Kubernetes does: `profiles[0].pluginConfig[2].args.addedAffinity`, with names that are
+/// not plain words in brackets, `labels[example.com/x]`. The root displays as an empty text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FieldPath {
     segments: Vec<Segment>,
@@ -38,7 +38,7 @@ impl FieldPath {
         self.join(Segment::Index(index))
     }
 
-    /// The path that follows this one and then `tail`.
+    /// This path followed by `tail`.
     pub fn concat(&self, tail: &FieldPath) -> Self {
         Self { segments: [self.segments.as_slice(), tail.segments.as_slice()].concat() }
     }
@@ -53,7 +53,7 @@ impl FieldPath {
         self.segments.is_empty()
     }
 
-    /// The path of the object or list that holds this field; none for the root.
+    /// The path of the enclosing object or list; none for the root.
     pub fn parent(&self) -> Option<Self> {
         let (_, parent) = self.segments.split_last()?;
         Some(Self { segments: parent.to_vec() })
@@ -92,7 +92,7 @@ impl FromIterator<Segment> for FieldPath {
 }
 
 impl From<&str> for FieldPath {
-    /// Reads a path as it is displayed. A number in brackets is an index, anything else a name.
+    /// Parses a path in its displayed form. A number in brackets is an index, anything else a name.
     fn from(text: &str) -> Self {
         let mut segments = Vec::new();
         let mut rest = text;

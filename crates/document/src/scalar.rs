@@ -1,7 +1,7 @@
 //! The meaning of a YAML scalar, by the rules of YAML 1.1 as Kubernetes reads it.
 //!
 //! As in sigs.k8s.io/yaml, goyaml.v2/resolve.go, resolve, and yaml.go, convertToJSONableObject: the
-//! rules include what they do with malformed input (`08` is eight, though no octal number).
+//! rules include the handling of malformed input (`08` is eight, although it is not an octal number).
 
 use granit_parser::{ScalarStyle, Tag};
 use serde_json::{Number, Value};
@@ -10,8 +10,8 @@ const CORE_TAGS: &str = "tag:yaml.org,2002:";
 
 /// The value of the scalar `text`, written in `style` with the tag `tag`.
 ///
-/// Quoted and block scalars are strings unless a tag says otherwise. The error says what is wrong
-/// with the scalar: a value that does not fit its tag, or a number that JSON cannot express.
+/// Quoted and block scalars are strings unless a tag says otherwise. The error is that the value does
+/// not match its tag, or that JSON cannot express a number.
 pub(crate) fn resolve(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Value, String> {
     let Some(tag) = tag else {
         return match style {
@@ -35,7 +35,7 @@ pub(crate) fn resolve(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Resu
     }
 }
 
-/// The name that the value of a scalar gives to a field; none if a field cannot be named so.
+/// The field name for the value of a scalar; none if it cannot be a field name.
 ///
 /// Kubernetes accepts numbers and booleans as names: `1: x` is the field `"1"`.
 pub(crate) fn key_name(value: Value) -> Option<String> {
@@ -74,7 +74,7 @@ fn resolve_plain(text: &str) -> Result<Value, String> {
 
 fn resolve_number(text: &str) -> Option<Number> {
     match text.as_bytes().first()? {
-        // A number that starts with its dot may hold no underscores.
+        // A number that starts with a dot must not contain underscores.
         b'.' => parse_float(text),
         b'0'..=b'9' | b'+' | b'-' => {
             let digits = text.replace('_', "");
@@ -108,12 +108,12 @@ fn parse_integer(text: &str) -> Option<Number> {
     })
 }
 
-/// A decimal number. One without a fraction is an integer afterwards, as in JSON written by Go.
+/// A decimal number. One without a fraction becomes an integer, as in JSON written by Go.
 fn parse_float(text: &str) -> Option<Number> {
     let is_float =
         text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-'));
     let float = text.parse::<f64>().ok().filter(|float| is_float && float.is_finite())?;
-    // `{:.0}` of a whole number below 2^64 is exact, so that no conversion can round.
+    // `{:.0}` of a whole number below 2^64 is exact, so no conversion can round.
     if float.fract() == 0.0 && float.abs() < 1e19 {
         let whole = format!("{float:.0}");
         return whole

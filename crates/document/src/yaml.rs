@@ -11,8 +11,8 @@ use crate::scalar;
 
 /// Up to this many nodes a document may repeat what it likes through aliases.
 ///
-/// Beyond, the share of repeated nodes is limited, lest a few lines of nested aliases fill the
-/// memory. As in goyaml.v2/decode.go, allowedAliasRatio.
+/// Beyond that, the share of repeated nodes is limited, so that a few lines of nested aliases cannot
+/// fill the memory. As in goyaml.v2/decode.go, allowedAliasRatio.
 const FREE_NODES: usize = 400_000;
 
 /// From this many nodes on, the share of nodes that come from aliases is [`LOWEST_ALIAS_SHARE`].
@@ -21,7 +21,7 @@ const EXCESSIVE: &str = "document contains excessive aliasing";
 const HIGHEST_ALIAS_SHARE: f64 = 0.99;
 const LOWEST_ALIAS_SHARE: f64 = 0.10;
 
-/// Where a node stands, and where its parts do.
+/// The position of a node and of its parts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Mark {
     /// The line of the field's name, or of the element, counted from 1.
@@ -38,7 +38,7 @@ pub(crate) enum Parts {
 }
 
 impl Mark {
-    /// The line of the field at `path`, or of the nearest object or list around it that exists.
+    /// The line of the field at `path`, or of the nearest enclosing object or list that exists.
     pub(crate) fn line_of(&self, path: &FieldPath) -> usize {
         let mut mark = self;
         for segment in path.segments() {
@@ -86,13 +86,13 @@ fn events(text: &str) -> Parser<'_, StrInput<'_>> {
     Parser::new_from_str_with_options(text, options)
 }
 
-/// The anchors that some alias names: only what they hold has to be kept. Anchors lie in anchors, and each
-/// would be a copy of all that lies in it.
+/// The anchors to which some alias refers: only their content must be kept. Anchors can be nested, and
+/// keeping each would copy everything inside it.
 fn aliased(text: &str) -> BTreeSet<usize> {
     if !text.contains('&') || !text.contains('*') {
         return BTreeSet::new();
     }
-    // What is wrong with the text is found when it is read.
+    // Errors in the text are reported when it is parsed.
     let events = events(text).map_while(Result::ok);
     let anchors = events.filter_map(|(event, _)| match event {
         Event::Alias(anchor) => Some(anchor),
@@ -117,9 +117,9 @@ enum Content {
 struct Object {
     fields: Map<String, Value>,
     marks: BTreeMap<Box<str>, Mark>,
-    /// What `<<` asks for: fields to take over unless the object has them itself.
+    /// The merged nodes of `<<`: their fields are added unless the object has them itself.
     merged: Vec<Node>,
-    /// The key whose value comes next.
+    /// The key of the next value.
     key: Option<Key>,
 }
 
@@ -137,13 +137,13 @@ struct Builder<'a> {
     source_name: &'a str,
     documents: Vec<Node>,
     stack: Vec<Frame>,
-    /// The anchors of all documents that some alias names.
+    /// The anchors of all documents to which some alias refers.
     aliased: BTreeSet<usize>,
     /// The finished nodes of this document that have such an anchor, with their numbers of nodes.
     anchors: BTreeMap<usize, (Node, usize)>,
     nodes: usize,
     aliased_nodes: usize,
-    /// How many nodes are kept for the sake of anchors: those of an anchor in an anchor twice.
+    /// How many nodes are kept for anchors; nodes of nested anchors count several times.
     kept_nodes: usize,
 }
 
@@ -210,7 +210,7 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// Puts a finished node where it belongs: into the open collection, or to the documents.
+    /// Adds a finished node to the open collection, or to the documents.
     fn finish(&mut self, node: Node, anchor: usize) -> Result<(), DocumentError> {
         self.nodes += 1;
         if self.aliased.contains(&anchor) {
@@ -257,7 +257,7 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// Notes the fields that `<<` takes over: those of an object or of a list of objects.
+    /// Records the fields that `<<` merges: those of an object or of a list of objects.
     fn merge(&mut self, node: Node, line: usize) -> Result<(), DocumentError> {
         let sources = match (node.value, node.mark.parts) {
             (Value::Array(values), Parts::Items(marks)) => {
@@ -319,7 +319,7 @@ impl<'a> Builder<'a> {
         DocumentError::new(self.source_name, message).on_line(line).at_field(self.path())
     }
 
-    /// The path of the node that is being read.
+    /// The path of the node that is being parsed.
     fn path(&self) -> FieldPath {
         self.stack
             .iter()
@@ -352,7 +352,8 @@ fn close(frame: Frame) -> (Node, usize) {
     let (value, parts) = match frame.content {
         Content::List { values, marks } => (Value::Array(values), Parts::Items(marks)),
         Content::Object(mut object) => {
-            // The object's own fields win over merged ones, and earlier merged ones over later.
+            // The object's own fields take precedence over merged ones, and earlier merged ones over
+            // later ones.
             for source in object.merged {
                 let (Value::Object(fields), Parts::Fields(mut marks)) =
                     (source.value, source.mark.parts)
@@ -374,7 +375,8 @@ fn close(frame: Frame) -> (Node, usize) {
     (Node { value, mark: Mark { line: frame.line, parts } }, frame.anchor)
 }
 
-/// As in goyaml.v2/decode.go, unmarshal: small documents are free, large ones pay for repetition.
+/// As in goyaml.v2/decode.go, unmarshal: small documents have no limit, large ones have a limit on
+/// repetition.
 fn has_too_many_aliases(nodes: usize, aliased: usize) -> bool {
     if aliased <= 100 || nodes <= 1000 {
         return false;

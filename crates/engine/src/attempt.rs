@@ -1,4 +1,4 @@
-//! One attempt at a pod: the scheduling cycle, and from there into the binding cycle.
+//! One attempt to schedule a pod: the scheduling cycle, and the start of the binding cycle.
 
 use plimsoll_api::PodKey;
 use plimsoll_framework::{
@@ -39,7 +39,7 @@ impl Scheduler {
         self.conclude(now, attempt, cycle, effects);
     }
 
-    /// Whether a pod need not be scheduled any more, since it is being deleted.
+    /// Whether a pod need not be scheduled because it is being deleted.
     pub(crate) fn skips(&mut self, attempt: &Attempt, effects: &mut Vec<Effect>) -> bool {
         let pod = &attempt.pod;
         if pod.is_terminating() {
@@ -50,7 +50,7 @@ impl Scheduler {
         pod.is_terminating()
     }
 
-    /// Does what was decided about a pod.
+    /// Carries out the decision about a pod.
     pub(crate) fn conclude(
         &mut self,
         now: Time,
@@ -82,8 +82,7 @@ impl Scheduler {
         }
     }
 
-    /// Decides a pod: from what is remembered where that can be done, or else from scratch. That began at
-    /// `lap`.
+    /// Decides a pod, from remembered results if possible, otherwise from scratch. `lap` is the start.
     fn cycle(&mut self, pod: &PodInfo, lap: Lap) -> Cycle {
         let (before, start) = (self.rng.clone(), self.next_start);
         if let Some(memo) = &mut self.memo {
@@ -112,7 +111,7 @@ impl Scheduler {
         }
     }
 
-    /// Counts and measures a decision that was just made from memory.
+    /// Updates the metrics after a decision from memory.
     fn measure_remembered(&mut self, pod: &PodInfo, cycle: &Cycle) {
         let is_sampled = self.counts.remembered();
         let Some(memo) = self.memo.as_mut().filter(|memo| memo.phases.are_measured()) else {
@@ -143,9 +142,9 @@ impl Scheduler {
         self.counts.take_in(profile.index, &mut meter);
     }
 
-    /// Decides a pending pod from what is remembered and from scratch, compares both, and changes nothing
-    /// but [`Scheduler::audit`]. `false` where the pod is not pending or only decided from scratch, as
-    /// with extenders.
+    /// Decides a pending pod from remembered results and from scratch, compares both, and changes
+    /// nothing except [`Scheduler::audit`]. `false` if the pod is not pending, or is only decided from
+    /// scratch, as with extenders.
     pub fn audit_pod(&mut self, pod: &PodKey) -> bool {
         let Some(info) = self.pending_pod(pod) else { return false };
         if self.extenders.to_ask(&info.pod).is_some() {
@@ -156,7 +155,7 @@ impl Scheduler {
         (self.rng, self.next_start) = (rng.clone(), start);
         let expected = self.decide_from_scratch(&pod, Meter::default());
         if remembered.is_none() {
-            // A failure from scratch is remembered for the next equal pod: this one again.
+            // A failure from scratch is remembered for the next equal pod, which is this one again.
             self.note_failure(&pod, &expected);
             self.rng = rng.clone();
             remembered = self.remembered(&pod);
@@ -168,8 +167,8 @@ impl Scheduler {
         remembered.is_some()
     }
 
-    /// Decides a pod from what is remembered of the cluster. `None` if it has to be done from scratch: it
-    /// is not about all nodes, all reasons are wanted, or some plugin cannot judge that way.
+    /// Decides a pod from remembered results. `None` if it has to be decided from scratch: not all
+    /// nodes are considered, all reasons are requested, or some plugin cannot judge this way.
     fn remembered(&mut self, pod: &PodInfo) -> Option<Cycle> {
         let memo = self.memo.as_mut()?;
         let (view, changes) = self.cache.with_changes();
@@ -189,12 +188,12 @@ impl Scheduler {
         Some(cycle)
     }
 
-    /// Decides a pod from shapes and counts. Nothing has changed since they were brought up.
+    /// Decides a pod from shapes and counts, which are up to date.
     fn decided(&mut self, pod: &PodInfo) -> Option<Cycle> {
         let memo = self.memo.as_mut()?;
         let view = self.cache.view();
         let profile = self.profiles.get(&pod.scheduler_name).expect("it was just found");
-        // A ranking looks at whatever it likes, so that nothing can be remembered of it.
+        // A ranking may read anything, so its results cannot be remembered.
         if profile.percentage_of_nodes_to_score.is_some() || profile.ranking().is_some() {
             return None;
         }
@@ -220,7 +219,7 @@ impl Scheduler {
         }
     }
 
-    /// Takes note of an attempt that was made from scratch, for equal pods.
+    /// Remembers an attempt that was made from scratch, for equal pods.
     fn note_failure(&mut self, pod: &PodInfo, cycle: &Cycle) {
         let is_repeatable = self.nominated.node_of(&pod.key).is_none()
             && !self.cache.view().nodes.is_empty()
@@ -255,7 +254,7 @@ impl Scheduler {
         Sample { percentage, scored, rows, start: self.next_start }
     }
 
-    /// Takes it that the pod is on its node, reserves, and asks Permit.
+    /// Assumes the pod on its node, and runs Reserve and Permit.
     fn place(
         &mut self,
         now: Time,
@@ -299,8 +298,8 @@ impl Scheduler {
             }
         });
         match permitted {
-            // Nobody else has seen the pod on its node, so nobody hears that it leaves. Two pods that are
-            // always denied would wake each other for ever.
+            // No other pod has seen the pod on its node, so none is woken when it leaves. Otherwise two
+            // pods that are always denied would wake each other forever.
             Err(why) => {
                 self.send_writes(now, effects);
                 self.unbound(now, attempt, why, effects);
@@ -320,8 +319,8 @@ impl Scheduler {
         }
     }
 
-    /// A pod that cannot be bound at once says on which node it will be. As in schedule_one.go, bindingCycle:
-    /// if it waits at Permit, or something has to be done at PreBind.
+    /// Writes the expected node of a pod that cannot be bound at once. As in schedule_one.go,
+    /// bindingCycle: if it waits at Permit, or PreBind has work to do.
     fn expect_node(
         &mut self,
         now: Time,
@@ -342,7 +341,7 @@ impl Scheduler {
         }
     }
 
-    /// Carries binding cycles on: answers, decisions of plugins, deadlines, and changes in the world.
+    /// Advances binding cycles: answers, decisions of plugins, deadlines, and changes of the cluster.
     pub(crate) fn carry_on(&mut self, now: Time, effects: &mut Vec<Effect>) {
         let decisions = std::mem::take(&mut self.waiting_decisions);
         let mut verdicts = self.waiting.decide(decisions, &self.profiles);
@@ -408,7 +407,7 @@ impl Scheduler {
         }
     }
 
-    /// Lets a binding cycle do something, and carries out what comes of it.
+    /// Runs a step of a binding cycle, and carries out its result.
     fn drive(
         &mut self,
         now: Time,
@@ -451,7 +450,7 @@ impl Scheduler {
         }
     }
 
-    /// What the handles of plugins are made of.
+    /// The data behind the handles of plugins.
     pub(crate) fn backing(&mut self, now: Time) -> Backing<'_> {
         Backing {
             now,
@@ -542,8 +541,8 @@ impl Scheduler {
         }
     }
 
-    /// A pod that had a node is not bound after all: it is taken off its node and goes back into the
-    /// queue. Returns it as it was on its node.
+    /// Handles a pod that had a node but was not bound: removes it from its node and puts it back into
+    /// the queue. Returns its state on the node.
     fn unbound(
         &mut self,
         now: Time,
@@ -583,7 +582,7 @@ impl Scheduler {
         left
     }
 
-    /// An attempt has failed: tells the world, and puts the pod back into the queue.
+    /// Handles a failed attempt: writes the condition and event, and puts the pod back into the queue.
     fn fail(
         &mut self,
         now: Time,
@@ -593,8 +592,8 @@ impl Scheduler {
         effects: &mut Vec<Effect>,
     ) {
         self.write(pod, Write::Record(Record::failed(&failure.message)), effects);
-        // As in schedule_one.go, handleSchedulingFailure: the binding may have been done although its
-        // answer says otherwise, and a pod that was seen on a node is not tried again.
+        // As in schedule_one.go, handleSchedulingFailure: the binding may have taken effect although
+        // its answer is an error, and a pod that was observed on a node is not tried again.
         let reason = failure.reason;
         if self.cache.knows(id) {
             let began = self.queue.done(id).map(|done| done.began);
@@ -619,8 +618,8 @@ impl Scheduler {
         self.counts.ended(profile, outcome, began.unwrap_or_default());
     }
 
-    /// As in default_preemption.go, PostFilter: it counts whenever it is asked, which is not without any
-    /// node, and not after an error.
+    /// As in default_preemption.go, PostFilter: it counts every call. It is not called if there is no
+    /// node at all, or after an error.
     fn count_preemption(&mut self, pod: &PodInfo, failure: &Failure) {
         let is_asked = failure.reason == FailureReason::Unschedulable
             && !self.cache.view().nodes.is_empty()

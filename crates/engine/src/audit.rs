@@ -1,4 +1,4 @@
-//! Decisions that are made twice: from what is remembered, and from scratch.
+//! Audits: decisions that are made twice, from remembered results and from scratch.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use plimsoll_framework::{PodInfo, View};
 
 use crate::cycle::{self, Cycle, CycleResult};
 
-/// The differences that are kept: enough to find the first cause.
+/// At most this many differences are kept: enough to find the first cause.
 const MOST_KEPT: usize = 16;
 
 /// What audits have found so far.
@@ -17,21 +17,21 @@ pub struct Audit {
     since_last: u32,
     /// How many decisions were compared.
     pub audited: u64,
-    /// How many of them differed. After each the derived state is dropped, and the decision that was
-    /// made from scratch holds.
+    /// How many of them differed. After each one the derived state is dropped, and the decision from
+    /// scratch is used.
     pub differing: u64,
     /// The first differences.
     pub differences: Vec<Difference>,
 }
 
-/// A decision that came out otherwise from scratch.
+/// A decision from memory that differs from the one from scratch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     /// The pod.
     pub pod: PodKey,
-    /// What was decided from what is remembered.
+    /// The decision from remembered results.
     pub remembered: String,
-    /// What holds.
+    /// The decision from scratch, which is used.
     pub from_scratch: String,
 }
 
@@ -47,7 +47,7 @@ impl Audit {
         Audit { every, ..Audit::default() }
     }
 
-    /// Whether the decision that was just made is to be audited.
+    /// Whether to audit the decision that was just made.
     pub(crate) fn is_due(&mut self) -> bool {
         if self.every == 0 {
             return false;
@@ -60,7 +60,7 @@ impl Audit {
         due
     }
 
-    /// Compares a decision with the one from scratch; whether they are equal.
+    /// Compares a decision with the one from scratch, and returns whether they are equal.
     pub(crate) fn compare(
         &mut self,
         pod: &PodInfo,
@@ -84,7 +84,7 @@ impl Audit {
     }
 }
 
-/// What is remembered may know one of the best nodes without having listed them all.
+/// A decision from memory may name only one of the best nodes instead of all.
 fn are_equal(remembered: &CycleResult, from_scratch: &CycleResult) -> bool {
     match (remembered, from_scratch) {
         (CycleResult::Found { row, best }, CycleResult::Found { row: other, best: others }) => {

@@ -1,7 +1,7 @@
-//! The binding cycle as a state machine: Permit, what plugins write before binding, Bind, PostBind.
+//! The binding cycle as a state machine: Permit, writes of plugins before binding, Bind, PostBind.
 //!
-//! Every step can fail, and every step that waits has a deadline. No thread waits: a cycle moves on
-//! when an answer comes, when the cluster changes, or when its time is over.
+//! Every step can fail, and every step that waits has a deadline. No thread waits: a cycle advances
+//! when an answer arrives, when the cluster changes, or at its deadline.
 
 mod extender;
 
@@ -24,19 +24,19 @@ use crate::profile::Profile;
 use crate::queue::Attempt;
 use crate::writes::{Said, SentWrites};
 
-/// Why a pod that had a node is not bound after all.
+/// Why a pod that had a node was not bound.
 #[derive(Clone, Debug)]
 pub(crate) enum Unbound {
     /// A plugin rejected it.
     Rejected { plugin: &'static str, why: Rejection },
-    /// A plugin rejected it after Permit, where that no longer makes it unschedulable.
+    /// A plugin rejected it after Permit, when that no longer makes it unschedulable.
     TooLate(Rejection),
     /// Something went wrong.
     Error(String),
 }
 
 impl Unbound {
-    /// How an extension point ended that did this, for metrics.
+    /// The status of the extension point for metrics.
     pub(crate) fn status(&self) -> Status {
         match self {
             Unbound::Rejected { why, .. } | Unbound::TooLate(why) => why.code.into(),
@@ -45,7 +45,7 @@ impl Unbound {
     }
 }
 
-/// Where a binding cycle stands.
+/// The stage of a binding cycle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Stage {
     /// Waits for plugins at Permit.
@@ -78,11 +78,11 @@ pub(crate) struct BindingCycle {
     /// The pod, on its node.
     pub(crate) pod: PodInfo,
     pub(crate) attempt: u32,
-    /// Whether the pod was made to say on which node it will be.
+    /// Whether the expected node of the pod was written.
     pub(crate) says_node: bool,
-    /// When it began to wait at Permit, if it did.
+    /// When it started to wait at Permit, if it did.
     pub(crate) permit_began: Time,
-    /// When the present extension point began.
+    /// When the current extension point began.
     lap: Lap,
     held: Vec<(&'static str, Held)>,
     shared: CycleState,
@@ -92,28 +92,28 @@ pub(crate) struct BindingCycle {
     deadline: Option<Time>,
 }
 
-/// What became of a binding cycle.
+/// The result of a step of a binding cycle.
 pub(crate) enum Moved {
     /// It waits.
     Waits,
     /// The pod is bound.
     Bound,
-    /// It is not, and will not be.
+    /// The pod will not be bound.
     Failed(Unbound),
 }
 
-/// What the handles of plugins are made of.
+/// The data behind the handles of plugins.
 pub(crate) struct Backing<'a> {
     pub(crate) now: Time,
     pub(crate) cache: &'a mut Cache,
-    /// The pods that wait at Permit, and what is decided about them.
+    /// The pods that wait at Permit, and the decisions about them.
     pub(crate) waiting: &'a [WaitingPod],
     pub(crate) decisions: &'a mut Vec<WaitingDecision>,
     /// What plugins want to be written.
     pub(crate) said: &'a mut Vec<Said>,
 }
 
-/// What a binding cycle needs of the rest.
+/// What a binding cycle needs from the scheduler.
 pub(crate) struct Desk<'a> {
     pub(crate) backing: Backing<'a>,
     pub(crate) profile: &'a Profile,
@@ -127,7 +127,7 @@ pub(crate) struct Desk<'a> {
 }
 
 impl Desk<'_> {
-    /// An extension point is over, and the next one begins.
+    /// Records that an extension point has ended, and returns the start of the next one.
     fn stage_over(&mut self, stage: MeteredPoint, status: Status, lap: Lap) -> Lap {
         self.counts.stage(self.profile.index, stage, status, lap)
     }
@@ -153,7 +153,7 @@ impl Desk<'_> {
 }
 
 impl BindingCycle {
-    /// Reserves. On failure everything that was reserved is given back.
+    /// Runs Reserve. On failure all reservations are undone.
     pub(crate) fn reserve(
         attempt: Attempt,
         shared: CycleState,
@@ -189,8 +189,8 @@ impl BindingCycle {
         Ok(cycle)
     }
 
-    /// Asks Permit: for which plugins the pod has to wait, each until its time. With none it may be bound
-    /// now.
+    /// Runs Permit, and returns the plugins for which the pod has to wait, each with its deadline. If
+    /// there are none, it may be bound now.
     pub(crate) fn permit(
         &mut self,
         profile: &Profile,
@@ -215,7 +215,7 @@ impl BindingCycle {
         Ok(pending)
     }
 
-    /// Whether something has to be done, or waited for, before it can be bound.
+    /// Whether something has to be done or awaited before it can be bound.
     pub(crate) fn has_to_prepare(
         &self,
         now: Time,
@@ -244,7 +244,7 @@ impl BindingCycle {
         })
     }
 
-    /// Permit is over: begins with what must be done before binding.
+    /// Continues after Permit, with the work before binding.
     pub(crate) fn proceed(&mut self, desk: &mut Desk<'_>) -> Moved {
         self.lap = desk.counts.start();
         self.once_written(Then::PreBind(0), desk)
@@ -340,7 +340,8 @@ impl BindingCycle {
         }
     }
 
-    /// The cluster or the time has changed: has the world caught up, or is the time over?
+    /// Checks after a change of the cluster or the time whether the awaited state is reached, or the
+    /// deadline has passed.
     pub(crate) fn look(&mut self, desk: &mut Desk<'_>) -> Moved {
         if let Stage::Settling { at } = self.stage
             && let moved @ (Moved::Bound | Moved::Failed(_)) = self.check(at, desk)
@@ -353,17 +354,17 @@ impl BindingCycle {
         }
     }
 
-    /// The node that was chosen.
+    /// The chosen node.
     pub(crate) fn node(&self) -> &Str {
         self.pod.node().expect("the pod was placed on it")
     }
 
-    /// When its time is over, if it waits for anything but Permit.
+    /// Its deadline, if it waits for anything except Permit.
     pub(crate) fn deadline(&self) -> Option<Time> {
         self.deadline
     }
 
-    /// The writes to which it awaits the answers.
+    /// The writes whose answers it awaits.
     pub(crate) fn awaited(&self) -> impl Iterator<Item = EffectId> {
         let binding = match &self.stage {
             Stage::Binding { effect, .. } | Stage::Extender { effect, .. } => Some(*effect),
@@ -372,15 +373,15 @@ impl BindingCycle {
         self.writes.iter().copied().chain(binding)
     }
 
-    /// Whether it waits for the world to catch up.
+    /// Whether it waits for a state of the cluster.
     pub(crate) fn is_settling(&self) -> bool {
         matches!(self.stage, Stage::Settling { .. })
     }
 
-    /// The extension point at which it stands, and when that began; none at Permit.
+    /// The current extension point, and when it began; none at Permit.
     pub(crate) fn stands_at(&self) -> Option<(MeteredPoint, Lap)> {
         match self.stage {
-            // As in schedule_one.go, bind: what extenders do is not Bind.
+            // As in schedule_one.go, bind: binding by extenders does not count as Bind.
             Stage::Permit | Stage::Extender { .. } => None,
             Stage::Writing(Then::PreBind(_) | Then::Settle(_)) | Stage::Settling { .. } => {
                 Some((MeteredPoint::PreBind, self.lap))
@@ -391,12 +392,12 @@ impl BindingCycle {
         }
     }
 
-    /// Whether the binding was written and is not yet answered.
+    /// Whether the binding was written but not answered yet.
     pub(crate) fn is_binding(&self) -> bool {
         matches!(self.stage, Stage::Binding { .. } | Stage::Extender { .. })
     }
 
-    /// Gives back what was reserved, the last first.
+    /// Undoes the reservations in reverse order.
     pub(crate) fn unreserve(&mut self, backing: &mut Backing<'_>) {
         for (plugin, held) in std::mem::take(&mut self.held).into_iter().rev() {
             let by = (plugin, Point::Reserve);

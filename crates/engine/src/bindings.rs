@@ -1,4 +1,4 @@
-//! All binding cycles, found by pod, by the write they await, and by their deadline.
+//! All binding cycles, indexed by pod, by the write they await, and by their deadline.
 
 use std::collections::BTreeSet;
 
@@ -12,14 +12,14 @@ use crate::effect::EffectId;
 use crate::lane::Lane;
 use crate::names::PodId;
 
-/// All binding cycles. A cycle is taken out to be carried on and then put back, so that no step looks
-/// at cycles for which nothing has happened.
+/// All binding cycles. A cycle is taken out to advance it and then put back, so that a step does not
+/// touch cycles for which nothing has happened.
 #[derive(Debug, Default)]
 pub(crate) struct Bindings {
     cycles: ByPod<Box<BindingCycle>>,
     awaited: HashMap<EffectId, PodId, FxBuildHasher>,
     deadlines: Lane<(Time, PodId)>,
-    /// Those that wait for the world to catch up.
+    /// Those that wait for a state of the cluster.
     settling: BTreeSet<PodId>,
 }
 
@@ -73,8 +73,8 @@ impl Bindings {
         self.cycles.len() == 0
     }
 
-    /// The pods whose cycle may have to go on without an answer, by name: the world may have caught up, or
-    /// the time is over.
+    /// The pods whose cycle may advance without an answer, by name: the cluster may have reached the
+    /// awaited state, or the deadline has passed.
     pub(crate) fn to_look_at(&self, now: Time) -> Vec<PodId> {
         let is_due = self.next_deadline().is_some_and(|deadline| deadline <= now);
         if !is_due && self.settling.is_empty() {
@@ -87,7 +87,7 @@ impl Bindings {
         all
     }
 
-    /// When the time of the next cycle is over.
+    /// The next deadline.
     pub(crate) fn next_deadline(&self) -> Option<Time> {
         self.deadlines.first().map(|((time, _), _)| time)
     }

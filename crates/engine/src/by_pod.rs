@@ -1,22 +1,22 @@
-//! Values that belong to pods, by the number of the pod.
+//! Values for pods, indexed by pod id.
 
 use std::ops::{Index, IndexMut};
 
 use crate::names::PodId;
 
-/// Values that belong to some of the pods that are known, at most one to each.
+/// Values for some of the known pods, at most one for each.
 ///
-/// Values lie side by side, whichever pods they belong to: a pod without one costs four bytes.
+/// Values are stored contiguously. A pod without a value costs four bytes.
 #[derive(Debug)]
 pub(crate) struct ByPod<T> {
-    /// By pod, where its value is; [`NOWHERE`] if it has none.
+    /// The index of the value of each pod; [`NOWHERE`] if it has none.
     places: Vec<u32>,
     values: Vec<(PodId, T)>,
 }
 
 const NOWHERE: u32 = u32::MAX;
 
-/// With less room than for so many values none is given back.
+/// A capacity below this is never shrunk.
 const FEW: usize = 1 << 10;
 
 impl<T> Default for ByPod<T> {
@@ -26,7 +26,7 @@ impl<T> Default for ByPod<T> {
 }
 
 impl<T> ByPod<T> {
-    /// Takes in the value of a pod that has none.
+    /// Adds the value of a pod that has none.
     pub(crate) fn insert(&mut self, pod: PodId, value: T) {
         debug_assert!(!self.has(pod), "a pod has one value");
         if self.places.len() <= pod.index() {
@@ -55,7 +55,7 @@ impl<T> ByPod<T> {
         self.place(pod).map(|at| &self.values[at].1)
     }
 
-    /// The value of a pod, to be changed.
+    /// The value of a pod, mutably.
     pub(crate) fn get_mut(&mut self, pod: PodId) -> Option<&mut T> {
         self.place(pod).map(|at| &mut self.values[at].1)
     }
@@ -112,7 +112,7 @@ mod tests {
     fn every_pod_has_the_value_that_it_was_given_whichever_come_and_go() {
         let mut rng = rand_pcg::Pcg64::seed_from_u64(0);
         let (mut by_pod, mut map) = (ByPod::default(), BTreeMap::new());
-        // Mostly they come, and then mostly they go.
+        // First mostly insertions, and then mostly removals.
         for round in 0..20_000_usize {
             let pod = PodId::from_index(rng.random_range(0..8_000));
             let comes = rng.random_range(0..10) < if round < 10_000 { 9 } else { 1 };

@@ -1,4 +1,4 @@
-//! The cluster as the engine knows it: nodes, the pods on them, and pods it assumes to be there.
+//! The cluster as the engine knows it: nodes, the pods on them, and assumed pods.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::names::PodId;
 /// The label that names the zone of a node, and the one that names its region.
 const ZONE: &str = "topology.kubernetes.io/zone";
 const REGION: &str = "topology.kubernetes.io/region";
-/// The same of old. Where a node still has them, they count.
+/// The deprecated names of these labels, which still count if a node has them.
 const OLD_ZONE: &str = "failure-domain.beta.kubernetes.io/zone";
 const OLD_REGION: &str = "failure-domain.beta.kubernetes.io/region";
 
@@ -25,9 +25,9 @@ const OLD_REGION: &str = "failure-domain.beta.kubernetes.io/region";
 #[derive(Debug)]
 struct CachedPod {
     pod: PodInfo,
-    /// Where it is in the columns, where its node is known.
+    /// Its position in the columns, if its node is known.
     at: Option<(Row, usize)>,
-    /// Placed by this scheduler, and not yet seen there.
+    /// Placed by this scheduler, but not observed on its node yet.
     assumed: bool,
 }
 
@@ -37,41 +37,41 @@ impl CachedPod {
     }
 }
 
-/// A pod as it was before it was seen on its node.
+/// The state of a pod before it was observed on its node.
 #[derive(Debug)]
 pub(crate) struct Before {
     pub(crate) pod: PodInfo,
-    /// Whether it was only assumed to be there.
+    /// Whether it was only assumed.
     pub(crate) assumed: bool,
 }
 
-/// What became of a node.
+/// A change of a node.
 #[derive(Debug)]
 pub(crate) struct NodeChange {
     pub(crate) before: Option<Arc<Node>>,
     pub(crate) changed: NodeReads,
 }
 
-/// Something that changed on one node.
+/// A change on one node.
 #[derive(Clone, Debug)]
 pub(crate) enum Change {
-    /// A pod came.
+    /// A pod was added.
     Placed(Row, PodInfo),
-    /// A pod left.
+    /// A pod was removed.
     Displaced(Row, PodInfo),
     /// Some columns changed.
     Node(Row, NodeReads),
 }
 
-/// More changes than this since they were last asked for are not kept one by one.
+/// At most this many changes are kept individually until they are taken.
 const MOST_CHANGES: usize = 1 << 20;
 
-/// What changed since it was last asked for.
+/// The changes since they were last taken.
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
-    /// Whether somebody will ask.
+    /// Whether changes are recorded.
     are_kept: bool,
-    /// A node came or went, or there were too many changes.
+    /// A node was added or removed, or there were too many changes.
     ground_moved: bool,
     stores: StoreReads,
     log: Vec<Change>,
@@ -94,12 +94,12 @@ impl Changes {
         self.log.clear();
     }
 
-    /// Whether everything has to be looked at again.
+    /// Whether everything has to be computed again.
     pub(crate) fn ground_moved(&self) -> bool {
         self.ground_moved
     }
 
-    /// The stores that changed, and the changes of nodes; from now on they are known.
+    /// Takes the stores that changed and the changes of nodes, and clears them.
     pub(crate) fn take(&mut self) -> (StoreReads, Vec<Change>) {
         self.ground_moved = false;
         (std::mem::take(&mut self.stores), std::mem::take(&mut self.log))
@@ -113,7 +113,7 @@ pub(crate) struct Cache {
     columns: Columns,
     stores: Stores,
     rows: HashMap<Str, Row, FxBuildHasher>,
-    /// Nodes by zone, both in the order of their arrival.
+    /// Nodes by zone, both in the order in which they were added.
     zones: Vec<(Str, Vec<Row>)>,
     pods: ByPod<CachedPod>,
     /// The pods on each node, in their order there.
@@ -123,7 +123,7 @@ pub(crate) struct Cache {
 }
 
 impl Cache {
-    /// Takes in a node.
+    /// Adds or updates a node.
     pub(crate) fn set_node(&mut self, node: Node) -> NodeChange {
         let name = node.name.clone();
         let zone = zone_of(&node);
@@ -143,7 +143,7 @@ impl Cache {
             return NodeChange { before: None, changed: NodeReads::all() };
         };
         let before = self.columns.node(row).clone();
-        // Nodes report often, and their images are many and seldom others.
+        // Nodes are updated often, while their images are many and rarely change.
         if before.images != node.images {
             self.stores.images.set(Some(&before), Some(&node));
             self.changes.stores |= StoreReads::IMAGES;
@@ -157,7 +157,7 @@ impl Cache {
         NodeChange { before: Some(before), changed }
     }
 
-    /// Forgets a node. Pods on it stay known until they are gone themselves.
+    /// Removes a node. Its pods stay known until they are deleted themselves.
     pub(crate) fn remove_node(&mut self, name: &Str) -> Option<Arc<Node>> {
         let row = self.rows.remove(name)?;
         let before = self.columns.node(row).clone();
@@ -175,7 +175,7 @@ impl Cache {
         Some(before)
     }
 
-    /// Takes in a pod that was seen on its node; what was known of it before, if anything.
+    /// Adds or updates a pod that was observed on its node, and returns its previous state, if any.
     pub(crate) fn set_pod(&mut self, id: PodId, pod: PodInfo) -> Option<Before> {
         let Some(known) = self.pods.get_mut(id) else {
             let row = pod.node().and_then(|node| self.row(node));
@@ -191,12 +191,12 @@ impl Cache {
         }
         if let Some((row, at)) = known.at {
             self.columns.exchange(row, at, &pod);
-            // A pod with host ports uses them again, even if another has freed one by leaving.
+            // A pod with host ports uses them again, even if a removed pod has freed one of them.
             if !pod.host_ports.is_empty() || !is_as_it_was(&known.pod, &pod) {
                 self.changes.note(Change::Displaced(row, known.pod.clone()));
                 self.changes.note(Change::Placed(row, pod.clone()));
             } else if !class::are_alike(PodReads::empty(), &known.pod, &pod) {
-                // No filter and no score reads this, but who clears nodes asks when pods started.
+                // No filter and no score reads this, but preemption reads when pods started.
                 self.changes.note(Change::Node(row, NodeReads::PODS));
             }
         }
@@ -204,18 +204,18 @@ impl Cache {
         Some(Before { pod: std::mem::replace(&mut known.pod, pod), assumed })
     }
 
-    /// Takes it that a pod is on its node, which is in `row`, before it is seen there.
+    /// Assumes a pod on its node, which is in `row`, before it is observed there.
     pub(crate) fn assume(&mut self, id: PodId, pod: PodInfo, row: Row) {
         self.put(id, pod, Some(row), true);
     }
 
-    /// Takes an assumption back; the pod, if it was still only assumed.
+    /// Reverts an assumption, and returns the pod if it was still only assumed.
     pub(crate) fn forget(&mut self, id: PodId) -> Option<PodInfo> {
         self.pods.get(id).filter(|cached| cached.assumed)?;
         self.take(id)
     }
 
-    /// Forgets a pod; the pod, if it was known.
+    /// Removes a pod, and returns it if it was known.
     pub(crate) fn remove_pod(&mut self, id: PodId) -> Option<PodInfo> {
         self.take(id)
     }
@@ -229,7 +229,7 @@ impl Cache {
         self.pods.insert(id, cached);
     }
 
-    /// Puts a pod onto a node that is known; where it is.
+    /// Puts a pod onto a known node, and returns its position.
     fn settle(&mut self, id: PodId, pod: &PodInfo, row: Row) -> (Row, usize) {
         self.columns.place(row, pod);
         self.changes.note(Change::Placed(row, pod.clone()));
@@ -282,12 +282,12 @@ impl Cache {
         self.pods.get(id).map(|cached| &cached.pod)
     }
 
-    /// A pod, if it was seen on its node.
+    /// A pod, if it was observed on its node.
     pub(crate) fn seen(&self, id: PodId) -> Option<&PodInfo> {
         self.pods.get(id).filter(|cached| !cached.assumed).map(|cached| &cached.pod)
     }
 
-    /// A pod, if it is assumed to be on a node but was not yet seen there.
+    /// A pod, if it is assumed to be on a node but was not observed there yet.
     pub(crate) fn assumed(&self, id: PodId) -> Option<&PodInfo> {
         self.pods.get(id).filter(|cached| cached.assumed).map(|cached| &cached.pod)
     }
@@ -302,25 +302,25 @@ impl Cache {
         View { nodes: &self.columns, stores: &self.stores }
     }
 
-    /// What is neither node nor pod, for a change of `stores`.
+    /// The stores, to change those in `stores`.
     pub(crate) fn stores_mut(&mut self, stores: StoreReads) -> &mut Stores {
         self.changes.stores |= stores;
         &mut self.stores
     }
 
-    /// From now on changes are kept until they are asked for.
+    /// Records changes from now on, until they are taken.
     pub(crate) fn keep_changes(&mut self) {
         self.changes.are_kept = true;
         self.changes.move_ground();
     }
 
-    /// The cluster, and what changed in it since this was last asked for.
+    /// The cluster, and the changes since they were last taken.
     pub(crate) fn with_changes(&mut self) -> (View<'_>, &mut Changes) {
         let view = View { nodes: &self.columns, stores: &self.stores };
         (view, &mut self.changes)
     }
 
-    /// How many nodes there are, how many pods, and how many of these are only assumed.
+    /// The number of nodes, of pods, and of assumed pods.
     pub(crate) fn sizes(&self) -> [usize; 3] {
         let assumed = self.pods.iter().filter(|(_, pod)| pod.assumed).count();
         [self.columns.len(), self.pods.len(), assumed]
@@ -345,7 +345,7 @@ impl Cache {
         }
     }
 
-    /// Every row, one zone after the other in turn. As in node_tree.go, list.
+    /// All rows, taking one node of each zone in turn. As in node_tree.go, list.
     pub(crate) fn rows_by_zone(&self) -> Vec<Row> {
         let longest = self.zones.iter().map(|(_, rows)| rows.len()).max().unwrap_or(0);
         (0..longest)
@@ -368,8 +368,8 @@ impl Cache {
     }
 }
 
-/// Whether a pod that was seen on its node is to others what it was before. It is the same pod on the
-/// same node.
+/// Whether an update of a pod on its node makes no difference to others. The pod and the node are the
+/// same.
 fn is_as_it_was(before: &PodInfo, pod: &PodInfo) -> bool {
     const SAME: PodReads =
         PodReads::KEY.union(PodReads::NAMESPACE).union(PodReads::UID).union(PodReads::PINNED_NODE);
@@ -377,7 +377,7 @@ fn is_as_it_was(before: &PodInfo, pod: &PodInfo) -> bool {
         && class::parts_are_alike(PodReads::all().difference(SAME), before, pod)
 }
 
-/// Region and zone as one text. As in component-helpers' GetZoneKey: empty where a node has neither.
+/// Region and zone as one text. As in component-helpers' GetZoneKey: empty if a node has neither.
 fn zone_of(node: &Node) -> Str {
     let label =
         |old, new| node.labels.get(old).or_else(|| node.labels.get(new)).map_or("", Str::as_str);

@@ -1,7 +1,7 @@
-//! Pods that are alike: what holds for one of them holds for all.
+//! Classes of equal pods: what holds for one of them holds for all.
 //!
-//! Most pods come from a template. Whatever reads only what the template says has one answer for all
-//! pods that are made of it.
+//! Most pods come from a template. A function that reads only template fields has the same answer for
+//! all pods of the template.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -12,32 +12,33 @@ use plimsoll_framework::PodInfo;
 use plimsoll_framework::parts::PodReads;
 use rustc_hash::FxHasher;
 
-/// How many classes are known at a time. Where pods are seldom alike, as those of a StatefulSet with their own
-/// labels, more would not help.
+/// The most classes that are known at a time. If pods are rarely equal, such as those of a StatefulSet
+/// with individual labels, more would not help.
 const CLASSES_LIMIT: usize = 1 << 14;
-/// The memory that the pods that stand for them may take, in bytes. Most take about a kilobyte, and some a
-/// thousand.
+/// The most memory for the representative pods, in bytes. Most pods take about a kilobyte, and some
+/// take a thousand.
 const MOST_BYTES: usize = 64 << 20;
 
-/// The parts in which pods of one template differ.
+/// The parts that differ between pods of one template.
 pub(crate) const OWN_PARTS: PodReads =
     PodReads::KEY.union(PodReads::UID).union(PodReads::ANNOTATIONS);
 
-/// The number of a class. Two pods with one number are alike; two that are alike mostly have one number.
+/// The number of a class. Two pods with the same number are equal; equal pods usually have the same
+/// number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ClassId(pub(crate) u32);
 
-/// Numbers for classes of pods.
+/// Assigns numbers to classes of pods.
 ///
-/// Pods of one class are equal in the parts that count, and in what is no part of any plugin but read by
-/// the engine and at points that meet whole pods: scheduler name, preemption policy, nominated node,
-/// deletion, phase. They may differ in when they were made.
+/// Pods of one class are equal in the given parts, and in fields that belong to no part but are read by
+/// the engine and at points that get whole pods: scheduler name, preemption policy, nominated node,
+/// deletion, phase. They may differ in their creation time.
 #[derive(Debug)]
 pub(crate) struct Classes {
     parts: PodReads,
     limit: usize,
     known: HashTable<Known>,
-    /// About how many bytes their pods take.
+    /// The approximate size of their pods in bytes.
     bytes: usize,
     next: u32,
 }
@@ -46,12 +47,12 @@ pub(crate) struct Classes {
 struct Known {
     hash: u64,
     id: ClassId,
-    /// A pod that stands for all of them.
+    /// A pod that represents the class.
     pod: PodInfo,
 }
 
 impl Default for Classes {
-    /// All parts count but [`OWN_PARTS`].
+    /// All parts except [`OWN_PARTS`].
     fn default() -> Self {
         Classes::by(PodReads::all().difference(OWN_PARTS))
     }
@@ -65,8 +66,8 @@ impl Classes {
 
     /// The class of `pod`.
     ///
-    /// With [`CLASSES_LIMIT`] classes known, or [`MOST_BYTES`] of them, all are forgotten: a number never comes to mean anything
-    /// else, but pods that come later get a new one.
+    /// At [`CLASSES_LIMIT`] classes or [`MOST_BYTES`], all are dropped. A number is never reused, but
+    /// later pods get a new one.
     ///
     /// # Panics
     /// After 2³² classes.
@@ -89,7 +90,7 @@ impl Classes {
     }
 }
 
-/// Whether two pods are equal in `parts` and in what always counts.
+/// Whether two pods are equal in `parts` and in the fields that always count.
 pub(crate) fn are_alike(parts: PodReads, one: &Pod, other: &Pod) -> bool {
     one.nominated_node == other.nominated_node
         && one.deletion == other.deletion
@@ -104,7 +105,7 @@ pub(crate) fn are_alike(parts: PodReads, one: &Pod, other: &Pod) -> bool {
 /// Whether two pods are equal in `parts`.
 pub(crate) fn parts_are_alike(parts: PodReads, one: &Pod, other: &Pod) -> bool {
     let on = |part| parts.intersects(part);
-    // Every field is named, so that none is forgotten when there is a new one.
+    // Every field is named, so that a new field is not forgotten.
     let Pod {
         key,
         uid,
@@ -176,7 +177,7 @@ fn templates_are_alike(parts: PodReads, one: &PodTemplate, other: &PodTemplate) 
         && (!on(PodReads::RESOURCE_CLAIMS) || *resource_claims == other.resource_claims)
 }
 
-/// A hash that pods have in common that [are alike](are_alike).
+/// A hash that is the same for pods that [are alike](are_alike).
 fn hash_of(parts: PodReads, pod: &Pod) -> u64 {
     let mut hash = Summary(FxHasher::default());
     hash.parts(parts, pod);
@@ -185,7 +186,7 @@ fn hash_of(parts: PodReads, pod: &Pod) -> u64 {
     hash.0.finish()
 }
 
-/// A hash that pods have in common that are [equal in `parts`](parts_are_alike).
+/// A hash that is the same for pods that are [equal in `parts`](parts_are_alike).
 pub(crate) fn parts_hash(parts: PodReads, pod: &Pod) -> u64 {
     let mut hash = Summary(FxHasher::default());
     hash.parts(parts, pod);
@@ -195,7 +196,7 @@ pub(crate) fn parts_hash(parts: PodReads, pod: &Pod) -> u64 {
 struct Summary(FxHasher);
 
 impl Summary {
-    /// What is seldom set is hashed only where it is.
+    /// Fields that are rarely set are hashed only if they are set.
     fn parts(&mut self, parts: PodReads, pod: &Pod) {
         let hash = self;
         let on = |part| parts.intersects(part);
@@ -231,7 +232,7 @@ impl Summary {
         }
     }
 
-    /// The amounts that must fit; the other two are seldom different.
+    /// The amounts that must fit; the other two rarely differ from these.
     fn asks(&mut self, asks: &Asks) {
         self.resources(&asks.fit);
         (asks.room.milli_cpu, asks.room.memory).hash(&mut self.0);
@@ -261,7 +262,7 @@ mod tests {
         [("key", text)].into_iter().collect()
     }
 
-    /// Whether a pod is of the class of [`pod`] when one thing is changed.
+    /// Whether a pod is still in the class of [`pod`] after a change.
     fn alike(classes: &mut Classes, change: impl FnOnce(&mut Pod)) -> bool {
         let mut other = pod();
         change(&mut other);
@@ -277,7 +278,7 @@ mod tests {
         assert!(alike(&mut classes, |pod| pod.created = Some(Timestamp::default())));
     }
 
-    /// What is other, and how.
+    /// The name of a difference, and how to make it.
     type Difference = (&'static str, fn(&mut Pod));
 
     #[test]

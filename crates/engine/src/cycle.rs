@@ -19,20 +19,20 @@ use crate::pick::{self, Chance, Scores};
 use crate::profile::Profile;
 use crate::sample::Sample;
 
-/// What a cycle came to.
+/// The result and the details of a cycle.
 pub(crate) struct Cycle {
     pub(crate) result: CycleResult,
     /// The feasible nodes, ascending.
     pub(crate) feasible: Vec<Row>,
-    /// Their scores; `None` where nothing was scored.
+    /// Their scores; `None` if nothing was scored.
     pub(crate) scores: Option<Scores>,
     /// All nodes that were rejected.
     pub(crate) rejected: Vec<NodeRejection>,
     /// How many nodes were judged.
     pub(crate) n_judged: usize,
-    /// What plugins shared.
+    /// The state that plugins share.
     pub(crate) shared: CycleState,
-    /// What was measured of it.
+    /// Its measurements.
     pub(crate) meter: Meter,
 }
 
@@ -68,18 +68,19 @@ impl FailureReason {
 pub(crate) struct Failure {
     pub(crate) reason: FailureReason,
     pub(crate) message: String,
-    /// What decision records say instead of the message; see [`post_filter`].
+    /// The text of decision records, if it differs from the message; see [`post_filter`].
     pub(crate) record: Option<String>,
     pub(crate) pre_filter: Option<(&'static str, Rejection)>,
     pub(crate) nomination: Option<Nomination>,
-    /// Which PostFilter plugin made it.
+    /// The PostFilter plugin that made the nomination.
     pub(crate) nominated_by: &'static str,
-    /// Whether an earlier nomination is of no use any more. As in schedule_one.go, schedulingCycle: so it is
-    /// without any node, after an error, and where no PostFilter plugin could say that it still is.
+    /// Whether an earlier nomination is no longer of use. As in schedule_one.go, schedulingCycle: if
+    /// there is no node at all, after an error, and if there is no PostFilter plugin that could confirm
+    /// it.
     pub(crate) hopeless: bool,
-    /// The plugins that rejected some node, or all.
+    /// The plugins that rejected some node or all nodes.
     pub(crate) rejectors: BTreeSet<&'static str>,
-    /// Those of them that wait for something outside.
+    /// Those of them that wait for an external change.
     pub(crate) pending: BTreeSet<&'static str>,
 }
 
@@ -146,19 +147,19 @@ pub(crate) fn schedule(
 }
 
 impl Cycle {
-    /// A cycle that found a node among the `best` without a look at each.
+    /// A cycle that found a node among the `best` without judging each node.
     pub(crate) fn found(row: Row, best: Vec<Row>) -> Self {
         Cycle { result: CycleResult::Found { row, best }, ..Cycle::new() }
     }
 
-    /// A cycle that found no node, without a look at each. `n_judged` nodes were looked at when that was
-    /// found out.
+    /// A cycle that found no node, without judging each. `n_judged` nodes were judged in the original
+    /// attempt.
     pub(crate) fn failed(failure: Failure, n_judged: usize) -> Self {
         let result = CycleResult::Unschedulable(Box::new(failure));
         Cycle { result, n_judged, ..Cycle::new() }
     }
 
-    /// Lets every filter look at the pod.
+    /// Runs PreFilter.
     pub(crate) fn prepare(
         &mut self,
         profile: &Profile,
@@ -172,8 +173,8 @@ impl Cycle {
         prepared
     }
 
-    /// Filter, which began at `lap`, is over. As in schedule_one.go, findNodesThatPassFilters: a search
-    /// without a find is none that failed.
+    /// Records the end of Filter, which began at `lap`. As in schedule_one.go,
+    /// findNodesThatPassFilters: finding no node is not a failure of the point.
     pub(crate) fn filtered(&mut self, lap: Lap) {
         if self.meter.measures() {
             let error = error_of(&self.rejected);
@@ -182,7 +183,7 @@ impl Cycle {
         }
     }
 
-    /// A cycle that has not begun.
+    /// An empty cycle.
     pub(crate) fn new() -> Self {
         Cycle {
             result: CycleResult::Error(String::new()),
@@ -196,16 +197,15 @@ impl Cycle {
     }
 }
 
-/// Stands for the rejection of a pod when there is no node at all: only a new node is worth another
-/// attempt. kube-scheduler tries such a pod again and again after a backoff, to no avail.
+/// The rejector of a pod when there is no node at all: only a new node can help. kube-scheduler retries
+/// such a pod after each backoff, in vain.
 pub(crate) const NO_NODE_REJECTOR: &str = "";
 
-/// Stands for the rejection of a pod that cannot be read: only a change of the pod itself is worth another
-/// attempt.
+/// The rejector of a pod that cannot be read: only a change of the pod itself can help.
 pub(crate) const UNREADABLE_REJECTOR: &str = "Unreadable";
 
-/// Nobody knows on which node a pod belongs of which a part cannot be read. Nothing is asked about it, so that no
-/// node is made room on, or added, for it.
+/// If a part of a pod cannot be read, it is unknown on which node it belongs. No plugin is called, so
+/// no pods are evicted and no nodes are added for it.
 fn unreadable(why: &str) -> Failure {
     Failure {
         reason: FailureReason::SchedulerError,
@@ -217,7 +217,7 @@ fn unreadable(why: &str) -> Failure {
 }
 
 /// A plugin rejected the pod after its node was chosen (Reserve, Permit, PreBind). As in
-/// schedule_one.go, the text speaks of that one node.
+/// schedule_one.go, the message names only that one node.
 pub(crate) fn rejected_on_its_node(plugin: &'static str, why: &Rejection) -> Failure {
     let node = NodeRejection { row: Row::from_index(0), plugin, rejection: why.clone() };
     let mut failure =
@@ -252,7 +252,7 @@ pub(crate) fn no_node_fits(
 }
 
 impl Failure {
-    /// Something went wrong.
+    /// A failure because of an error.
     pub(crate) fn error(message: String) -> Self {
         let reason = FailureReason::SchedulerError;
         Failure { reason, message, hopeless: true, ..Failure::default() }
@@ -265,7 +265,7 @@ impl Failure {
         }
     }
 
-    /// Takes in what a PostFilter plugin answers; whether the next one is asked.
+    /// Records the answer of a PostFilter plugin, and returns whether to call the next one.
     pub(crate) fn take_in(
         &mut self,
         plugin: &'static str,
@@ -284,8 +284,8 @@ impl Failure {
                 self.hopeless = true;
                 said.push(reason.to_string());
             }
-            // As in schedule_one.go, schedulingCycle: an error here is told, but it is still for want of
-            // a node that the pod is not scheduled.
+            // As in schedule_one.go, schedulingCycle: the error is reported, but the pod still counts
+            // as unschedulable because no node is feasible.
             PostFilterAnswer::Error(reason) => {
                 self.record = Some(format!("postfilter error: {reason}"));
                 self.hopeless = false;
@@ -301,7 +301,7 @@ impl Failure {
         ControlFlow::Continue(())
     }
 
-    /// Adds what the PostFilter plugins of `profile` have said.
+    /// Adds the messages of the PostFilter plugins of `profile`.
     pub(crate) fn conclude(&mut self, profile: &Profile, mut said: Vec<String>) {
         self.hopeless |= profile.at(Point::PostFilter).next().is_none();
         said.retain(|text| !text.is_empty());
@@ -315,7 +315,7 @@ pub(crate) fn error_of(rejected: &[NodeRejection]) -> Option<String> {
     Some(format!("running {:?} filter plugin: {}", node.plugin, node.rejection))
 }
 
-/// Asks the PostFilter plugins.
+/// Runs the PostFilter plugins.
 fn post_filter(
     profile: &Profile,
     failure: Failure,
@@ -331,10 +331,10 @@ fn post_filter(
     }
 }
 
-/// Asks the PostFilter plugins as `ask` does it, which gets the name of each and what was rejected. As in
-/// runtime/framework.go, RunPostFilterPlugins: what they say without success is joined. The recorded
-/// decisions show an error of a plugin alone, where events and conditions show it behind the reasons of the
-/// nodes.
+/// Runs the PostFilter plugins through `ask`, which gets the name of each plugin and the rejections. As
+/// in runtime/framework.go, RunPostFilterPlugins: the messages of unsuccessful plugins are joined. The
+/// recorded decisions contain only the error of a plugin, while events and conditions contain it after
+/// the reasons of the nodes.
 pub(crate) fn post_filter_by<E>(
     profile: &Profile,
     mut failure: Failure,
@@ -428,8 +428,8 @@ fn score(
     Ok(scores)
 }
 
-/// Why a pod cannot be scored, whatever the nodes. As in runtime/framework.go, RunPreScorePlugins and
-/// RunScorePlugins: the first plugin that fails ends it.
+/// The error that prevents scoring of a pod on any node. As in runtime/framework.go, RunPreScorePlugins
+/// and RunScorePlugins: the first error counts.
 pub(crate) fn score_error(profile: &Profile, pod: &PodInfo) -> Option<String> {
     let at = |point| {
         profile.at(point).find_map(|(plugin, _)| {

@@ -1,4 +1,4 @@
-//! What was decided about a pod, and why: the decision record as a value.
+//! A decision about a pod with its reasons: the decision record as a value.
 
 use std::sync::Arc;
 
@@ -10,15 +10,15 @@ use plimsoll_framework::{Code, Nomination, Reason, Rejection};
 pub struct Decision {
     /// The pod.
     pub pod: PodKey,
-    /// The how-manieth attempt it was, from 1.
+    /// The number of the attempt, starting with 1.
     pub attempt: u32,
-    /// What came out.
+    /// The outcome.
     pub outcome: Outcome,
-    /// Every node that was judged, by name; empty unless it was asked for.
+    /// Every node that was judged, by name; empty unless requested.
     pub nodes: Vec<NodeDecision>,
 }
 
-/// What came out of a decision.
+/// The outcome of a decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// A node was found.
@@ -30,11 +30,11 @@ pub enum Outcome {
     },
     /// No node was found.
     Unschedulable {
-        /// The whole text for events and conditions.
+        /// The complete message for events and conditions.
         message: String,
         /// The plugin that rejected the pod for all nodes, with its rejection.
         pre_filter: Option<(Str, Rejection)>,
-        /// A node that can be made to fit.
+        /// A node on which preemption can make room.
         nomination: Option<Nomination>,
     },
     /// The pod could not be judged.
@@ -44,30 +44,30 @@ pub enum Outcome {
     },
 }
 
-/// What was decided about one node.
+/// The decision about one node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeDecision {
     /// The name of the node.
     pub name: Str,
-    /// What was decided.
+    /// The verdict.
     pub verdict: NodeVerdict,
 }
 
-/// What was decided about a node.
+/// The verdict on a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodeVerdict {
-    /// A plugin rejected it: the first in the order of the profile.
+    /// A plugin rejected it. This is the first one in the order of the profile.
     Rejected {
         /// The plugin.
         plugin: Str,
-        /// The kind of the rejection.
+        /// The code of the rejection.
         code: Code,
         /// Its reasons.
         reasons: Vec<Reason>,
     },
-    /// It was not judged, since a plugin rejected the pod for all nodes.
+    /// It was not judged because a plugin rejected the pod for all nodes.
     NotJudged,
-    /// It is feasible, and nothing had to be scored since it is the only one.
+    /// It is feasible, and was not scored because it is the only one.
     Only,
     /// It is feasible and was scored.
     Scored {

@@ -1,11 +1,11 @@
-//! Why no node was found, and the text that says so (FitError).
+//! Why no node was found, and the message for that (FitError).
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use plimsoll_framework::{NodeRejection, Rejection};
 
-/// The text when there is no node at all.
+/// The message if there is no node at all.
 pub const NO_NODES: &str = "no nodes available to schedule pods";
 
 /// Why the nodes were rejected.
@@ -15,13 +15,13 @@ pub(crate) enum Cause<'a> {
     PreFilter(&'a Rejection),
     /// Each by itself.
     Nodes(&'a [NodeRejection]),
-    /// Each by itself: the rejections with how many nodes there are of each.
+    /// Each by itself: the rejections, each with its number of nodes.
     Counted(&'a [(&'a Rejection, usize)]),
 }
 
-/// The text for events and conditions, without what PostFilter adds. As in framework/types.go,
-/// FitError.Error: `0/3 nodes are available: 1 Too many pods, 2 Insufficient cpu.`, the parts sorted
-/// as texts.
+/// The message for events and conditions, without the part of PostFilter. As in framework/types.go,
+/// FitError.Error: `0/3 nodes are available: 1 Too many pods, 2 Insufficient cpu.`, the parts sorted as
+/// text.
 pub(crate) fn fit_error(n_nodes: usize, cause: &Cause<'_>) -> String {
     let mut message = format!("0/{n_nodes} nodes are available:");
     match cause {
@@ -43,7 +43,7 @@ fn add_parts<'a>(message: &mut String, rejected: impl Iterator<Item = (&'a Rejec
     }
 }
 
-/// Adds what the PostFilter plugins say.
+/// Adds the message of the PostFilter plugins.
 pub(crate) fn with_post_filter(mut message: String, post_filter: &str) -> String {
     if !post_filter.is_empty() {
         message.push(' ');
@@ -59,7 +59,7 @@ fn histogram<'a>(rejected: impl Iterator<Item = (&'a Rejection, usize)>) -> Vec<
             *counts.entry(reason).or_insert(0_usize) += n;
         }
     }
-    // Two reasons that differ as values may read the same: they are counted by their text.
+    // Different reasons may have the same text: they are counted by text.
     let mut by_text = BTreeMap::new();
     for (reason, count) in counts {
         *by_text.entry(reason.to_string()).or_insert(0_usize) += count;

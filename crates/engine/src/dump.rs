@@ -1,4 +1,4 @@
-//! What the engine knows of the cluster, as text for people who look for the cause of something.
+//! The engine's view of the cluster, as text for debugging.
 
 use std::fmt::{self, Write as _};
 
@@ -8,10 +8,10 @@ use plimsoll_framework::{PodInfo, Row, Time};
 use crate::queue::{Place, QueuedPodInfo};
 use crate::scheduler::Scheduler;
 
-/// Ends a text that would be too long.
+/// The end of a truncated text.
 const CUT: &str = "... the rest is left out\n";
 
-/// A text that ends at some length.
+/// A text with a length limit.
 struct Bounded {
     text: String,
     most: usize,
@@ -28,8 +28,8 @@ impl fmt::Write for Bounded {
 }
 
 impl Scheduler {
-    /// The nodes with what is free on them and the pods there, and the pods of the queue, all by name, in
-    /// `most` bytes and a last line that says so if that was not enough.
+    /// The nodes with their free resources and pods, and the pods of the queue, all by name. At most
+    /// `most` bytes; if that is not enough, a last line says so.
     pub fn dump(&self, now: Time, most: usize) -> String {
         let mut out = Bounded { text: String::new(), most };
         if self.write_dump(now, &mut out).is_err() {
@@ -96,7 +96,7 @@ fn write_pending(now: Time, info: &QueuedPodInfo, out: &mut Bounded) -> fmt::Res
     writeln!(out)
 }
 
-/// What is used of a node, and what it has.
+/// The used and the allocatable resources of a node.
 fn amounts<'a>(used: &'a Resources, has: &'a Resources) -> Vec<(&'a str, i64, i64)> {
     let mut all = vec![
         ("milli-cpu", used.milli_cpu, has.milli_cpu),

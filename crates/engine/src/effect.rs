@@ -1,4 +1,4 @@
-//! What goes out: what the world must now do.
+//! Effects: what the IO layer must do.
 
 use std::sync::Arc;
 
@@ -8,16 +8,16 @@ use plimsoll_framework::{Binding, ObjectWrite, PodInfo, Point};
 use crate::extenders::Call;
 use crate::writes::Said;
 
-/// The number of a write, by which its answer is known.
+/// The id of a write, which its answer refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EffectId(pub u64);
 
-/// Something the world must do.
+/// Something that the IO layer must do.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Effect {
-    /// Its number.
+    /// Its id.
     pub id: EffectId,
-    /// The pod for which it is done, as it was last seen.
+    /// The pod for which it is done, as last observed.
     pub pod: Arc<Pod>,
     /// What to do.
     pub write: Write,
@@ -47,7 +47,7 @@ pub enum Write {
 /// about it (`Normal`, reason `Preempted`, action `Preempting`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Eviction {
-    /// The pod that must go, as it was last seen.
+    /// The pod to evict, as last observed.
     pub victim: Arc<Pod>,
     /// The message of the condition.
     pub message: String,
@@ -72,7 +72,7 @@ impl Eviction {
 pub struct Condition {
     /// `Unschedulable` or `SchedulerError`.
     pub reason: &'static str,
-    /// The whole text, never truncated.
+    /// The complete message, never truncated.
     pub message: String,
 }
 
@@ -89,7 +89,7 @@ pub struct Record {
     pub note: String,
 }
 
-/// The longest note that the API server takes, in bytes.
+/// The longest note that the API server accepts, in bytes.
 pub const NOTE_LENGTH_LIMIT: usize = 1024;
 
 impl Record {
@@ -97,7 +97,7 @@ impl Record {
     pub(crate) fn scheduled(pod: &PodKey, node: &str) -> Self {
         const SAID: &str = "Successfully assigned ";
         let (namespace, name) = (&pod.namespace, &pod.name);
-        // Every pod that is bound has this note, and `format!` costs several times as much.
+        // Every bound pod has this note, and `format!` costs several times as much.
         let mut text =
             String::with_capacity(SAID.len() + namespace.len() + name.len() + node.len() + 5);
         text.push_str(SAID);
@@ -131,7 +131,7 @@ impl Record {
     }
 }
 
-/// As in schedule_one.go, truncateMessage: a text that is too long ends with ` ...`.
+/// As in schedule_one.go, truncateMessage: a truncated text ends with ` ...`.
 fn truncate(mut message: String) -> String {
     const SUFFIX: &str = " ...";
     if message.len() <= NOTE_LENGTH_LIMIT {

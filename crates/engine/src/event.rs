@@ -1,4 +1,4 @@
-//! What comes in: all that can happen, in one closed list.
+//! Events: everything that can happen, in one closed list.
 
 use std::sync::Arc;
 
@@ -10,16 +10,16 @@ use plimsoll_framework::WriteError;
 use crate::effect::EffectId;
 use crate::extenders::{ExtenderError, Reply};
 
-/// What was seen of an object.
+/// An observation of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Seen<T, K> {
-    /// It is so: made, changed, or the same as before.
+    /// The object exists in this state: created, changed or unchanged.
     Is(T),
-    /// It is gone.
+    /// The object is deleted.
     Gone(K),
 }
 
-/// One thing that happened.
+/// An event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A pod.
@@ -30,7 +30,7 @@ pub enum Event {
     Object(Seen<AnyObject, (KindRef, ObjectKey)>),
     /// A write was answered. Answers to writes that are not awaited any more are ignored.
     Done(EffectId, Result<(), WriteError>),
-    /// An extender has answered, or failed to. Answers that are not awaited any more are ignored.
+    /// An extender has answered or failed. Answers that are not awaited any more are ignored.
     Extended(EffectId, Result<Reply, ExtenderError>),
 }
 
@@ -66,7 +66,7 @@ impl Event {
         Event::Pod(Seen::Is(pod.into()))
     }
 
-    /// A pod is gone.
+    /// A pod was deleted.
     pub fn pod_gone(pod: PodKey) -> Self {
         Event::Pod(Seen::Gone(pod))
     }

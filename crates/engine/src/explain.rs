@@ -1,4 +1,4 @@
-//! What was decided about a pod, and why: of an attempt that was made, or of one that would be.
+//! Explains decisions about pods: of an attempt that was made, or of a hypothetical one.
 
 use plimsoll_api::{PodKey, Str};
 use plimsoll_framework::{PodInfo, View};
@@ -12,18 +12,18 @@ use crate::queue::{Place, QueuedPodInfo};
 use crate::scheduler::{Detail, Scheduler};
 
 impl Scheduler {
-    /// Decides a pending pod with every node, and changes nothing. Extenders are not asked. `None` for a
-    /// pod that is not pending: it is not known, or has a node already.
+    /// Decides a pending pod with details of every node, and changes nothing. Extenders are not called.
+    /// `None` if the pod is not pending: it is unknown, or already has a node.
     pub fn explain(&self, pod: &PodKey) -> Option<Decision> {
         self.explain_by(pod, Self::profile_of)
     }
 
-    /// The same as if the pod were one of `profile`'s, which need not be one of the scheduler's own.
+    /// The same as if the pod belonged to `profile`, which need not be a profile of this scheduler.
     pub fn explain_under(&self, profile: &Profile, pod: &PodKey) -> Option<Decision> {
         self.explain_by(pod, |_, _| profile)
     }
 
-    /// A pod that waits to be tried.
+    /// A pending pod.
     pub(crate) fn pending_pod(&self, pod: &PodKey) -> Option<&QueuedPodInfo> {
         let info = self.queue.get(self.names.find(pod)?)?;
         (info.place != Place::InFlight).then_some(info)
@@ -51,7 +51,7 @@ impl Scheduler {
     }
 }
 
-/// A cycle as what was decided.
+/// Converts a cycle to a decision.
 pub(crate) fn decision(
     pod: &PodKey,
     attempt: u32,
@@ -81,7 +81,7 @@ pub(crate) fn decision(
     Decision { pod: pod.clone(), attempt, outcome, nodes }
 }
 
-/// Every node, by name. A rejection of the pod for all nodes is told once, not here.
+/// Every node, by name. A rejection of the pod for all nodes is not repeated here.
 fn nodes(cycle: &Cycle, view: View<'_>) -> Vec<NodeDecision> {
     let for_all = matches!(&cycle.result, CycleResult::Unschedulable(f) if f.pre_filter.is_some());
     let mut nodes: Vec<NodeDecision> = Vec::new();

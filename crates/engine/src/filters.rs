@@ -1,4 +1,4 @@
-//! The filters of a profile on one pod: which nodes are feasible, and why the others are not.
+//! Runs the filters of a profile for one pod: which nodes are feasible, and why the others are not.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,22 +14,22 @@ use crate::metrics::{Meter, MeteredPoint, Status};
 use crate::profile::{PluginIndex, Profile};
 use crate::sample::{Sample, Turn};
 
-/// The filters of a profile after they looked at one pod.
+/// The filters of a profile after PreFilter for one pod.
 pub(crate) struct Filters {
-    /// In the order in which they looked.
+    /// In the order of PreFilter.
     prepared: Vec<(PluginIndex, Prepared)>,
-    /// In the order in which they judge: name and place in `prepared`.
+    /// In the order of Filter: name and index in `prepared`.
     order: Vec<(&'static str, usize)>,
-    /// The only nodes worth judging, and the plugins that say so.
+    /// The only nodes to judge, and the plugins that limit them.
     candidates: Candidates,
     narrowed_by: BTreeSet<&'static str>,
-    /// Whether all are asked about a node that one of them rejects.
+    /// Whether all filters run on a node even if one rejects it.
     run_all: bool,
 }
 
-/// Why no node has to be judged.
+/// Why no node is judged.
 pub(crate) enum Stopped {
-    /// A plugin rejected the pod for all nodes; with the filters that looked at it, for what-ifs.
+    /// A plugin rejected the pod for all nodes; with the prepared filters, for preemption's dry runs.
     Rejected(Box<(Failure, Filters)>),
     /// A plugin could not judge.
     Error(String),
@@ -49,8 +49,9 @@ impl Stopped {
 }
 
 impl Filters {
-    /// Lets every filter look at the pod. As in runtime/framework.go, RunPreFilterPlugins: a rejection
-    /// that preemption cannot resolve ends it; after another one the rest still look.
+    /// Runs PreFilter of every filter. As in runtime/framework.go, RunPreFilterPlugins: a rejection
+    /// that preemption cannot resolve ends it; after any other rejection the remaining plugins still
+    /// run.
     pub(crate) fn prepare(
         profile: &Profile,
         pod: &PodInfo,
@@ -108,22 +109,22 @@ impl Filters {
         Ok(filters)
     }
 
-    /// The names of those that looked.
+    /// The names of the plugins that ran at PreFilter.
     pub(crate) fn looked(&self, profile: &Profile) -> BTreeSet<&'static str> {
         self.prepared.iter().map(|&(index, _)| profile.get(index).name).collect()
     }
 
-    /// The filters in the order in which they judge.
+    /// The filters in the order of Filter.
     pub(crate) fn in_order(&self) -> Vec<Prepared> {
         self.order.iter().map(|&(_, at)| self.prepared[at].1.clone()).collect()
     }
 
-    /// The plugins that say that only some nodes are worth judging.
+    /// The plugins that limit the nodes to judge.
     pub(crate) fn narrowed_by(&self) -> &BTreeSet<&'static str> {
         &self.narrowed_by
     }
 
-    /// Judges the nodes, all of them or until the sample is full.
+    /// Judges all nodes, or nodes until the sample is full.
     pub(crate) fn judge(
         &self,
         pod: &PodInfo,
@@ -144,7 +145,7 @@ impl Filters {
         self.judge_all_nodes(pod, nodes, (nominated, rejection), sample, cycle);
     }
 
-    /// The same, although a node was cleared for the pod: with why that node was rejected, if it was.
+    /// The same for a pod with a nominated node, which was rejected for the given reason, if any.
     pub(crate) fn judge_all_nodes(
         &self,
         pod: &PodInfo,
@@ -182,8 +183,8 @@ impl Filters {
         cycle.rejected.sort_by_key(|node| node.row);
     }
 
-    /// Counts how many nodes each filter was asked about: those that it or one behind it rejects, and
-    /// those that are feasible. A second look because of nominated pods is not counted.
+    /// Counts on how many nodes each filter ran: those that it or a later filter rejects, and the
+    /// feasible ones. A second run because of nominated pods is not counted.
     fn count_evaluations(&self, cycle: &mut Cycle) {
         if !cycle.meter.measures() {
             return;
@@ -203,8 +204,8 @@ impl Filters {
         }
     }
 
-    /// The pod is rejected for all nodes. As in schedule_one.go, findNodesThatFitPod, plugins that have
-    /// narrowed the candidates may be `blamed`, too.
+    /// Rejects the pod for all nodes. As in schedule_one.go, findNodesThatFitPod, plugins that have
+    /// limited the candidates may be `blamed`, too.
     fn stopped(
         mut self,
         profile: &Profile,
@@ -256,7 +257,7 @@ impl Filters {
         });
     }
 
-    /// The rejection when no candidate is left.
+    /// The rejection if no candidate is left.
     fn nowhere(&self) -> Option<Rejection> {
         match &self.candidates {
             Candidates::Only(names) if names.is_empty() => {
@@ -284,7 +285,7 @@ impl Filters {
         }
     }
 
-    /// Plugin by plugin, each over the rows that are left.
+    /// Plugin by plugin, each over the remaining rows.
     fn judge_all(
         &self,
         pod: &PodInfo,
@@ -325,7 +326,7 @@ impl Filters {
                     cycle.rejected.push(NodeRejection { row, plugin, rejection });
                 }
             });
-            // kube-scheduler measures node by node; here many are judged in one go.
+            // kube-scheduler measures node by node; here many are judged in one call.
             let status = match cycle.rejected.get(n_before) {
                 Some(node) if passed.is_empty() => node.rejection.code.into(),
                 _ => Status::Success,
@@ -336,7 +337,7 @@ impl Filters {
         cycle.feasible = left;
     }
 
-    /// Node by node from the start of the turn on, until enough nodes are feasible and one more is met.
+    /// Node by node from the start of the turn, until enough nodes are feasible and one more is found.
     fn judge_in_turn(
         &self,
         pod: &PodInfo,
@@ -363,8 +364,8 @@ impl Filters {
         Some(NodeRejection { row, plugin, rejection })
     }
 
-    /// The node that was cleared for the pod, if there is one: then no other is looked at if it passes,
-    /// and otherwise why it does not. As in schedule_one.go, evaluateNominatedNode.
+    /// Judges the nominated node of the pod, if there is one. If it is feasible, no other node is
+    /// judged; otherwise returns why it is not. As in schedule_one.go, evaluateNominatedNode.
     pub(crate) fn nominated_node(
         &self,
         pod: &PodInfo,
@@ -380,8 +381,8 @@ impl Filters {
         })
     }
 
-    /// Why a node is rejected with the nominated pods on it that are ahead of the pod; `None` if it is
-    /// not, or there are none.
+    /// Why a node is rejected with its nominated pods of equal or higher priority; `None` if it is not
+    /// rejected, or has no such pods.
     fn judge_with_nominated(
         &self,
         pod: &PodInfo,
@@ -406,7 +407,8 @@ impl Filters {
         Some(NodeRejection { row, plugin, rejection })
     }
 
-    /// Which of `filters` rejects the node in `row`, and why: the first, or all of them together.
+    /// Which of `filters` rejects the node in `row`, and why: the first rejection, or all of them
+    /// merged.
     fn rejection_by<'f>(
         &self,
         filters: impl Iterator<Item = (&'static str, &'f Prepared)>,
@@ -423,7 +425,7 @@ impl Filters {
         Some(if self.run_all { rejections.fold(first, merge) } else { first })
     }
 
-    /// Rejects the nodes that were no candidates, in the name of the plugins `by`.
+    /// Rejects the nodes that are not candidates, on behalf of the plugins `by`.
     fn reject_others(&self, nodes: &Columns, by: &BTreeSet<&'static str>, cycle: &mut Cycle) {
         let Candidates::Only(names) = &self.candidates else { return };
         let plugins: Vec<&str> = by.iter().copied().collect();
@@ -442,8 +444,8 @@ impl Filters {
     }
 }
 
-/// Two rejections of one node as one: an error alone, else the graver code with the plugin it is from,
-/// and all reasons. As in framework/interface.go, PluginToStatus.Merge.
+/// Merges two rejections of one node: an error takes precedence; otherwise the more severe code with
+/// its plugin, and all reasons. As in framework/interface.go, PluginToStatus.Merge.
 fn merge(
     (plugin, mut why): (&'static str, Rejection),
     (other, more): (&'static str, Rejection),

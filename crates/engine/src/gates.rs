@@ -4,25 +4,25 @@ use plimsoll_api::Release;
 use plimsoll_api::requests::RequestGates;
 use plimsoll_framework::FeatureGates;
 
-/// What feature gates make of the engine.
+/// The feature gates of the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a gate of its own")]
 pub struct Gates {
-    /// `SchedulerPopFromBackoffQ`: a scheduler that has nothing else to do tries pods before their backoff is
-    /// over.
+    /// `SchedulerPopFromBackoffQ`: an idle scheduler tries pods before their backoff is over.
     pub pops_from_backoff: bool,
-    /// `SchedulerAsyncPreemption`: a pod is kept out of the queue until its victims have been told to go.
+    /// `SchedulerAsyncPreemption`: a pod is held back until its victims have been evicted.
     pub preempts_async: bool,
-    /// `NominatedNodeNameForExpectation`: a pod that cannot be bound at once says on which node it will be.
+    /// `NominatedNodeNameForExpectation`: the expected node of a pod that cannot be bound at once is
+    /// written.
     pub says_expected_node: bool,
-    /// `PodLevelResources`: what a pod asks for as a whole counts.
+    /// `PodLevelResources`: pod-level requests count.
     pub pod_level_resources: bool,
-    /// `InPlacePodLevelResourcesVerticalScaling`: so does what its status says of that.
+    /// `InPlacePodLevelResourcesVerticalScaling`: the pod-level resources in the status count, too.
     pub pod_level_resize: bool,
 }
 
 impl Gates {
-    /// As these gates have it.
+    /// The values of these gates.
     pub fn of(gates: &FeatureGates) -> Self {
         let is_on = |name, default| gates.enabled(name, default);
         let usual = Gates::default();
@@ -36,7 +36,7 @@ impl Gates {
         }
     }
 
-    /// How what pods request is reckoned in `release`.
+    /// How the requests of pods are computed in `release`.
     pub(crate) fn requests(self, release: Release) -> RequestGates {
         let Gates { pod_level_resources, pod_level_resize, .. } = self;
         RequestGates { pod_level_resources, pod_level_resize, ..RequestGates::of(release) }

@@ -1,18 +1,17 @@
-//! Pods in an order, of which mostly the first is taken.
+//! A sorted set of pods, of which mostly the first is taken.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::names::PodId;
 
-/// How many ascending rows of pods a lane has. Pods mostly come in the order in which they go, and after
-/// a change a whole group of earlier ones comes back at once; what is out of every order goes into a
-/// tree.
+/// How many ascending runs of pods a lane has. Pods are mostly inserted in ascending order, and after a
+/// change a whole group of earlier ones is inserted at once. Pods that fit into no run go into a tree.
 const RUNS: usize = 4;
 
-/// A run that is shorter than this may have as many holes as it likes.
+/// A run shorter than this is never compacted.
 const SHORT: usize = 64;
 
-/// A row of pods, ascending. A pod that was taken out of its midst leaves a hole.
+/// An ascending run of pods. A pod that is removed from the middle leaves a hole.
 #[derive(Debug)]
 struct Run<K> {
     /// Neither the first nor the last is a hole.
@@ -20,12 +19,11 @@ struct Run<K> {
     holes: usize,
 }
 
-/// Pods by keys, of which no two are equal. Putting in at the end and taking the first costs the same
-/// however many pods there are.
+/// Pods sorted by unique keys. Inserting at the end and removing the first take constant time.
 #[derive(Debug)]
 pub(crate) struct Lane<K> {
     runs: [Run<K>; RUNS],
-    /// The runs behind these are empty.
+    /// The runs after these are empty.
     n_runs: usize,
     rest: BTreeMap<K, PodId>,
 }
@@ -38,7 +36,7 @@ impl<K> Default for Lane<K> {
 }
 
 impl<K: Copy + Ord> Lane<K> {
-    /// Puts a pod in.
+    /// Inserts a pod.
     pub(crate) fn insert(&mut self, key: K, pod: PodId) {
         let fits = |run: &Run<K>| run.pods.back().is_none_or(|(last, _)| *last < key);
         match self.runs.iter().position(fits) {
@@ -52,7 +50,7 @@ impl<K: Copy + Ord> Lane<K> {
         }
     }
 
-    /// Takes the pod of this key out, if it is here.
+    /// Removes the pod with this key, if it is here.
     pub(crate) fn remove(&mut self, key: K) {
         if !self.runs[..self.n_runs].iter_mut().any(|run| run.remove(key)) {
             self.rest.remove(&key);
@@ -82,7 +80,7 @@ impl<K: Copy + Ord> Lane<K> {
         runs.chain(self.rest.values().copied())
     }
 
-    /// Whether no pod is here.
+    /// Whether it is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.n_runs == 0 && self.rest.is_empty()
     }
@@ -97,7 +95,7 @@ impl<K: Copy + Ord> Run<K> {
         self.pods.front().and_then(|&(key, pod)| Some((key, pod?)))
     }
 
-    /// Takes the pod of this key out; whether it was here.
+    /// Removes the pod with this key, and returns whether it was here.
     fn remove(&mut self, key: K) -> bool {
         match self.pods.front() {
             // Mostly it is the first.
@@ -121,7 +119,7 @@ impl<K: Copy + Ord> Run<K> {
         true
     }
 
-    /// Drops holes at both ends, and all where there are many.
+    /// Drops holes at both ends, and all holes if there are many.
     fn close_holes(&mut self) {
         while self.pods.pop_front_if(|(_, pod)| pod.is_none()).is_some() {
             self.holes -= 1;

@@ -1,7 +1,7 @@
 //! The scheduling engine: pure and deterministic. It knows no plugin by name.
 //!
-//! A scheduler is a fold over events: [`Scheduler::observe`] takes a change in, [`Scheduler::step`] does
-//! one unit of work and says what the world must now do. A real cluster, a simulation and a
+//! A scheduler is a fold over events: [`Scheduler::observe`] handles a change, and [`Scheduler::step`]
+//! does one unit of work and returns effects for the IO layer. A real cluster, a simulation and a
 //! benchmark are three loops around the same value.
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 

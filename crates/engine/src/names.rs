@@ -1,4 +1,4 @@
-//! The pods that are known, by name: each has a number that costs nothing to look up.
+//! The known pods, by name. Each has an id for fast lookups.
 
 use std::hash::{Hash, Hasher};
 use std::ops::Index;
@@ -8,15 +8,15 @@ use hashbrown::HashTable;
 use plimsoll_api::{Pod, PodKey};
 use rustc_hash::FxHasher;
 
-/// The number of a pod that is known; another one has it once the pod is forgotten.
+/// The id of a known pod. It is reused after the pod is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct PodId(u32);
 
 impl PodId {
-    /// No pod has a greater one.
+    /// The largest id.
     pub(crate) const LAST: PodId = PodId(u32::MAX);
 
-    /// The number of the pod at this place in a row of all pods.
+    /// The id of the pod at this index.
     ///
     /// # Panics
     /// Beyond 2³² pods.
@@ -24,27 +24,28 @@ impl PodId {
         PodId(u32::try_from(index).expect("fewer than 2^32 pods are known"))
     }
 
-    /// Its place in a row of all pods.
+    /// Its index.
     pub(crate) fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// The pods that are known. Finding one by name costs the same however many there are, and is done once
-/// for each thing that happens to it: everything else goes by the number.
+/// The known pods. Finding one by name takes constant time and is done once for each event; everything
+/// else uses the id.
 ///
-/// The order of numbers says nothing; whoever needs an order asks for names.
+/// The order of ids has no meaning; code that needs an order uses names.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
-    /// Each as it was last seen, by number.
+    /// Each as last observed, by id.
     pods: Vec<Option<Arc<Pod>>>,
     free: Vec<PodId>,
-    /// Numbers by the hash of the name, which stands there too: a table that grows need not look at pods.
+    /// Ids by the hash of the name. The hash is stored as well, so that a growing table need not access
+    /// pods.
     index: HashTable<(Digest, PodId)>,
 }
 
 impl Names {
-    /// Takes in a pod that is not known.
+    /// Adds an unknown pod.
     pub(crate) fn insert(&mut self, pod: Arc<Pod>) -> PodId {
         let digest = Digest::of(&pod.key);
         debug_assert!(self.find(&pod.key).is_none(), "a pod has one number");
@@ -57,13 +58,13 @@ impl Names {
         id
     }
 
-    /// Takes in what became of a pod.
+    /// Updates a pod.
     pub(crate) fn update(&mut self, id: PodId, pod: Arc<Pod>) {
         debug_assert!(self[id].key == pod.key, "a pod keeps its name");
         self.pods[id.index()] = Some(pod);
     }
 
-    /// Forgets a pod.
+    /// Removes a pod.
     pub(crate) fn forget(&mut self, id: PodId) {
         let pod = self.pods[id.index()].take().expect(KNOWN);
         let hash = Digest::of(&pod.key).hash();
@@ -72,7 +73,7 @@ impl Names {
         self.free.push(id);
     }
 
-    /// The number of the pod named `key`.
+    /// The id of the pod named `key`.
     pub(crate) fn find(&self, key: &PodKey) -> Option<PodId> {
         if self.index.is_empty() {
             return None;
@@ -92,8 +93,7 @@ impl Index<PodId> for Names {
     }
 }
 
-/// What names are told apart by before a look at them: a hash of half the usual size, so that the index
-/// of a million pods lies closer together.
+/// A hash of a name, of half the usual size, so that the index of a million pods is more compact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Digest(u32);
 
@@ -106,7 +106,7 @@ impl Digest {
         Digest(u32::try_from(folded).expect("it was cut to 32 bits"))
     }
 
-    /// A table looks at both ends of a hash.
+    /// The table uses both ends of a hash.
     fn hash(self) -> u64 {
         u64::from(self.0) << u32::BITS | u64::from(self.0)
     }

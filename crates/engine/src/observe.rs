@@ -1,4 +1,4 @@
-//! Taking events in.
+//! Handles events.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::scheduler::Scheduler;
 const REMOVED: &str = "removed";
 
 impl Scheduler {
-    /// Takes in one change. Cheap; decides nothing.
+    /// Handles one event. This is cheap and decides nothing.
     pub fn observe(&mut self, now: Time, event: Event) {
         let lap = self.counts.event_begins();
         self.take_in(now, event);
@@ -71,8 +71,8 @@ impl Scheduler {
             let seen = self.cache.seen(id).filter(|_| pod.node_name.is_none());
             seen.is_some_and(|seen| seen.edition.resource_version != pod.edition.resource_version)
         };
-        // Either the end of the pod that had this name was missed, or the API server has gone back to a state
-        // in which the pod was not bound, as it does when a backup is restored.
+        // Either the deletion of a pod with this name was missed, or the API server has returned to a
+        // state in which the pod was not bound, as after a restore.
         if number.is_some_and(|id| is_another(id) || has_lost_its_node(id)) {
             self.pod_gone(now, &pod.key);
             number = None;
@@ -97,8 +97,8 @@ impl Scheduler {
             self.counts.hears(EventLabel::PENDING_POD_ADD);
             let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
             self.queue.set(now, id, pod.clone(), with);
-            // Room may have been kept for it until now: it is not tried any more, since it is being deleted. As in
-            // nominator.go, addNominatedPodUnlocked.
+            // Resources may have been reserved for it until now: it is not tried any more, since it is
+            // being deleted. As in nominator.go, addNominatedPodUnlocked.
             let before = self.awaited(&pod.key);
             self.nominated.remove(&pod.key);
             if pod.nominated_node.is_some() && self.counts_when_new(id) {
@@ -110,8 +110,8 @@ impl Scheduler {
             if pod.is_terminating() && self.waiting.has(&pod.key) {
                 self.reject_waiting_pod(&pod.key, "", REMOVED);
             }
-            // As in eventhandlers.go, updatePodInSchedulingQueue: a pod that is assumed to be on its node has its
-            // room there, and hears of no change of its own.
+            // As in eventhandlers.go, updatePodInSchedulingQueue: a pod that is assumed to be on its
+            // node already uses its resources there, and is not woken by its own changes.
             let left = self.left_by(id, pod.nominated_node.as_ref());
             if self.cache.knows(id) {
                 self.queue.refresh(id, pod);
@@ -121,7 +121,8 @@ impl Scheduler {
             if pod.nominated_node.is_none() {
                 self.expected.remove(&id);
             }
-            // We may have kept room for it elsewhere than it said. What is told of one node is told once.
+            // Resources may have been reserved for it on another node than it named. Report each node
+            // only once.
             let left_node = left.as_ref().and_then(PodInfo::node);
             let before = self
                 .awaited(&pod.key)
@@ -132,11 +133,11 @@ impl Scheduler {
             self.leaves_nomination(now, left);
             self.was_awaited(now, before);
         }
-        // Otherwise it is assumed to be on a node, and this was written before it was bound; or nothing is new. It
-        // must not be scheduled again.
+        // Otherwise it is assumed to be on a node, and this update was written before the binding, or
+        // nothing is new. It must not be scheduled again.
     }
 
-    /// A pending pod is not ours to place any more.
+    /// Removes a pending pod that now belongs to another scheduler.
     fn is_anothers(&mut self, id: PodId) {
         self.extenders.leave(id);
         self.queue.remove(id);
@@ -145,47 +146,47 @@ impl Scheduler {
         }
     }
 
-    /// A pending pod that had a node cleared for it, as if it were there, if it is to be at `now` or
-    /// nowhere.
+    /// A pending pod as if on its former nominated node, if its nomination is now `now`.
     fn left_by(&self, id: PodId, now: Option<&Str>) -> Option<PodInfo> {
         let queued = self.queue.get(id).map(|info| &info.pod);
-        // Once the binding is answered it is not queued any more, but may not be seen there yet.
+        // After the answer to the binding it is not queued any more, but may not have been observed on
+        // its node yet.
         let pod = queued.or_else(|| self.cache.assumed(id))?;
         let node = pod.nominated_node.as_ref().filter(|node| Some(*node) != now)?;
-        // Whoever waits for the room of a pod that was to be on its node has heard when it left.
+        // Pods that wait for the resources of a pod with an expected node were woken when it left.
         let is_expected = self.expected.get(&id) == Some(node);
         let is_counted = self.nominated.node_of(&pod.key).is_some();
         (!is_expected || is_counted).then(|| pod.placed_on(node.clone()))
     }
 
-    /// The same for a pod that is not tried any more, since it is being deleted: room is kept for it as long as
-    /// it is there. As in eventhandlers.go, deletePodFromSchedulingQueue.
+    /// The same for a pod that is not tried any more because it is being deleted: its resources stay
+    /// reserved as long as it exists. As in eventhandlers.go, deletePodFromSchedulingQueue.
     fn left_untried(&self, id: PodId) -> Option<PodInfo> {
         let pod = (!self.is_known(id)).then(|| &self.names[id])?;
         let node = self.nominated.node_of(&pod.key).filter(|_| pod.node_name.is_none())?;
         Some(PodInfo::new(pod.clone()).placed_on(node.clone()))
     }
 
-    /// The room that was cleared for a pod is no longer kept for it. As in eventhandlers.go,
-    /// updatePodInSchedulingQueue: it was kept only from pods of its priority and lower ones. Unlike
-    /// there, also when the pod has gone to another node.
+    /// Wakes others because resources are no longer reserved for a pod. As in eventhandlers.go,
+    /// updatePodInSchedulingQueue: they were reserved only against pods of the same or lower priority.
+    /// Unlike there, also if the pod was placed on another node.
     pub(crate) fn leaves_nomination(&mut self, now: Time, pod: Option<PodInfo>) {
         if let Some(pod) = pod {
             self.freed(now, &pod, Audience::UpTo(pod.priority));
         }
     }
 
-    /// A pod for which room is kept on a node, as if it were there.
+    /// A nominated pod, as if on its node.
     fn awaited(&self, pod: &PodKey) -> Option<PodInfo> {
         let pod = self.nominated.get(pod)?;
         Some(pod.placed_on(self.nominated.node_of(&pod.key)?.clone()))
     }
 
-    /// Room was kept for a pod, and may now be kept for it elsewhere, as it is now, or not at all.
+    /// Wakes others if the reservation for a pod has moved, changed with the pod, or ended.
     fn was_awaited(&mut self, now: Time, before: Option<PodInfo>) {
         let Some(before) = before else { return };
         match self.awaited(&before.key) {
-            // In kube-scheduler others wait for another change.
+            // In kube-scheduler others are not woken by this.
             Some(after) if before.node() == after.node() => {
                 self.counted_changes(now, &before, &after, Audience::UpTo(after.priority));
             }
@@ -193,7 +194,7 @@ impl Scheduler {
         }
     }
 
-    /// A pod that others take to be on its node already may have changed. Whoever waits for that may fit now.
+    /// Wakes others if a pod that already counted on its node has changed.
     fn counted_changes(
         &mut self,
         now: Time,
@@ -210,16 +211,16 @@ impl Scheduler {
         }
     }
 
-    /// Whether the node that a new pod says was cleared for it is kept for it. As in scheduling_queue.go,
-    /// moveToActiveQ: before 1.37 not if a gate keeps the pod out, until something of the pod changes.
+    /// Whether the nomination of a new pod counts. As in scheduling_queue.go, moveToActiveQ: before
+    /// 1.37 not if a gate holds the pod back, until the pod changes.
     fn counts_when_new(&self, id: PodId) -> bool {
         let is_gated =
             || self.queue.get(id).is_none_or(|info| matches!(info.place, Place::Gated { .. }));
         Release::V1_37 <= self.options.release || !is_gated()
     }
 
-    /// Takes note of the node that a pending pod says was cleared for it. As in nominator.go,
-    /// UpdateNominatedPod: a pod that never said so keeps the node that we cleared for it.
+    /// Records the nominated node in the status of a pending pod. As in nominator.go,
+    /// UpdateNominatedPod: a pod without one in its status keeps our own nomination.
     fn renominate(&mut self, id: PodId, pod: &PodInfo) {
         let before = self.queue.get(id).and_then(|info| info.pod.nominated_node.clone());
         match (&pod.nominated_node, before) {
@@ -235,13 +236,14 @@ impl Scheduler {
         }
     }
 
-    /// A pod was seen on its node: placed by us and now confirmed, or placed by someone else.
+    /// Handles a pod that was observed on its node: placed by us and now confirmed, or placed by
+    /// something else.
     fn pod_is_on_its_node(&mut self, now: Time, id: PodId, pod: &PodInfo) {
         let Some(node) = &pod.node_name else { return };
         let left = self.left_by(id, Some(node));
         self.expected.remove(&id);
         self.nominated.remove(&pod.key);
-        // Where the binding is written its answer is awaited all the same: PostBind depends on it.
+        // If the binding was written, its answer is still awaited, since PostBind depends on it.
         if !self.bindings.get(id).is_some_and(BindingCycle::is_binding) {
             self.cancel_binding(now, id);
             self.extenders.leave(id);
@@ -253,7 +255,7 @@ impl Scheduler {
         };
         let elsewhere = |assumed: &&PodInfo| assumed.node() != pod.node();
         if let Some(assumed) = assumed.as_ref().filter(elsewhere) {
-            // Someone else has bound it: the room that was kept for it is free.
+            // Something else has bound it: the resources that were reserved for it are free.
             self.freed(now, assumed, Audience::All);
         }
         let action = match &seen {
@@ -266,7 +268,7 @@ impl Scheduler {
             self.changed(now, ClusterEvent::of::<Pod>(action), object, Audience::All);
         }
         if let Some(before) = assumed.filter(|assumed| !elsewhere(&assumed)) {
-            // It was changed while it was bound. In kube-scheduler this is an addition alone.
+            // It was changed while it was being bound. kube-scheduler handles this only as an addition.
             self.counted_changes(now, &before, pod, Audience::All);
         }
         self.leaves_nomination(now, left);
@@ -293,19 +295,19 @@ impl Scheduler {
         self.leaves_nomination(now, left);
     }
 
-    /// A pod is no longer on its node, so others may fit.
+    /// Wakes others because a pod is no longer on its node.
     pub(crate) fn freed(&mut self, now: Time, pod: &PodInfo, audience: Audience) {
         let row = pod.node().and_then(|node| self.cache.row(node));
         let object = Object::Assigned { before: Some(pod), after: None, row };
         self.changed(now, ClusterEvent::of::<Pod>(Action::DELETE), object, audience);
     }
 
-    /// Ends a binding cycle of a pod that needs none any more.
+    /// Ends the binding cycle of a pod that no longer needs one.
     fn cancel_binding(&mut self, now: Time, id: PodId) {
         if let Some(mut cycle) = self.bindings.take(id) {
             self.waiting.remove(&cycle.pod.key);
             cycle.unreserve(&mut self.backing(now));
-            // The pod stays in the cache until its deletion is told to everyone.
+            // The pod stays in the cache until others have been woken by its deletion.
         }
     }
 
@@ -316,8 +318,7 @@ impl Scheduler {
             None => Action::ADD,
             Some(_) => events::node_actions(change.changed),
         };
-        // As in framework/events.go, extractNodeSpecUnschedulableChange: that a node is cordoned helps
-        // nobody.
+        // As in framework/events.go, extractNodeSpecUnschedulableChange: cordoning a node helps no pod.
         if cordoned && !change.changed.intersects(NodeReads::TAINTS) {
             action.remove(Action::UPDATE_NODE_TAINT);
         }
@@ -331,8 +332,8 @@ impl Scheduler {
         }
     }
 
-    /// A node has other labels: the pods that are nominated to it are no longer in the domains in which others took
-    /// them to be. A hint sees the pods that are on the node, not these.
+    /// Wakes others after the labels of a node change: the pods nominated to it are no longer in the
+    /// domains where others counted them. Hints see only the pods on the node, not these.
     fn nominated_leave_domains(&mut self, now: Time, node: &Str) {
         let moved: Vec<PodInfo> =
             self.nominated.on(node).map(|pod| pod.placed_on(node.clone())).collect();

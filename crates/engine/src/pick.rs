@@ -1,4 +1,4 @@
-//! Which of the best nodes is taken.
+//! Chooses one of the best nodes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,11 +12,11 @@ pub enum TieBreak {
     /// The one with the smallest name.
     #[default]
     First,
-    /// Any, all equally likely, from the seeded generator.
+    /// A random one, by the seeded generator.
     Random,
 }
 
-/// What settles the choice among equals.
+/// How to choose among equally good nodes.
 pub(crate) struct Chance<'a, R> {
     pub(crate) tie_break: TieBreak,
     pub(crate) rng: &'a mut R,
@@ -38,8 +38,8 @@ impl Scores {
         Scores { plugins: Vec::new(), totals: vec![0; n_rows] }
     }
 
-    /// Adds what one plugin says. As in runtime/framework.go, RunScorePlugins, a score that is out of
-    /// range is an error. Sums stay in range: weights are checked when a profile is made.
+    /// Adds the scores of one plugin. As in runtime/framework.go, RunScorePlugins, a score out of range
+    /// is an error. Sums cannot overflow, since weights are checked when a profile is created.
     pub(crate) fn add(
         &mut self,
         plugin: &str,
@@ -61,8 +61,8 @@ impl Scores {
         Ok(())
     }
 
-    /// Adds what one rule of a ranking says, which gives at most `most` points. Sums end at the limits of their
-    /// type: nobody has checked the weights.
+    /// Adds the points of one rule of a ranking, which are at most `most`. Sums saturate, since these
+    /// weights are not checked.
     pub(crate) fn add_prioritized(
         &mut self,
         prioritized: Prioritized,
@@ -82,13 +82,13 @@ impl Scores {
         Ok(())
     }
 
-    /// As in schedule_one.go, prioritizeNodes: without any Score plugin all nodes count the same.
+    /// As in schedule_one.go, prioritizeNodes: without any Score plugin all nodes are equal.
     pub(crate) fn all_equal(n_rows: usize) -> Self {
         Scores { plugins: Vec::new(), totals: vec![1; n_rows] }
     }
 }
 
-/// The rows with the highest total, in the order of the names of their nodes.
+/// The rows with the highest total, sorted by the names of their nodes.
 pub(crate) fn best(nodes: &Columns, rows: &[Row], totals: &[i64]) -> Vec<Row> {
     let Some(max) = totals.iter().max() else { return rows.to_vec() };
     let by_name: BTreeMap<_, _> = rows
@@ -104,7 +104,7 @@ pub(crate) fn best(nodes: &Columns, rows: &[Row], totals: &[i64]) -> Vec<Row> {
 pub(crate) fn pick(best: &[Row], tie_break: TieBreak, rng: &mut impl Rng) -> Row {
     match tie_break {
         TieBreak::First => best[0],
-        // One of one needs no chance: the generator is left as it is.
+        // A single node needs no random choice: the generator is not used.
         TieBreak::Random if best.len() == 1 => best[0],
         TieBreak::Random => best[rng.random_range(0..best.len())],
     }

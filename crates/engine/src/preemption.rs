@@ -1,8 +1,8 @@
-//! Carrying nominations out: victims are evicted, and the pod waits until they have been told to go.
+//! Carries out nominations: victims are evicted, and the pod waits until the evictions are done.
 //!
-//! As with asynchronous preemption in kube-scheduler, the pod is kept out of the queue meanwhile. Unlike
-//! there, a failed eviction does not put it back at once but after its backoff, and the victim
-//! [stays](crate::refusals) for a while: the next attempt would choose the same one.
+//! As with asynchronous preemption in kube-scheduler, the pod is held back meanwhile. Unlike there,
+//! after a failed eviction it is retried only after its backoff, and the victim is [not
+//! chosen](crate::refusals) for a while, since the next attempt would choose the same one.
 
 use std::collections::BTreeMap;
 
@@ -18,11 +18,11 @@ use crate::scheduler::Scheduler;
 /// The evictions that one pod waits for.
 #[derive(Debug)]
 pub(crate) struct Awaited {
-    /// Those that are not answered, with the victims.
+    /// Unanswered evictions, with their victims.
     writes: BTreeMap<EffectId, PodKey>,
-    /// Whether one has failed: then the pod does not wait any more.
+    /// Whether one has failed: then the pod no longer waits.
     has_failed: bool,
-    /// When they were begun, and when they count as failed.
+    /// When they were started, and when they count as failed.
     began: Time,
     deadline: Time,
 }
@@ -31,7 +31,7 @@ pub(crate) struct Awaited {
 pub(crate) type Evictions = BTreeMap<PodKey, Awaited>;
 
 impl Scheduler {
-    /// Takes note of what a failed attempt means for the node that was, or is, cleared for the pod.
+    /// Updates the nomination of the pod after a failed attempt.
     pub(crate) fn nominate(
         &mut self,
         now: Time,
@@ -51,8 +51,8 @@ impl Scheduler {
         }
     }
 
-    /// Takes a nomination back. Whoever waits for the room that was kept hears of it when the pod is seen without
-    /// its node, as in kube-scheduler; at once if that will tell nobody.
+    /// Withdraws a nomination. Pods that wait for the reserved resources are woken when the pod is
+    /// observed without its nomination, as in kube-scheduler; at once if there will be no such event.
     pub(crate) fn withdraw(&mut self, now: Time, pod: &PodInfo, effects: &mut Vec<Effect>) {
         let kept = self.nominated.remove(&pod.key);
         if kept.is_some() || pod.nominated_node.is_some() {
@@ -76,7 +76,7 @@ impl Scheduler {
         }
     }
 
-    /// Evicts the victims, and takes back what other pods of lower priority were promised of the node.
+    /// Evicts the victims, and withdraws nominations of pods with lower priority to the node.
     fn clear_way(
         &mut self,
         now: Time,
@@ -117,7 +117,7 @@ impl Scheduler {
         }
     }
 
-    /// An eviction was answered; whether it was one.
+    /// Handles the answer to an eviction. Returns whether the write was an eviction.
     pub(crate) fn evicted(
         &mut self,
         now: Time,
@@ -149,8 +149,8 @@ impl Scheduler {
         true
     }
 
-    /// As in preemption.go, prepareCandidate: without asynchronous preemption a pod whose victims could not be
-    /// evicted is nominated to no node.
+    /// As in preemption.go, prepareCandidate: without asynchronous preemption a pod whose victims could
+    /// not be evicted loses its nomination.
     fn take_back(&mut self, now: Time, pod: &PodKey, effects: &mut Vec<Effect>) {
         let id = self.names.find(pod);
         let pod = id.and_then(|id| self.queue.get(id)).map(|info| info.pod.clone());
@@ -159,7 +159,7 @@ impl Scheduler {
         }
     }
 
-    /// Evictions that were never answered count as failed.
+    /// Treats evictions without an answer as failed after their deadline.
     pub(crate) fn give_up_evictions(&mut self, now: Time, effects: &mut Vec<Effect>) {
         let due = self.evictions.iter().filter(|(_, awaited)| awaited.deadline <= now);
         let due: Vec<PodKey> = due.map(|(pod, _)| pod.clone()).collect();
@@ -178,7 +178,7 @@ impl Scheduler {
         }
     }
 
-    /// A victim could not be evicted.
+    /// Handles a failed eviction.
     fn refused(&mut self, now: Time, victim: PodKey, preemptor: &PodKey) {
         let is_known = self.names.find(&victim).is_some_and(|id| self.cache.knows(id));
         if !is_known {
@@ -192,15 +192,15 @@ impl Scheduler {
         }
     }
 
-    /// A pod whose eviction may have been refused is gone, or was told to go after all.
+    /// Handles a pod that was deleted or evicted after its eviction may have failed.
     pub(crate) fn may_go(&mut self, victim: &PodKey) {
         if self.refusals.remove(victim).is_some() {
             self.cache.stores_mut(StoreReads::REFUSED_EVICTIONS).refused.remove(victim);
         }
     }
 
-    /// Pods that could not be evicted may be chosen as victims again once their time is over. Those for
-    /// which they were to go are tried again, since nobody else might wake them.
+    /// Allows pods whose eviction failed to be chosen again after their time. The preemptors are
+    /// retried, since nothing else might wake them.
     pub(crate) fn end_refusals(&mut self, now: Time) {
         for (victim, preemptor) in self.refusals.over(now) {
             self.cache.stores_mut(StoreReads::REFUSED_EVICTIONS).refused.remove(&victim);
@@ -211,7 +211,7 @@ impl Scheduler {
         }
     }
 
-    /// The evictions for a pod are over; whether one has failed.
+    /// Ends the wait for the evictions of a pod; `failed` says whether one has failed.
     fn release(&mut self, now: Time, pod: &PodKey, failed: bool) {
         let Some(id) = self.names.find(pod) else { return };
         let with = Surroundings { profiles: &self.profiles, cache: &self.cache };

@@ -17,25 +17,25 @@ use crate::class;
 use crate::cycle::{NO_NODE_REJECTOR, UNREADABLE_REJECTOR};
 use crate::metrics::{EventLabel, Hints};
 
-/// What a profile is to contain.
+/// The specification of a profile.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ProfileSpec {
     /// The scheduler name of the pods it places.
     pub scheduler_name: String,
-    /// How many feasible nodes are enough, in percent of all nodes, 0 to 100, where 0 means the adaptive
-    /// formula. Without any Score plugin one is enough. `None` looks at all nodes in any case.
+    /// How many feasible nodes are enough, in percent of all nodes, 0 to 100, where 0 means the
+    /// adaptive formula. Without any Score plugin one is enough. `None` judges all nodes in any case.
     pub percentage_of_nodes_to_score: Option<u8>,
-    /// The plugins of each point in order, with their weights, which count at Score only. A weight
+    /// The plugins of each point in order, with their weights, which only matter at Score. A weight
     /// below 1 counts as 1.
     pub points: BTreeMap<Point, Vec<(String, i64)>>,
     /// The args of plugins, by name.
     pub args: BTreeMap<String, Value>,
-    /// Whether every filter is asked about a node, even after one rejected it, so that the reasons of
-    /// all are told. As upstream's `WithRunAllFilters`, a Policy's `alwaysCheckAllPredicates`.
+    /// Whether every filter runs on a node, even after one rejected it, so that the reasons of all are
+    /// reported. As upstream's `WithRunAllFilters`, a Policy's `alwaysCheckAllPredicates`.
     pub run_all_filters: bool,
 }
 
-/// Why a profile could not be made.
+/// Why a profile could not be created.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProfileError {
     /// A name that the registry does not know.
@@ -46,7 +46,7 @@ pub enum ProfileError {
         /// The name.
         plugin: String,
     },
-    /// A plugin at a point where it does not stand.
+    /// A plugin at a point that it does not implement.
     #[error("profile {profile:?}: plugin {plugin:?} does not extend {} plugin", point.as_str())]
     NotThere {
         /// The profile.
@@ -64,7 +64,7 @@ pub enum ProfileError {
         /// What is wrong.
         error: plimsoll_framework::ArgsError,
     },
-    /// A plugin that stands twice at a point.
+    /// A plugin that is listed twice at a point.
     #[error("profile {profile:?}: plugin {plugin:?} already registered as \"{}Plugin\"", point.as_str())]
     Twice {
         /// The profile.
@@ -86,7 +86,7 @@ pub enum ProfileError {
         /// The release of the scheduler.
         release: Release,
     },
-    /// No or several QueueSort plugins, no Bind plugin, or weights that are too large together.
+    /// No QueueSort plugin or several, no Bind plugin, or a sum of weights that is too large.
     #[error("profile {profile:?}: {message}")]
     Incomplete {
         /// The profile.
@@ -109,9 +109,9 @@ pub(crate) struct ProfilePlugin {
     pub(crate) name: &'static str,
     pub(crate) points: Points,
     events: Vec<ClusterEvent>,
-    /// What it reads of a pod where it judges.
+    /// The parts of a pod that it reads when it judges.
     reads: PodReads,
-    /// What it reads beside pods and nodes.
+    /// The stores that it reads in addition to pods and nodes.
     stores: StoreReads,
     /// The kinds of objects that it reads.
     kinds: BTreeSet<KindRef>,
@@ -122,17 +122,17 @@ pub(crate) type PluginIndex = usize;
 
 /// The plugins of one scheduler name.
 pub struct Profile {
-    /// Its place among all profiles.
+    /// Its index among all profiles.
     pub(crate) index: usize,
     pub(crate) scheduler_name: String,
-    /// The release as which its plugins decide.
+    /// The release of its plugins.
     pub(crate) release: Release,
     pub(crate) percentage_of_nodes_to_score: Option<u8>,
     pub(crate) run_all_filters: bool,
     plugins: Vec<ProfilePlugin>,
     /// Plugins with their weights, by point.
     order: [Vec<(PluginIndex, i64)>; Point::ALL.len()],
-    /// What ranks in place of Score plugins.
+    /// The ranking that replaces the Score plugins.
     ranking: Option<Arc<dyn Prioritize>>,
 }
 
@@ -145,7 +145,7 @@ impl std::fmt::Debug for Profile {
 }
 
 impl Profile {
-    /// Makes every plugin that `spec` names.
+    /// Creates every plugin that `spec` names.
     pub fn new(
         spec: &ProfileSpec,
         registry: &Registry,
@@ -171,7 +171,7 @@ impl Profile {
         Ok(profile)
     }
 
-    /// The same profile with nodes ranked by `ranking`, in place of its Score plugins.
+    /// The same profile with `ranking` instead of its Score plugins.
     #[must_use]
     pub fn ranked_by(mut self, ranking: Arc<dyn Prioritize>) -> Self {
         for point in [Point::PreScore, Point::Score] {
@@ -246,17 +246,17 @@ impl Profile {
         Ok(())
     }
 
-    /// What ranks in place of Score plugins, if anything does.
+    /// The ranking that replaces the Score plugins, if any.
     pub(crate) fn ranking(&self) -> Option<&dyn Prioritize> {
         self.ranking.as_deref()
     }
 
-    /// The most points that a node is given at once, before a weight.
+    /// The highest score of one plugin or rule, before its weight.
     pub(crate) fn most_points(&self) -> i64 {
         self.ranking().map_or(MAX_NODE_SCORE, Prioritize::most)
     }
 
-    /// What its plugins read beside pods and nodes; a ranking may look at everything.
+    /// The stores that its plugins read in addition to pods and nodes. A ranking may read everything.
     pub(crate) fn stores(&self) -> StoreReads {
         if self.ranking.is_some() {
             return StoreReads::all();
@@ -293,8 +293,7 @@ impl Profile {
         &self.plugins[index]
     }
 
-    /// Whether `change` makes a pod that `rejectors` rejected worth another attempt, and if so because
-    /// of which of them.
+    /// Whether `change` may help a pod that `rejectors` rejected, and if so because of which of them.
     pub(crate) fn hint<'r>(
         &self,
         rejectors: &'r BTreeSet<&'static str>,
@@ -304,13 +303,13 @@ impl Profile {
     ) -> Vec<&'r &'static str> {
         let worth = |name: &&&'static str| match self.named(name) {
             Some(plugin) => plugin.is_worth(pod, change, hints),
-            // Where there was no node, another pod or a namespace does not make one.
+            // If there was no node, only a new node helps.
             None if **name == NO_NODE_REJECTOR => NEW_NODE.covers(change.event),
             None if **name == UNREADABLE_REJECTOR => {
                 matches!(change.object, Object::Itself { .. })
             }
-            // As in scheduling_queue.go: a rejector without registered events, such as an extender,
-            // hears of every event.
+            // As in scheduling_queue.go: for a rejector without registered events, such as an extender,
+            // every event counts.
             None => true,
         };
         rejectors.iter().filter(worth).collect()
@@ -341,7 +340,7 @@ fn registered_events(points: &Points, entry: &Entry) -> Vec<ClusterEvent> {
     wake.map(|kind| ClusterEvent::new(kind, Action::all())).collect()
 }
 
-/// What a plugin may read at PostFilter: one that looks at all nodes at once does not say.
+/// What a plugin may read at PostFilter; one that judges all nodes at once does not declare it.
 fn post_filter_reads(points: &Points) -> StoreReads {
     match &points.post_filter {
         None => StoreReads::empty(),
@@ -350,24 +349,25 @@ fn post_filter_reads(points: &Points) -> StoreReads {
 }
 
 impl ProfilePlugin {
-    /// Whether some pod that the plugin rejected may be worth another attempt after `event`.
+    /// Whether `event` may help some pod that the plugin rejected.
     pub(crate) fn hears(&self, event: ClusterEvent) -> bool {
         self.covers(event) || self.hears_of_taint(event)
     }
 
-    /// Whether its hints, and its answers at PreEnqueue, are the same for all pods of a class. A hint of its
-    /// own reads what the plugin reads where it judges; of one that judges nowhere nothing is known.
+    /// Whether its hints, and its answers at PreEnqueue, are the same for all pods of a class. Its own
+    /// hint reads what the plugin reads when it judges; nothing is known about a plugin that never
+    /// judges.
     pub(crate) fn has_one_answer_for_a_class(&self) -> bool {
         let own = class::OWN_PARTS.union(PodReads::SHARED);
         !self.reads.intersects(own) && (self.points.requeue.is_none() || !self.reads.is_empty())
     }
 
-    /// Whether what it says depends on the volumes of the pod.
+    /// Whether its answers depend on the volumes of the pod.
     pub(crate) fn reads_volumes(&self) -> bool {
         self.reads.contains(PodReads::VOLUMES)
     }
 
-    /// Whether its hint makes a pod worth another attempt; measured where it hears of the change.
+    /// Evaluates its hint for a pod. The time is measured if it is registered for the change.
     fn is_worth(&self, pod: &PodInfo, change: &Change<'_>, hints: &mut Hints) -> bool {
         if !self.hears(change.event) {
             return false;
@@ -397,7 +397,7 @@ impl ProfilePlugin {
             Object::Assigned { .. } if !self.is_touched_by_assigned(change.event) => {
                 return Hint::Skip;
             }
-            // A node that is not known has no room to offer, whatever leaves it.
+            // An unknown node has no resources to offer, whatever is removed from it.
             Object::Assigned { row: None, .. } if self.points.filter_is_local => {
                 return Hint::Skip;
             }
@@ -410,21 +410,20 @@ impl ProfilePlugin {
         }
     }
 
-    /// As in scheduler.go, buildQueueingHintMap: who waits for new nodes, and not for changes of taints,
-    /// is woken by every one of these, too.
+    /// As in scheduler.go, buildQueueingHintMap: a plugin that registers for new nodes but not for
+    /// changes of taints is also registered for these.
     fn hears_of_taint(&self, event: ClusterEvent) -> bool {
         TAINT.covers(event) && self.covers(NEW_NODE) && !self.covers(TAINT)
     }
 
-    /// Whether another pod's change can matter: it frees something, or the plugin reads all pods.
+    /// Whether a change of another pod can matter: it frees something, or the plugin reads all pods.
     fn is_touched_by_assigned(&self, event: ClusterEvent) -> bool {
         event.action.intersects(Action::DELETE | Action::UPDATE_POD_SCALE_DOWN)
             || self.points.reads.cluster.nodes.intersects(NodeReads::PODS)
     }
 
-    /// Would the filter pass on this node as it is, or if the pods that could be preempted were gone?
-    /// Taking them off is the first step of preemption itself, so a pod that preemption could help is
-    /// not left asleep.
+    /// Runs the filter on this node, first as it is and then without the pods that could be preempted.
+    /// Removing these is the first step of preemption, so a pod that preemption could help is woken.
     fn judge_emptied(&self, pod: &PodInfo, row: Row, view: &View<'_>) -> Hint {
         let Some(filter) = &self.points.filter else { return Hint::Queue };
         let prepared = filter.prepare(pod, &mut CycleState::new(), view);

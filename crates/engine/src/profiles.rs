@@ -7,15 +7,15 @@ use plimsoll_framework::{ClusterEvent, Point, QueuedPod, Release, SortKey};
 use crate::cycle::{NO_NODE_REJECTOR, UNREADABLE_REJECTOR};
 use crate::profile::{NEW_NODE, Profile, ProfileError};
 
-/// Stands for whoever rejects a pod and is no plugin of any profile.
+/// Stands for a rejector that is not a plugin of any profile.
 const UNKNOWN_REJECTOR: &str = "(unknown)";
 
-/// All profiles, by scheduler name. There is at least one, and all order the queue alike.
+/// All profiles, by scheduler name. There is at least one, and all have the same order of the queue.
 #[derive(Debug)]
 pub(crate) struct Profiles {
-    /// By name. There are few: looking through them is faster than any map.
+    /// By name. There are few, so a linear search is faster than a map.
     all: Vec<Profile>,
-    /// Where the profile is that was named first: its QueueSort orders the queue.
+    /// The index of the first profile of the configuration, whose QueueSort orders the queue.
     first: usize,
 }
 
@@ -61,7 +61,7 @@ impl Profiles {
         self.all.iter().find(|profile| profile.scheduler_name == scheduler_name)
     }
 
-    /// The plugin named `name` as a rejector. All that no profile has are alike.
+    /// The plugin named `name` as a rejector. All names that no profile has give the same rejector.
     pub(crate) fn rejector(&self, name: &str) -> &'static str {
         let known = self.all.iter().find_map(|profile| profile.named(name));
         match known {
@@ -72,14 +72,14 @@ impl Profiles {
         }
     }
 
-    /// Whether `plugin`, as a rejector, wants to know of `event`: what no profile hears of helps no pod
-    /// that waits for that plugin.
+    /// Whether `plugin`, as a rejector, is registered for `event`. If no profile registers it, the
+    /// event helps no pod that this plugin rejected.
     pub(crate) fn hears(&self, plugin: &str, event: ClusterEvent) -> bool {
         if plugin == NO_NODE_REJECTOR {
             return NEW_NODE.covers(event);
         }
         if plugin == UNREADABLE_REJECTOR {
-            // It waits for a change of itself, of which it hears anyway.
+            // It waits for a change of itself, which is handled separately.
             return false;
         }
         let mut known = self.all.iter().filter_map(|profile| profile.named(plugin)).peekable();
@@ -88,7 +88,7 @@ impl Profiles {
         known.peek().is_none() || known.any(|plugin| plugin.hears(event))
     }
 
-    /// Where a pod stands in the queue.
+    /// The sort key of a pod in the queue.
     pub(crate) fn sort_key(&self, pod: &QueuedPod<'_>) -> SortKey {
         let (sort, _) = self.all[self.first]
             .at(Point::QueueSort)

@@ -1,4 +1,4 @@
-//! The decision record: one JSON shape for every place where a decision is told to programs.
+//! The decision record: the JSON form of decisions for programs.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::decision::{Decision, NodeDecision, NodeVerdict, Outcome};
 
-/// What was decided about a pod, and why. A key whose value would be empty is left out.
+/// A decision about a pod with its reasons. A key whose value would be empty is left out.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Record<'a> {
@@ -23,7 +23,7 @@ pub struct Record<'a> {
     message: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pre_filter: Option<Rejected<'a>>,
-    /// The how-manieth attempt it was; left out for the first.
+    /// The number of the attempt; left out for the first.
     #[serde(skip_serializing_if = "Option::is_none")]
     attempt: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -46,7 +46,7 @@ struct Rejected<'a> {
 #[derive(Debug, Serialize)]
 struct Nominated<'a> {
     node: &'a str,
-    /// Printed even where nobody has to go: that the pod fits without evictions says something.
+    /// Printed even if it is empty, which means that the pod fits without evictions.
     victims: Vec<String>,
 }
 
@@ -55,7 +55,7 @@ struct Nominated<'a> {
 pub struct BoundClaim<'a> {
     /// The claim.
     pub claim: String,
-    /// The volume that it is bound to; left out where one is provisioned.
+    /// The volume to which it is bound; left out if one is provisioned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub volume: Option<&'a str>,
 }
@@ -106,8 +106,8 @@ impl<'a> Record<'a> {
 
 impl<'a> Rejected<'a> {
     fn by(plugin: &'a str, code: Code, reasons: &[Reason]) -> Self {
-        // The record knows two codes: whether evicting other pods might help, or not. A plugin that
-        // waits for something outside is not helped by that.
+        // The record has two codes: whether or not evicting other pods might help. It does not help a
+        // plugin that waits for an external change.
         let code = match code {
             Code::Unschedulable => Code::Unschedulable,
             Code::UnschedulableAndUnresolvable | Code::Pending | Code::Error => {
@@ -128,8 +128,7 @@ impl<'a> Nominated<'a> {
 }
 
 impl<'a> Node<'a> {
-    /// Nothing for a node that could not be judged: the record's message says why, and there is no
-    /// verdict.
+    /// None for a node that was not judged: it has no verdict, and the record's message says why.
     fn of(decision: &'a NodeDecision) -> Option<Self> {
         let node =
             Node { name: &decision.name, filter: None, scores: BTreeMap::new(), total: None };

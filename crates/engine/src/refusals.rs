@@ -1,5 +1,5 @@
-//! Pods that could not be evicted. They are not chosen as victims again for a while: whoever may not delete
-//! a pod would otherwise be told so many times a second, for ever.
+//! Pods that could not be evicted. They are not chosen as victims again for a while. Otherwise, if the
+//! scheduler may not delete a pod, it would try many times a second, forever.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -9,35 +9,36 @@ use plimsoll_framework::Time;
 
 use crate::queue::Backoff;
 
-/// How long such a pod is not chosen: 10 s after the first failure, which outlasts a short disturbance of
-/// the API server, and twice as long after each further one. At most 5 min, as long as a pod waits for a
-/// change before it is tried all the same.
+/// How long such a pod is not chosen: 10 s after the first failure, which outlasts a short disturbance
+/// of the API server, and twice as long after each further one. At most 5 min, which is also how long a
+/// pod waits in the queue before the flush.
 const SPAN: Backoff = Backoff { initial: Duration::from_secs(10), max: Duration::from_mins(5) };
 
-/// So many pods are remembered; beyond that the one is forgotten that may be chosen first. Each takes a few
-/// hundred bytes, and so many failed evictions in five minutes are more than an API server is asked for.
+/// At most this many pods are remembered; beyond that, the one that may be chosen first is dropped.
+/// Each takes a few hundred bytes, and there are never this many failed evictions in five minutes.
 const MOST: usize = 1 << 12;
 
-/// What is known of a pod that could not be evicted.
+/// A pod that could not be evicted.
 #[derive(Debug)]
 struct Refusal {
     /// How often its eviction has failed.
     times: u32,
     until: Time,
-    /// The pod for which it was to go.
+    /// The preemptor.
     preemptor: PodKey,
 }
 
-/// The pods that could not be evicted, until they are gone.
+/// The pods that could not be evicted, until they are deleted.
 #[derive(Debug, Default)]
 pub(crate) struct Refusals {
     by_victim: BTreeMap<PodKey, Refusal>,
-    /// Those that must not be chosen yet, by when they may be.
+    /// Those that must not be chosen yet, by the time when they may be.
     ends: BTreeSet<(Time, PodKey)>,
 }
 
 impl Refusals {
-    /// The eviction of `victim` for `preemptor` has failed. Another pod that had to be forgotten for it.
+    /// Records that the eviction of `victim` for `preemptor` has failed. Returns another pod if it had
+    /// to be dropped.
     pub(crate) fn add(&mut self, now: Time, victim: PodKey, preemptor: PodKey) -> Option<PodKey> {
         let times = self.remove(&victim).unwrap_or(0).saturating_add(1);
         let forgotten = (MOST <= self.by_victim.len()).then(|| self.first()).flatten();
@@ -50,14 +51,14 @@ impl Refusals {
         forgotten
     }
 
-    /// A pod is gone, or was told to go after all. How often that had failed, if it had.
+    /// Removes a pod that was deleted or evicted. Returns how often its eviction had failed, if it had.
     pub(crate) fn remove(&mut self, victim: &PodKey) -> Option<u32> {
         let Refusal { times, until, .. } = self.by_victim.remove(victim)?;
         self.ends.remove(&(until, victim.clone()));
         Some(times)
     }
 
-    /// The pods that may be chosen again from now on, each with the one for which it was to go.
+    /// Removes the pods that may be chosen again, and returns them with their preemptors.
     pub(crate) fn over(&mut self, now: Time) -> Vec<(PodKey, PodKey)> {
         let mut over = Vec::new();
         while self.next_end().is_some_and(|until| until <= now) {

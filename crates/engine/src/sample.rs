@@ -1,27 +1,27 @@
-//! How many nodes are looked at: `percentageOfNodesToScore`.
+//! How many nodes are judged: `percentageOfNodesToScore`.
 
 use plimsoll_framework::Row;
 
-/// Clusters with fewer nodes are looked at whole, and at least so many feasible nodes are looked for.
+/// In clusters with fewer nodes all are judged, and at least this many feasible nodes are searched for.
 /// As in schedule_one.go, minFeasibleNodesToFind.
 const MIN_NODES: usize = 100;
-/// The adaptive share never falls below this many percent.
+/// The smallest adaptive percentage.
 const MIN_PERCENTAGE: usize = 5;
 
-/// Which nodes a cycle looks at.
+/// Which nodes a cycle judges.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sample {
-    /// Percent of nodes, where 0 is adaptive; `None` looks at all.
+    /// Percent of nodes, where 0 is adaptive; `None` for all.
     pub(crate) percentage: Option<u8>,
-    /// Whether nodes are scored: otherwise the first feasible one is as good as any.
+    /// Whether nodes are scored; otherwise the first feasible one is taken.
     pub(crate) scored: bool,
-    /// Every row, zones in turn; empty where all are looked at.
+    /// Every row, zones in turn; empty if all are judged.
     pub(crate) rows: Vec<Row>,
     /// Where the last cycle ended.
     pub(crate) start: usize,
 }
 
-/// In which order nodes are looked at, and until when.
+/// The order in which nodes are judged, and where to stop.
 pub(crate) struct Turn<'a> {
     pub(crate) rows: &'a [Row],
     pub(crate) start: usize,
@@ -30,7 +30,7 @@ pub(crate) struct Turn<'a> {
 }
 
 impl Sample {
-    /// The order for `n_candidates` nodes; `None` where all are looked at.
+    /// The order for `n_candidates` nodes; `None` if all are judged.
     pub(crate) fn order(&self, n_candidates: usize) -> Option<Turn<'_>> {
         let limit = match (self.percentage?, self.scored) {
             (percentage, true) => enough(n_candidates, percentage),

@@ -1,4 +1,4 @@
-//! The scheduler: takes events in, and says step by step what the world must now do.
+//! The scheduler: handles events, and returns effects step by step.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -29,73 +29,73 @@ use crate::refusals::Refusals;
 use crate::waiting::Waiting;
 use crate::writes::{Said, SentWrites};
 
-/// How much of a decision is kept.
+/// How much detail of a decision is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Detail {
     /// Nothing: decisions are not kept.
     #[default]
     None,
-    /// What came out.
+    /// The outcome.
     Outcome,
-    /// And every node.
+    /// The outcome and every node.
     Nodes,
 }
 
-/// How decisions are made. Both ways make the same ones.
+/// How decisions are made. Both engines make the same decisions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Engine {
-    /// From what is remembered of the cluster, where that can be done.
+    /// From remembered results, where possible.
     #[default]
     Fast,
     /// From scratch.
     Reference,
 }
 
-/// When [`Engine::Fast`] looks at all nodes at once, rather than at those that have changed since a pod like
-/// this was decided. The decisions are the same.
+/// When [`Engine::Fast`] scans all nodes, instead of only those that have changed since an equal pod
+/// was decided. The decisions are the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scans {
-    /// Where that costs less.
+    /// If it costs less.
     #[default]
     WhereCheaper,
-    /// Wherever it can be done.
+    /// Whenever possible.
     Always,
-    /// Not at all.
+    /// Never.
     Never,
 }
 
-/// What can be set beside the profiles.
+/// Options in addition to the profiles.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// The release as which it decides: that of all its profiles.
+    /// The release that decides, which all profiles must have.
     pub release: Release,
     /// How decisions are made.
     pub engine: Engine,
-    /// When all nodes are looked at at once.
+    /// When all nodes are scanned.
     pub scans: Scans,
-    /// Each so-manieth decision of [`Engine::Fast`] is made from scratch, too, and compared; 0 for none.
+    /// Every n-th decision of [`Engine::Fast`] is also made from scratch and compared; 0 for none.
     pub audit_every: u32,
-    /// What feature gates change.
+    /// The feature gates.
     pub gates: Gates,
     /// How one of several equally good nodes is chosen.
     pub tie_break: TieBreak,
-    /// How much of a decision is kept for [`Scheduler::take_decisions`].
+    /// How much detail of a decision is kept for [`Scheduler::take_decisions`].
     pub detail: Detail,
     /// How long pods wait after failures.
     pub backoff: Backoff,
-    /// How long a pod may wait for a change before it is tried all the same
+    /// How long a pod may wait for a change before it is tried anyway
     /// (`--pod-max-in-unschedulable-pods-duration`).
     pub max_in_unschedulable: Duration,
     /// How long to wait for the answer to a write.
     pub write_timeout: Duration,
-    /// Measures for [`Scheduler::metrics`], and decides nothing. Without one nothing is measured that
-    /// takes time.
+    /// The clock for [`Scheduler::metrics`]; it does not influence decisions. Without one no durations
+    /// are measured.
     pub stopwatch: Option<Stopwatch>,
 }
 
 impl Default for Options {
-    /// As the newest kube-scheduler, with the smallest name among equals; a minute for a write; one decision in
-    /// 1,000 is audited.
+    /// As in the newest kube-scheduler, except that the smallest name wins among equally good nodes.
+    /// The write timeout is a minute, and one decision in 1,000 is audited.
     fn default() -> Self {
         Options {
             release: Release::NEWEST,
@@ -113,19 +113,19 @@ impl Default for Options {
     }
 }
 
-/// What [`Scheduler::step`] should be called for next.
+/// When to call [`Scheduler::step`] next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// There is more to do now.
     Again,
-    /// Nothing before this time, unless an event comes.
+    /// Nothing before this time, unless there is an event.
     At(Time),
-    /// Nothing, unless an event comes.
+    /// Nothing, unless there is an event.
     Idle,
 }
 
-/// A scheduler: a fold over events. It reads no clock, does no IO and takes chance only from its seed,
-/// so the same events at the same times give the same effects.
+/// A scheduler: a fold over events. It reads no clock, does no IO and takes randomness only from its
+/// seed, so the same events at the same times give the same effects.
 pub struct Scheduler {
     pub(crate) profiles: Profiles,
     pub(crate) options: Options,
@@ -139,20 +139,20 @@ pub struct Scheduler {
     pub(crate) nominated: NominatedPods,
     pub(crate) evictions: Evictions,
     pub(crate) refusals: Refusals,
-    /// Pods that were made to say on which node they will be, until that is seen or taken back: nobody makes
-    /// room for them, since they are assumed to be there.
+    /// Pods whose expected node was written, until that is observed or withdrawn. No resources are
+    /// reserved for them, since they are assumed to be there.
     pub(crate) expected: BTreeMap<PodId, Str>,
-    /// What was decided about waiting pods since the last step.
+    /// Decisions about waiting pods since the last step.
     pub(crate) waiting_decisions: Vec<WaitingDecision>,
     pub(crate) answers: Vec<(crate::EffectId, Result<(), WriteError>)>,
     /// What plugins want to be written, and what they have written.
     pub(crate) said_writes: Vec<Said>,
     pub(crate) sent_writes: SentWrites,
     pub(crate) next_effect: u64,
-    /// Where the last cycle ended that did not look at all nodes.
+    /// Where the last cycle that did not judge all nodes ended.
     pub(crate) next_start: usize,
     pub(crate) decisions: Vec<Decision>,
-    /// What the next decisions are made from; none for [`Engine::Reference`].
+    /// The remembered results; none for [`Engine::Reference`].
     pub(crate) memo: Option<Memo>,
     pub(crate) audit: Audit,
     pub(crate) counts: Counts,
@@ -168,7 +168,7 @@ impl std::fmt::Debug for Scheduler {
 }
 
 impl Scheduler {
-    /// A scheduler with these profiles. `seed` is where all chance comes from.
+    /// A scheduler with these profiles. `seed` determines all random choices.
     pub fn new(profiles: Vec<Profile>, options: Options, seed: u64) -> Result<Self, ProfileError> {
         let profiles = Profiles::new(profiles, options.release)?;
         let counts = Counts::new(profiles.iter().count(), options.stopwatch);
@@ -208,8 +208,7 @@ impl Scheduler {
         })
     }
 
-    /// Does one unit of work and appends what the world must now do: carries binding cycles on, or
-    /// decides one pod.
+    /// Does one unit of work and appends its effects: advances binding cycles, or decides one pod.
     pub fn step(&mut self, now: Time, effects: &mut Vec<Effect>) -> Next {
         self.carry_on(now, effects);
         if self.take_turn(now, effects) {
@@ -222,7 +221,8 @@ impl Scheduler {
         self.next(now)
     }
 
-    /// Carries binding cycles on and decides nothing more: for the end, when what was begun is finished.
+    /// Advances binding cycles but decides no more pods. This is for shutdown, to finish what was
+    /// started.
     pub fn wind_up(&mut self, now: Time, effects: &mut Vec<Effect>) {
         self.carry_on(now, effects);
     }
@@ -274,24 +274,24 @@ impl Scheduler {
         kinds.iter().filter(needed).collect()
     }
 
-    /// Says how much of decisions is kept from now on. All but [`Detail::None`] costs something, and changes no
-    /// decision.
+    /// Sets how much detail of decisions is kept. Everything except [`Detail::None`] has a cost, but
+    /// does not change decisions.
     pub fn set_detail(&mut self, detail: Detail) {
         self.options.detail = detail;
     }
 
-    /// What was decided since the last call, in order; kept as [`Options::detail`] says.
+    /// The decisions since the last call, in order, with the detail of [`Options::detail`].
     pub fn take_decisions(&mut self) -> Vec<Decision> {
         std::mem::take(&mut self.decisions)
     }
 
-    /// What audits of decisions have found so far.
+    /// The results of audits so far.
     pub fn audit(&self) -> &Audit {
         &self.audit
     }
 
-    /// Forgets everything that is derived from the cluster. The next decisions cost more, and are the
-    /// same.
+    /// Drops everything that is derived from the cluster. The next decisions are the same, but cost
+    /// more.
     pub fn forget_derived(&mut self) {
         if let Some(memo) = &mut self.memo {
             memo.forget();
@@ -299,10 +299,10 @@ impl Scheduler {
         }
     }
 
-    /// Whether nothing is under way: every pod that is left waits for a change in the cluster, is kept out
-    /// by a gate, or errs again and again while nothing changes. Only the regular look at pods that wait
-    /// too long and retries of errors are still to come, and they cannot bring anything new unless the
-    /// cluster changes.
+    /// Whether no work is in progress: every remaining pod waits for a change of the cluster, is held
+    /// back by a gate, or fails with an error again and again while nothing changes. Only flushes of
+    /// the queue and retries of errors are still to come, and they cannot succeed unless the cluster
+    /// changes.
     pub fn is_settled(&self) -> bool {
         self.bindings.is_empty()
             && self.extenders.is_idle()
@@ -316,7 +316,7 @@ impl Scheduler {
             && !self.queue.mends()
     }
 
-    /// Which pods may be tried: pods that wait for extenders go before those in backoff.
+    /// Which pods may be tried: pods that wait for extenders take precedence over those in backoff.
     fn ready(&self) -> Ready {
         match self.options.gates.pops_from_backoff && !self.extenders.has_line() {
             true => Ready::Early,
@@ -324,46 +324,46 @@ impl Scheduler {
         }
     }
 
-    /// The pods that are not bound yet, by name, with where they are.
+    /// The pods that are not bound yet, by name, with their place in the queue.
     pub fn pending(&self) -> impl Iterator<Item = &QueuedPodInfo> {
         self.queue.iter()
     }
 
-    /// Every pod that is known: those on nodes, and the pending ones; in no particular order.
+    /// All known pods, both on nodes and pending, in no particular order.
     pub fn pods(&self) -> impl Iterator<Item = &PodInfo> {
         let pending = self.queue.iter_in_any_order().filter(|(id, _)| !self.cache.knows(*id));
         self.cache.pods().chain(pending.map(|(_, info)| &info.pod))
     }
 
-    /// Whether a pod is known: it is on a node, or pending and ours to place.
+    /// Whether a pod is known: it is on a node, or pending for one of our profiles.
     pub fn knows_pod(&self, pod: &PodKey) -> bool {
         self.names.find(pod).is_some_and(|id| self.is_known(id))
     }
 
-    /// Whether a pod is on a node, or in the queue. It is neither when it has a number only because its
-    /// end is still to be seen.
+    /// Whether a pod is on a node, or in the queue. It is neither if it only has an id because its
+    /// deletion has not been observed yet.
     pub(crate) fn is_known(&self, id: PodId) -> bool {
         self.cache.knows(id) || self.queue.get(id).is_some()
     }
 
-    /// The cluster as it stands, with the pods that are assumed to be on their nodes.
+    /// The present cluster, including assumed pods.
     pub fn view(&self) -> View<'_> {
         self.cache.view()
     }
 
-    /// The pods that wait at Permit, in the order in which they came.
+    /// The pods that wait at Permit, in the order of their arrival.
     pub fn waiting_pods(&self) -> &[WaitingPod] {
         self.waiting.pods()
     }
 
-    /// Says that `plugin` has nothing more against a pod that waits at Permit.
+    /// Allows a pod that waits at Permit, on behalf of `plugin`.
     pub fn allow_waiting_pod(&mut self, pod: &PodKey, plugin: &str) {
         let plugin = plugin.into();
         self.waiting_decisions.push(WaitingDecision::Allow { pod: pod.clone(), plugin });
     }
 
-    /// Says that a pod that waits at Permit must not be bound. It is tried again after an event that may
-    /// help against `plugin`; after any, where no profile has a plugin of that name.
+    /// Rejects a pod that waits at Permit. It is tried again after an event for which `plugin` is
+    /// registered; after any event if no profile has a plugin of that name.
     pub fn reject_waiting_pod(
         &mut self,
         pod: &PodKey,

@@ -1,4 +1,4 @@
-//! The pods that wait at Permit, and what becomes of them.
+//! The pods that wait at Permit, and their verdicts.
 
 use std::collections::BTreeMap;
 
@@ -8,15 +8,15 @@ use plimsoll_framework::{Reason, Rejection, Time, WaitingDecision, WaitingPod};
 use crate::binding::Unbound;
 use crate::profiles::Profiles;
 
-/// The pods that wait at Permit, and what was decided about them.
+/// The pods that wait at Permit, and the decisions about them.
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
     pods: Vec<WaitingPod>,
-    /// When the first of them has waited too long.
+    /// The next timeout.
     next_timeout: Option<Time>,
 }
 
-/// What became of a pod that waited at Permit.
+/// The verdicts on pods that waited at Permit.
 pub(crate) type Verdicts = Vec<(PodKey, Result<(), Unbound>)>;
 
 impl Waiting {
@@ -39,8 +39,8 @@ impl Waiting {
         self.find_next_timeout();
     }
 
-    /// Carries decisions out, in their order: the one that settles the fate of a pod stands. A pod that
-    /// no plugin has anything against any more goes on.
+    /// Carries out decisions in their order. The first one that settles a pod counts. A pod that all
+    /// plugins have allowed continues.
     pub(crate) fn decide(
         &mut self,
         decisions: Vec<WaitingDecision>,
@@ -70,8 +70,8 @@ impl Waiting {
         self.finish(verdicts)
     }
 
-    /// Rejects pods that have waited too long. As in waiting_pods_map.go, the text names the span and
-    /// the plugin.
+    /// Rejects pods that have waited too long. As in waiting_pods_map.go, the message names the span
+    /// and the plugin.
     pub(crate) fn expire(&mut self, now: Time) -> Verdicts {
         if self.next_timeout.is_none_or(|next| now < next) {
             return Verdicts::new();
@@ -98,7 +98,7 @@ impl Waiting {
         self.next_timeout = pending.map(|(_, until)| *until).min();
     }
 
-    /// Takes pods off the list in the order in which they came.
+    /// Removes pods from the list in the order of their arrival.
     fn finish(&mut self, mut verdicts: BTreeMap<PodKey, Result<(), Unbound>>) -> Verdicts {
         let mut finished = Vec::new();
         self.pods.retain(|waiting| match verdicts.remove(&waiting.pod.key) {

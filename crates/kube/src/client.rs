@@ -40,7 +40,7 @@ pub async fn connect(access: Access, metrics: Arc<RestMetrics>) -> Result<Connec
     if let Some(asked) = access.unspoken() {
         tracing::info!(
             asked,
-            "the API server is spoken to in JSON, whatever content type is asked for"
+            "clientConnection.contentType has no effect: requests to the API server are JSON"
         );
     }
     let link = Link::new(access).await?;

@@ -96,7 +96,10 @@ async fn ask(client: &kube::Client, api_version: &str) -> Result<Group, Discover
             return match failure.code() {
                 Some(404) => Ok(Group::Has(Vec::new())),
                 Some(403) => {
-                    tracing::warn!(path, "the API server does not say what it has; all is tried");
+                    tracing::warn!(
+                        path,
+                        "could not discover the kinds of the API server; trying all of them"
+                    );
                     Ok(Group::Unknown)
                 }
                 _ => Err(failed(failure.to_string())),

@@ -173,7 +173,7 @@ where
                     let (method, path) = (request.method(), request.uri().path());
                     tracing::info!(
                         %method, path, waited_seconds = waited.as_secs_f32(),
-                        "a request waited for the client's own limit (clientConnection.qps and burst)"
+                        "a request waited for the client-side rate limit (clientConnection.qps and burst)"
                     );
                 }
             }

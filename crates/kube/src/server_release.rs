@@ -30,13 +30,13 @@ pub async fn server_release(access: Access, pace: Pace) -> Result<Release, Acces
             Ok(Some(minor)) => return Ok(Release::nearest(minor)),
             Ok(None) => {
                 let release = Release::NEWEST;
-                tracing::warn!(%release, "the API server does not say its release; the newest is taken");
+                tracing::warn!(%release, "the API server does not report its release; assuming the newest");
                 return Ok(release);
             }
             Err(error) => {
                 let wait = backoff.next();
                 let again_in_seconds = wait.as_secs_f32();
-                tracing::warn!(%error, again_in_seconds, "the release of the API server is not known yet");
+                tracing::warn!(%error, again_in_seconds, "could not read the release of the API server; trying again");
                 tokio::time::sleep(wait).await;
             }
         }

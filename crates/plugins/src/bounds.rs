@@ -1,15 +1,15 @@
-//! How high scores by resources can be, for all nodes at once.
+//! Upper bounds of scores by resources, for all nodes at once.
 //!
-//! Shares are rounded numbers of 32 bits, so that several go through one instruction; what they are off by
-//! is much less than [`SLACK`]. A bound that is too high costs a second look at the node. One that is too
-//! low would cost the right decision, so every rounding here goes up.
+//! Shares are rounded 32-bit numbers, so that one instruction computes several. Their error is much
+//! less than [`SLACK`]. A bound that is too high only costs an evaluation of the node. One that is too
+//! low would lead to a wrong decision, so everything is rounded up.
 
 use plimsoll_framework::prelude::*;
 
 use crate::resource_allocation::Counted;
 use crate::shape::{MAX_UTILIZATION, Shape};
 
-/// In percent. Far more than what shares are off by, and seldom enough to reach the next whole number.
+/// In percent. Much more than the error of shares, and rarely enough to reach the next whole number.
 const SLACK: f32 = 1e-4;
 
 /// The highest score.
@@ -31,7 +31,7 @@ impl Asked {
     }
 }
 
-/// Whether nodes are to be empty or full.
+/// Whether emptier or fuller nodes are preferred.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Prefer {
     /// The share that is free with the pod.
@@ -40,7 +40,7 @@ pub(crate) enum Prefer {
     Full,
 }
 
-/// The mean of the shares of resources, as LeastAllocated and MostAllocated have it.
+/// The mean of the shares of resources, as in LeastAllocated and MostAllocated.
 #[derive(Debug)]
 pub(crate) struct MeanShare {
     pub(crate) prefer: Prefer,
@@ -117,8 +117,8 @@ impl MeanShare {
     }
 }
 
-/// The highest score that a shape has for the share of some resource, as RequestedToCapacityRatio has
-/// it: the mean of the scores is no higher.
+/// The highest score of a shape for any of the resources, for RequestedToCapacityRatio: the mean of the
+/// scores is not higher.
 #[derive(Debug)]
 pub(crate) struct HighestOfShape {
     /// By utilization in percent.
@@ -169,10 +169,10 @@ impl HighestOfShape {
     }
 }
 
-/// How much more even two resources become, as NodeResourcesBalancedAllocation has it.
+/// How much more balanced two resources become, as in NodeResourcesBalancedAllocation.
 pub(crate) struct Evener<F> {
     pub(crate) asked: [Asked; 2],
-    /// How even they are without the pod: that depends on the node alone, and is told exactly.
+    /// Their balance without the pod, which depends only on the node and is exact.
     pub(crate) without: F,
 }
 
@@ -215,7 +215,7 @@ fn at_most_all(share: f32) -> f32 {
     if share < 1.0 { share } else { 1.0 }
 }
 
-/// What makes a number of 32 bits lose its fraction, rounded to the nearest whole number: there are
+/// Adding and subtracting this rounds a 32-bit number to the nearest whole number. There are
 /// instructions for rounding, but not on every machine.
 const NO_FRACTION: f32 = 12_582_912.0;
 
@@ -231,7 +231,7 @@ fn whole_below(percent: f32) -> f32 {
     (percent - (0.5 + SLACK) + NO_FRACTION) - NO_FRACTION
 }
 
-/// The half of a whole number, its fraction cut off.
+/// Half of a whole number, truncated.
 #[inline]
 fn half(number: f32) -> f32 {
     (number * 0.5 - 0.25 + NO_FRACTION) - NO_FRACTION
@@ -271,7 +271,7 @@ mod tests {
         PodInfo::new(PodTemplate { asks, requests, non_zero_requests, ..PodTemplate::default() })
     }
 
-    /// So many times a bound is the score.
+    /// How often a bound equals the score.
     #[expect(clippy::cast_possible_truncation, reason = "bounds are small whole numbers")]
     fn n_exact(
         entry: &Entry,

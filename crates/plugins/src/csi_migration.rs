@@ -1,14 +1,14 @@
-//! Which CSI driver serves the volumes of plugins that once were part of Kubernetes, and what the
-//! driver calls them. As in csi-translation-lib.
+//! Which CSI driver serves the volumes of former in-tree volume plugins, and the driver's handles for
+//! them. As in csi-translation-lib.
 
 use plimsoll_framework::prelude::*;
 
 use crate::place_labels::{BETA_ZONE, DELIMITER, ZONE};
 
-/// A part of a handle that only a node could tell.
+/// A part of a handle that only the node knows.
 const UNSPECIFIED: &str = "UNSPECIFIED";
 
-/// A volume plugin that once was part of Kubernetes and has a CSI driver as its heir.
+/// A former in-tree volume plugin that a CSI driver has replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InTree {
     AwsElasticBlockStore,
@@ -31,7 +31,7 @@ impl InTree {
         InTree::Vsphere,
     ];
 
-    /// The plugin of a volume, if it is one of these.
+    /// The in-tree plugin of a volume, if any.
     pub(crate) fn of(source: &VolumeSource) -> Option<Self> {
         match source {
             VolumeSource::AwsElasticBlockStore { .. } => Some(InTree::AwsElasticBlockStore),
@@ -56,7 +56,7 @@ impl InTree {
         InTree::ALL.into_iter().find(|plugin| plugin.name() == name)
     }
 
-    /// The name of the plugin, as StorageClasses have it for their provisioner.
+    /// The name of the plugin, as in the provisioner of StorageClasses.
     pub(crate) fn name(self) -> &'static str {
         match self {
             InTree::AwsElasticBlockStore => "kubernetes.io/aws-ebs",
@@ -82,7 +82,7 @@ impl InTree {
         }
     }
 
-    /// Whether scheduling takes its volumes for those of the driver. As in nodevolumelimits' utils.go,
+    /// Whether scheduling treats its volumes as those of the driver. As in nodevolumelimits' utils.go,
     /// isCSIMigrationOn, and in binder.go, isCSIMigrationOnForPlugin.
     pub(crate) fn is_migrated(self) -> bool {
         match self {
@@ -96,9 +96,9 @@ impl InTree {
     }
 }
 
-/// What the CSI driver calls a volume of a [migrated](InTree::is_migrated) plugin; `None` for other
-/// volumes. `labels` are those of a PersistentVolume; a volume that a pod names itself has none. An
-/// error is why the driver could not serve it.
+/// The CSI driver's handle of a volume of a [migrated](InTree::is_migrated) plugin; `None` for other
+/// volumes. `labels` are those of a PersistentVolume; an inline volume of a pod has none. The error
+/// says why the driver could not serve it.
 pub(crate) fn handle(source: &VolumeSource, labels: &Labels) -> Option<Result<Str, String>> {
     match source {
         VolumeSource::AwsElasticBlockStore { volume_id } => Some(aws_volume(volume_id)),
@@ -124,7 +124,7 @@ fn aws_volume(id: &Str) -> Result<Str, String> {
     ))
 }
 
-/// As in gce_pd.go, TranslateInTreePVToCSI: a disk in several zones is told by its region.
+/// As in gce_pd.go, TranslateInTreePVToCSI: a disk in several zones is identified by its region.
 fn gce_disk(name: &str, labels: &Labels) -> Result<Str, String> {
     let label = |key| labels.get(key).map(Str::as_str).filter(|zones| !zones.is_empty());
     let zones = label(BETA_ZONE).or_else(|| label(ZONE)).unwrap_or(UNSPECIFIED);

@@ -2,9 +2,9 @@
 
 use plimsoll_framework::prelude::*;
 
-/// Binds every pod to the node that was chosen for it, by the API server's `pods/binding`.
+/// Binds every pod to its chosen node, with `pods/binding` of the API server.
 ///
-/// It stands last: an earlier Bind plugin may take pods of its own.
+/// It comes last, so that an earlier Bind plugin can bind some pods itself.
 #[derive(Clone, Copy, Debug)]
 pub struct DefaultBinder;
 

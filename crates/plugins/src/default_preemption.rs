@@ -21,39 +21,40 @@ const NO_VICTIMS: &str = "No preemption victims found for incoming pod";
 const NO_CANDIDATE: &str = "preemption: no candidate node for preemption";
 const NOT_HELPFUL: &str = "Preemption is not helpful for scheduling";
 
-/// Where the number of victims stands in [`harm`].
+/// The index of the number of victims in [`harm`].
 const N_VICTIMS: usize = 3;
 
-/// Finds the node on which evicting pods of lower priority makes room for the pod at the least harm,
-/// and names the pods that must go.
+/// Finds the node on which evicting pods of lower priority makes room for the pod with the least harm,
+/// and names the victims.
 ///
-/// On each node that rejected the pod, and where evictions could help, all pods of lower priority are
-/// taken off in thought. If the pod then fits, as many as possible are put back: first those whose
-/// eviction would break a PodDisruptionBudget, then the others, the most important first. Among the
-/// nodes, the one is chosen with the fewest broken budgets; then with the lowest priority of its most
-/// important victim; then with the lowest sum of priorities; then with the fewest victims; then the
-/// one whose most important victims started last.
+/// On each node that rejected the pod and where evictions could help, a dry run removes all pods of
+/// lower priority. If the pod then fits, as many as possible are put back: first those whose eviction
+/// would break a PodDisruptionBudget, then the others, the most important first. Of these nodes, the
+/// one with the fewest broken budgets is chosen; then the one with the lowest priority of its most
+/// important victim; then with the lowest sum of priorities; then with the fewest victims; then the one
+/// whose most important victims started last.
 ///
-/// Example: a node is full with a pod of priority 1 that asks for 1 CPU and one of priority 0 that asks
-/// for 2. A pod of priority 5 that asks for 2 CPUs evicts only the second.
+/// Example: a node is full with a pod of priority 1 that requests 1 CPU and one of priority 0 that
+/// requests 2. A pod of priority 5 that requests 2 CPUs evicts only the second.
 ///
-/// A pod that could not be evicted counts for a while as one that stays: its eviction would fail again.
+/// A pod whose eviction failed is not chosen again for a while, since its eviction would fail again.
 ///
-/// Differences from kube-scheduler: it tries such a pod again and again, at once; where more nodes could be tried than the args ask for, it starts at a
-/// place that follows from the name of the pod rather than from chance; among nodes that are equal in
-/// everything, the smallest name is chosen rather than any.
+/// Differences from kube-scheduler: kube-scheduler retries such an eviction immediately, again and
+/// again. If there are more nodes than the args require, the search here starts at a node that depends
+/// on the name of the pod instead of a random one. Among nodes that are otherwise equal, the smallest
+/// name is chosen instead of any.
 #[derive(Debug)]
 pub struct DefaultPreemption {
     args: DefaultPreemptionArgs,
     success: Success,
 }
 
-/// Whether a pod is told of a node that is cleared for it.
+/// Whether a successful preemption adds a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Success {
-    /// It is not: up to 1.36.
+    /// It adds no message: up to 1.36.
     Silent,
-    /// It is told which, and how many pods go.
+    /// The message has the node and the number of victims.
     Told,
 }
 
@@ -65,7 +66,7 @@ impl Success {
         }
     }
 
-    /// As in default_preemption.go, PostFilter. Counted are also the victims that are going already.
+    /// As in default_preemption.go, PostFilter. Victims that are already terminating are counted, too.
     fn says(self, node: &str, n_victims: impl Display) -> Reason {
         match self {
             Success::Silent => "".into(),
@@ -78,7 +79,8 @@ impl Success {
     }
 }
 
-/// How many nodes are tried before a choice is made: at least as many as both say, if there are.
+/// How many candidate nodes are found before one is chosen: at least as many as each field says, if
+/// there are that many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct DefaultPreemptionArgs {
@@ -98,7 +100,7 @@ impl Default for DefaultPreemptionArgs {
     }
 }
 
-/// The plugin, where it stands.
+/// Registration.
 pub fn entry() -> Entry {
     Entry::of::<DefaultPreemption>().post_filter_by_node().at(Point::PreEnqueue).done()
 }
@@ -137,7 +139,7 @@ impl PostFilter for DefaultPreemption {
     fn choose_clearable(&self, _: &PodInfo, left: Result<&[Clearable], &str>) -> PostFilterAnswer {
         let harm_of = |one: &Clearable| {
             let mut victims = one.victims.clone();
-            // Extenders tell them in any order.
+            // Extenders return them in any order.
             victims.sort_by_cached_key(importance);
             (harm(one.broken_budgets, &victims), one.node.clone())
         };
@@ -155,7 +157,7 @@ impl PostFilter for DefaultPreemption {
 impl PostFilterByNode for DefaultPreemption {
     type Cluster = (DisruptionBudgets, RefusedEvictions);
 
-    /// The pod may not evict others. As in default_preemption.go, PodEligibleToPreemptOthers.
+    /// The answer if the pod may not evict others. As in default_preemption.go, PodEligibleToPreemptOthers.
     fn at_once(
         &self,
         pod: &PodInfo,
@@ -166,7 +168,8 @@ impl PostFilterByNode for DefaultPreemption {
             return Some(PostFilterAnswer::Unschedulable(NEVER.into()));
         }
         let (row, code) = nominated?;
-        // A node that rejects the pod for good was cleared in vain: another one may be looked for.
+        // If the nominated node now rejects the pod unresolvably, the evictions were in vain, and
+        // another node may be searched for.
         if code == Code::UnschedulableAndUnresolvable {
             return None;
         }
@@ -192,8 +195,8 @@ impl PostFilterByNode for DefaultPreemption {
         Ok(Clearing { harm, victims: staying(&pods).collect() })
     }
 
-    /// Asks nodes in turn until enough can be cleared, of which at least one breaks no budget, and takes
-    /// the one that does the least harm. As in preemption.go, DryRunPreemption.
+    /// Tries nodes in turn until there are enough candidates, at least one of which breaks no budget,
+    /// and takes the one with the least harm. As in preemption.go, DryRunPreemption.
     fn choose(&self, pod: &PodInfo, nodes: &mut dyn Clearings) -> Option<PostFilterAnswer> {
         let n_places = nodes.n_places();
         let enough = self.enough(n_places);
@@ -231,7 +234,7 @@ impl PostFilterByNode for DefaultPreemption {
     }
 }
 
-/// The pods that have to go from one node.
+/// The victims on one node.
 struct Victims {
     /// The most important first; at least one.
     pods: Vec<PodInfo>,
@@ -239,12 +242,12 @@ struct Victims {
     broken_budgets: i64,
 }
 
-/// Whether `other` may have to go for `pod`.
+/// Whether `other` may be a victim for `pod`.
 fn is_lower(other: &PodInfo, pod: &PodInfo) -> bool {
     other.priority < pod.priority
 }
 
-/// The rejection where nobody on a node may have to go.
+/// The rejection if no pod on a node may be a victim.
 fn nobody_lower(pod: &PodInfo, on_node: &PodSet) -> Option<Rejection> {
     let mut lower = on_node.iter().filter(|other| is_lower(other, pod));
     lower.next().is_none().then(|| Rejection::unresolvable(NO_VICTIMS))
@@ -288,12 +291,12 @@ fn victims(
     Ok(Victims { pods: victims, broken_budgets })
 }
 
-/// The pods that must be told to go: those that are not going already.
+/// The victims to evict: those that are not terminating yet.
 fn staying(victims: &[PodInfo]) -> impl Iterator<Item = PodKey> {
     victims.iter().filter(|victim| !victim.is_terminating()).map(|victim| victim.key.clone())
 }
 
-/// The text when no node can be cleared: a FitError of its own.
+/// The message if there is no candidate, in the form of a FitError.
 fn no_candidate(n_nodes: usize, rejections: &[(&Rejection, usize)]) -> String {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     let mut n_tried = 0;
@@ -313,7 +316,7 @@ fn no_candidate(n_nodes: usize, rejections: &[(&Rejection, usize)]) -> String {
 }
 
 impl DefaultPreemption {
-    /// Searches where evictions could help: the search that found a node, with the choice, or else the
+    /// Searches the nodes where evictions could help. Returns the search and its choice, or else the
     /// answer.
     fn search<'a>(
         &self,
@@ -347,7 +350,7 @@ impl DefaultPreemption {
     }
 }
 
-/// Where the search starts: spread over the nodes by the names of pods (FNV-1a).
+/// Where the search starts: the names of pods spread it over the nodes (FNV-1a).
 fn offset(pod: &PodInfo, n_nodes: usize) -> usize {
     let name = pod.key.namespace.bytes().chain(pod.key.name.bytes());
     let hash = name.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
@@ -357,34 +360,33 @@ fn offset(pod: &PodInfo, n_nodes: usize) -> usize {
     usize::try_from(hash % n_nodes).expect("less than the number of nodes")
 }
 
-/// The less the better, and the name of the node decides where that leaves it open. As in
-/// preemption.go, pickOneNodeForPreemption. The first number is that of broken budgets; `victims` are in
-/// the order of their importance.
+/// Less is better, and the name of the node breaks ties. As in preemption.go, pickOneNodeForPreemption.
+/// The first number is that of broken budgets; `victims` are in the order of their importance.
 fn harm(broken_budgets: i64, victims: &[PodInfo]) -> Harm {
     let highest = victims.first().map_or(i32::MIN, |victim| victim.priority);
-    // Every priority counts as positive, so that many victims never weigh less than few.
+    // Priorities are shifted to be positive, so that more victims never count less than fewer.
     let lift = i64::from(i32::MAX) + 1;
     let sum = victims.iter().map(|victim| i64::from(victim.priority) + lift).sum();
     let most_important = victims.iter().filter(|victim| victim.priority == highest);
     let earliest = most_important.map(started).min().unwrap_or(i64::MAX);
     let n_victims = i64::try_from(victims.len()).expect("a node has few pods");
-    // The later the better: `!` turns the order round, and overflows nowhere.
+    // Later is better: `!` reverses the order and cannot overflow.
     Harm([broken_budgets, i64::from(highest), sum, n_victims, !earliest])
 }
 
-/// The more important pod comes first: of higher priority, or running for longer. As in util/utils.go,
-/// MoreImportantPod; names decide where that leaves it open.
+/// The more important pod comes first: the one with higher priority, or the one that has been running
+/// for longer. As in util/utils.go, MoreImportantPod; names break ties.
 fn importance(pod: &PodInfo) -> (Reverse<i32>, i64, PodKey) {
     (Reverse(pod.priority), started(pod), pod.key.clone())
 }
 
-/// When a pod started, in nanoseconds; one that has not starts after all others.
+/// When a pod started, in nanoseconds; one that has not started sorts after all others.
 fn started(pod: &PodInfo) -> i64 {
     let nanoseconds = pod.started.map(|time| i64::try_from(time.as_nanosecond()));
     nanoseconds.and_then(Result::ok).unwrap_or(i64::MAX)
 }
 
-/// Parts `pods` into those whose eviction would break a budget and the others. As in
+/// Splits `pods` into those whose eviction would break a budget and the others. As in
 /// default_preemption.go, filterPodsWithPDBViolation: each pod uses up its budgets for those after it.
 fn by_budget(pods: Vec<PodInfo>, budgets: &PdbStore) -> (Vec<PodInfo>, Vec<PodInfo>) {
     let budgets: Vec<&PodDisruptionBudget> = budgets.iter().map(AsRef::as_ref).collect();
@@ -404,7 +406,7 @@ fn by_budget(pods: Vec<PodInfo>, budgets: &PdbStore) -> (Vec<PodInfo>, Vec<PodIn
     pods.into_iter().partition(|pod| breaks(pod))
 }
 
-/// Whether evicting `pod` uses up `budget`: not where its eviction is under way already.
+/// Whether evicting `pod` uses up `budget`: not if its eviction is already in progress.
 fn covers(budget: &PodDisruptionBudget, pod: &PodInfo) -> bool {
     !pod.labels.is_empty()
         && budget.key.namespace == pod.key.namespace

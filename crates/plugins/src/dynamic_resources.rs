@@ -7,7 +7,7 @@ const UNSUPPORTED: &str = "resource claims are not supported yet";
 const NOTHING_TO_DEALLOCATE: &str = "no new claims to deallocate";
 const NO_STATE: &str = "not found";
 
-/// Rejects pods with resource claims for all nodes, and says nothing about other pods.
+/// Rejects pods with resource claims for all nodes, and ignores other pods.
 ///
 /// Claims are not allocated yet, and a pod that is placed without its devices could not start.
 ///
@@ -21,12 +21,11 @@ const NO_STATE: &str = "not found";
 #[derive(Clone, Debug)]
 pub struct DynamicResources;
 
-/// The args that kube-scheduler takes. They bound the allocation of claims, and nothing reads them
-/// yet.
+/// The args of kube-scheduler. They limit the allocation of claims, and are not used yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct DynamicResourcesArgs {
-    /// How long the filter may take for one node, as Go writes durations; `0s` for ever.
+    /// How long the filter may take for one node, as Go writes durations; `0s` for no limit.
     pub filter_timeout: Option<String>,
     /// How long PreBind waits for the conditions of a device, as Go writes durations.
     pub binding_timeout: Option<String>,
@@ -63,7 +62,8 @@ impl PostFilter for DynamicResources {
     fn without_nodes(&self, _: &PodInfo, has_looked: bool) -> Option<PostFilterAnswer> {
         Some(match has_looked {
             true => PostFilterAnswer::Unschedulable(NOTHING_TO_DEALLOCATE.into()),
-            // As in dynamicresources.go, PostFilter: the state that its PreFilter would have made.
+            // As in dynamicresources.go, PostFilter: the state that its PreFilter would have created is
+            // missing.
             false => PostFilterAnswer::Error(NO_STATE.into()),
         })
     }

@@ -1,35 +1,33 @@
-//! ImageLocality: nodes that hold a pod's images already.
+//! ImageLocality: nodes that already have a pod's images.
 
 use plimsoll_framework::prelude::*;
 
 const MIB: i64 = 1024 * 1024;
 
-/// Below this many bytes an image is fetched so fast that it says nothing.
+/// Smaller images are pulled so fast that they do not matter.
 const MIN_THRESHOLD: i64 = 23 * MIB;
 
-/// The bytes for each image from which on more makes no difference.
+/// The size for each image that gives the highest score.
 const MAX_THRESHOLD: i64 = 1000 * MIB;
 
-/// Prefers nodes that hold large images of the pod.
+/// Prefers nodes that have large images of the pod.
 ///
-/// A pod starts sooner where nothing has to be fetched. An image counts with its size in bytes
-/// times the share of nodes that hold it, so that not all pods of one image crowd on the one node
-/// that was first. The score is 0 up to 23 MiB and 100 from 1000 MiB for each image on; up to 1.36,
-/// image volumes do not count for the latter. With an image of 500 MiB on every other node, a pod of one container gives those nodes 23 and the others
-/// 0.
+/// A pod starts sooner if nothing has to be pulled. An image counts with its size in bytes times the
+/// fraction of nodes that have it, so that pods with the same image do not all go to the first node
+/// that has it. The score is 0 up to 23 MiB and 100 from 1000 MiB for each image on; up to 1.36, image
+/// volumes do not count for the latter. With an image of 500 MiB on every other node, a pod of one
+/// container gives those nodes 23 and the others 0.
 ///
-/// In kube-scheduler the share is that of the moment at which the node last changed; here it is
-/// that of the moment.
+/// In kube-scheduler the fraction dates from the last change of the node; here it is current.
 #[derive(Clone, Copy, Debug)]
 pub struct ImageLocality {
     counted: Counted,
 }
 
-/// By how many images [`MAX_THRESHOLD`] is multiplied.
+/// Which images multiply [`MAX_THRESHOLD`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Counted {
-    /// Those of containers and init containers, although those of volumes count for the worth of a node:
-    /// up to 1.36.
+    /// Those of containers and init containers, although images of volumes count for nodes: up to 1.36.
     OfContainers,
     /// All.
     All,
@@ -51,12 +49,12 @@ impl Counted {
     }
 }
 
-/// What the images of a pod count for on a node that holds them.
+/// How much each image of a pod counts on a node that has it.
 #[derive(Clone, Debug)]
 pub struct Worth {
-    /// Bytes times share, for each image that any node holds, with repetitions.
+    /// Size times fraction of nodes, for each image that any node has, with repetitions.
     images: Vec<(Str, i64)>,
-    /// The worth that gives the highest score.
+    /// The sum that gives the highest score.
     most: i64,
 }
 
@@ -96,13 +94,13 @@ impl PreScore for ImageLocality {
     fn score(&self, worth: &Worth, _: Row, images: &[NodeImage]) -> i64 {
         let holds = |name: &Str| images.iter().any(|image| image.names.contains(name));
         let held = worth.images.iter().filter(|(name, _)| holds(name));
-        // Sizes that no disk has count as the largest number, where they wrap around in Go.
+        // Impossible sizes saturate, while they wrap around in Go.
         within_thresholds(held.fold(0, |sum: i64, (_, size)| sum.saturating_add(*size)), worth.most)
     }
 }
 
-/// The bytes that an image counts for. As in image_locality.go, scaledImageScore, in floating
-/// point, with what is behind the point cut off.
+/// The bytes for which an image counts. As in image_locality.go, scaledImageScore, in floating point
+/// and truncated.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -113,8 +111,8 @@ fn scaled(size: i64, holders: usize, nodes: usize) -> i64 {
     (size as f64 * share) as i64
 }
 
-/// From 0 at the lower threshold to 100 at `most`. As in image_locality.go, calculatePriority, also
-/// where a pod has no image and `most` is the smaller of both.
+/// From 0 at the lower threshold to 100 at `most`. As in image_locality.go, calculatePriority,
+/// including the case that a pod has no image and `most` is the smaller threshold.
 fn within_thresholds(sum: i64, most: i64) -> i64 {
     let bounded = if sum < MIN_THRESHOLD { MIN_THRESHOLD } else { sum.min(most) };
     MAX_NODE_SCORE * (bounded - MIN_THRESHOLD) / (most - MIN_THRESHOLD)
@@ -132,8 +130,8 @@ mod tests {
 
     use super::*;
 
-    /// The scores of nodes that hold these images, each with its size in MiB, for a pod with as
-    /// many containers as it wants images.
+    /// The scores of nodes with these images, each with its size in MiB, for a pod with one container
+    /// for each image.
     fn scores(wanted: &[&str], nodes: &[&[(&str, i64)]]) -> Vec<i64> {
         let names = wanted.iter().map(|&name| name.into()).collect();
         let images = PodImages { names, containers: wanted.len(), ..PodImages::default() };

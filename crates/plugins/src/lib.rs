@@ -40,7 +40,7 @@ use plimsoll_framework::Registry;
 pub struct DefaultPlugin {
     /// Its name.
     pub name: &'static str,
-    /// How much its scores count; 0 where the profile gives none, which counts as 1 if it scores.
+    /// The weight of its scores; 0 if the profile gives none, which counts as 1 if it scores.
     pub weight: i32,
     /// The feature gate without which it does not belong to the profile.
     pub gate: Option<&'static str>,
@@ -61,8 +61,7 @@ impl DefaultPlugin {
 }
 
 /// The plugins of the default profile, all enabled at MultiPoint, in this order. As in
-/// apis/config/v1/default_plugins.go; those that belong to it only with a gate that is off in 1.36
-/// are not listed.
+/// apis/config/v1/default_plugins.go; plugins whose gate is off in 1.36 are not listed.
 pub const DEFAULT_PROFILE: &[DefaultPlugin] = &[
     DefaultPlugin::new("SchedulingGates"),
     DefaultPlugin::new("PrioritySort"),

@@ -1,4 +1,4 @@
-//! NodeAffinity: what a pod, and the profile, ask of the labels and the name of a node.
+//! NodeAffinity: conditions of a pod and its profile on the labels and the name of a node.
 
 use std::collections::BTreeSet;
 
@@ -15,8 +15,8 @@ const CONFLICT: &str = "pod affinity terms conflict";
 /// Rejects nodes that the pod's `nodeSelector` or required node affinity does not match, and
 /// prefers those that its preferred terms match, by the sum of their weights.
 ///
-/// A pod may need what only some nodes have, such as a kind of disk. The profile can ask for more,
-/// in the same way, for all of its pods (`addedAffinity`).
+/// A pod may need something that only some nodes have, such as a kind of disk. The profile can add node
+/// affinity for all of its pods (`addedAffinity`).
 ///
 /// ```yaml
 /// affinity:
@@ -26,8 +26,7 @@ const CONFLICT: &str = "pod affinity terms conflict";
 ///       - matchExpressions: [{key: disk, operator: In, values: [ssd]}]
 /// ```
 ///
-/// Where every term names nodes (`metadata.name`, as the pods of a DaemonSet do), only those are
-/// judged at all.
+/// If every term names nodes (`metadata.name`, as in the pods of a DaemonSet), only these are judged.
 ///
 /// A required term that cannot be read, such as one with `Gt` and a value that is no 64-bit integer,
 /// matches no node, and the other terms are tried. A preferred one makes the scores of the pod an error.
@@ -40,9 +39,9 @@ pub struct NodeAffinity {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "WireArgs")]
 pub struct NodeAffinityArgs {
-    /// What every node must match; `None` asks nothing, no terms match no node.
+    /// What every node must match. `None` matches every node; an empty list of terms matches none.
     pub required: Option<NodeSelection>,
-    /// What is preferred; a weight of 0 says nothing.
+    /// The preferred terms; a weight of 0 has no effect.
     pub preferred: PreferredNodes,
 }
 
@@ -67,7 +66,7 @@ impl Filter for NodeAffinity {
         if terms.is_empty() {
             return Ok(Candidates::All);
         }
-        // One term is enough, so a single one that names no node leaves all of them.
+        // One matching term is enough, so if a single term names no node, all nodes remain.
         let Some(lists) = terms.iter().map(named_by).collect::<Option<Vec<_>>>() else {
             return Ok(Candidates::All);
         };
@@ -120,8 +119,8 @@ impl Score for NodeAffinity {
     }
 }
 
-/// As in node_affinity.go, isSchedulableAfterNodeChange: a node that both match, if the pod's own
-/// affinity did not match it before.
+/// As in node_affinity.go, isSchedulableAfterNodeChange: a node that matches the affinity of the pod
+/// and of the profile, if the pod's own affinity did not match it before.
 impl Requeue for NodeAffinity {
     fn events(&self) -> Vec<ClusterEvent> {
         vec![ClusterEvent::of::<Node>(Action::ADD | Action::UPDATE_NODE_LABEL)]
@@ -155,7 +154,7 @@ pub fn entry() -> Entry {
         .done()
 }
 
-/// `NodeAffinityArgs` as they are written.
+/// `NodeAffinityArgs` as in the configuration.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 struct WireArgs {
@@ -207,7 +206,7 @@ impl TryFrom<WireArgs> for NodeAffinityArgs {
         let terms = required.map(|selector| {
             selector.node_selector_terms.into_iter().map(NodeSelectorTerm::try_from).collect()
         });
-        // As in nodeaffinity.go, NewPreferredSchedulingTerms: a term of weight 0 is not even read.
+        // As in nodeaffinity.go, NewPreferredSchedulingTerms: a term with weight 0 is not even parsed.
         let weighty = added
             .preferred_during_scheduling_ignored_during_execution
             .into_iter()

@@ -1,20 +1,20 @@
-//! What became of a node, as queueing hints look at it.
+//! A change of a node, for queueing hints.
 
 use plimsoll_api::Node;
 use plimsoll_framework::events::Object;
 use plimsoll_framework::{Change, Hint};
 
-/// A node as it was and as it is.
+/// A node before and after a change.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NodeChange<'a> {
-    /// As it was; `None` for a new node.
+    /// The state before; `None` for a new node.
     pub(crate) before: Option<&'a Node>,
-    /// As it is.
+    /// The state after.
     pub(crate) after: &'a Node,
 }
 
 impl<'a> NodeChange<'a> {
-    /// `None` where the change is not one of a node, and where the node is gone.
+    /// `None` if the change is not about a node, or if the node was deleted.
     pub(crate) fn of(change: &Change<'a>) -> Option<Self> {
         match change.object {
             Object::Node { before, after: Some(row) } => {
@@ -27,8 +27,8 @@ impl<'a> NodeChange<'a> {
         }
     }
 
-    /// Queue where the node `suits` and did not before. A node that suited before was not what the
-    /// pod waits for.
+    /// [`Hint::Queue`] if the node `suits` now but did not before: a node that suited before is not
+    /// what the pod waits for.
     pub(crate) fn now(self, suits: impl Fn(&Node) -> bool) -> Hint {
         if suits(self.after) && !self.before.is_some_and(suits) { Hint::Queue } else { Hint::Skip }
     }
@@ -41,7 +41,7 @@ pub(crate) mod tests {
     use plimsoll_framework::View;
     use plimsoll_framework::{Action, ClusterEvent, Columns, PodInfo, Requeue, Stores};
 
-    /// What `plugin` says to `pod` about a node that was `before` and is `after`.
+    /// The hint of `plugin` for `pod` after a node changed from `before` to `after`.
     pub(crate) fn hint_after_node(
         plugin: &impl Requeue,
         pod: &PodInfo,
@@ -60,7 +60,7 @@ pub(crate) mod tests {
         )
     }
 
-    /// What `plugin` says to `pod` about what happened to a pod.
+    /// The hint of `plugin` for `pod` after a change of another pod.
     pub(crate) fn hint_after_pod(plugin: &impl Requeue, pod: &PodInfo, object: Object<'_>) -> Hint {
         let (nodes, stores) = (Columns::default(), Stores::default());
         let event = ClusterEvent::of::<Pod>(Action::DELETE | Action::UPDATE);

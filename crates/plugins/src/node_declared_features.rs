@@ -13,8 +13,8 @@ pub const GATE: &str = "NodeDeclaredFeatures";
 
 /// Rejects nodes that do not declare every feature that the pod's spec needs.
 ///
-/// A kubelet that is older than the control plane may not know what a pod asks for, and would fail
-/// it or do something else.
+/// A kubelet that is older than the control plane may not know a feature, and would fail the pod or
+/// behave differently.
 ///
 /// ```yaml
 /// kind: Node
@@ -57,7 +57,7 @@ impl Filter for NodeDeclaredFeatures {
         self.enabled && required.iter().any(|feature| self.knows(feature))
     }
     fn filter(&self, required: &[Str], declared: &[Str]) -> Verdict {
-        // What a node declares is sorted.
+        // Declared features are sorted.
         let mut needed = required.iter().filter(|feature| self.knows(feature));
         if needed.all(|feature| declared.binary_search(feature).is_ok()) {
             Verdict::Pass
@@ -67,8 +67,8 @@ impl Filter for NodeDeclaredFeatures {
     }
 }
 
-/// As in nodedeclaredfeatures.go, the functions isSchedulableAfter…: any change of what a node
-/// declares or of what the pod needs.
+/// As in nodedeclaredfeatures.go, the functions isSchedulableAfter…: any change of the declared
+/// features of a node or of the required features of the pod.
 impl Requeue for NodeDeclaredFeatures {
     fn events(&self) -> Vec<ClusterEvent> {
         if !self.enabled {

@@ -4,10 +4,9 @@ use plimsoll_framework::prelude::*;
 
 const OTHER_NAME: &str = "node(s) didn't match the requested node name";
 
-/// Rejects every node but the one that the pod names in `spec.nodeName`.
+/// Rejects every node except the one that the pod names in `spec.nodeName`.
 ///
-/// Whoever names a node has decided already; the scheduler only says why the pod cannot go
-/// elsewhere.
+/// The node is already decided; the scheduler only says why the pod cannot go elsewhere.
 ///
 /// ```yaml
 /// spec: {nodeName: worker-7}
@@ -38,7 +37,7 @@ impl Filter for NodeName {
     }
 }
 
-/// As in node_name.go, EventsToRegister: any new node is worth another attempt.
+/// As in node_name.go, EventsToRegister: any new node may help.
 impl Requeue for NodeName {
     fn events(&self) -> Vec<ClusterEvent> {
         vec![ClusterEvent::of::<Node>(Action::ADD)]

@@ -1,4 +1,4 @@
-//! NodePorts: ports of the host that other pods use already.
+//! NodePorts: host ports that other pods already use.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ const NO_FREE_PORTS: &str = "node(s) didn't have free ports for the requested po
 
 /// Rejects nodes on which a host port of the pod is taken.
 ///
-/// Of two pods with the same host port only one can listen: the other would never start. Ports
-/// conflict if protocol and number are equal, and the address too or one of both is `0.0.0.0`.
+/// Of two pods with the same host port only one can listen; the other would never start. Ports conflict
+/// if protocol and number are equal, and the addresses are equal or one of them is `0.0.0.0`.
 ///
-/// As in kube-scheduler, the used ports of a node are a set: of two pods with the same port, placed by somebody
-/// else, the first that leaves frees it.
+/// As in kube-scheduler, the used ports of a node are a set: if something else has placed two pods with
+/// the same port, it becomes free when the first of them is deleted.
 ///
 /// ```yaml
 /// containers: [{name: web, ports: [{containerPort: 80, hostPort: 8080}]}]
@@ -40,7 +40,7 @@ impl Filter for NodePorts {
     }
 }
 
-/// Among so few ports one is found fastest by a look at all. A pod may have tens of thousands.
+/// Up to this many ports a linear search is fastest. A pod may have tens of thousands.
 const FEW: usize = 16;
 
 fn conflict(wanted: &[HostPort], used: &[HostPort]) -> bool {
@@ -57,8 +57,8 @@ fn conflict(wanted: &[HostPort], used: &[HostPort]) -> bool {
     wanted.iter().any(|port| used.iter().any(|taken| port.conflicts_with(taken)))
 }
 
-/// As in node_ports.go, isSchedulableAfterPodDeleted: a pod that is gone helps if it used a port
-/// that is wanted. Any new node is worth another attempt.
+/// As in node_ports.go, isSchedulableAfterPodDeleted: a deleted pod helps if it used a requested port.
+/// Any new node may help.
 impl Requeue for NodePorts {
     fn events(&self) -> Vec<ClusterEvent> {
         vec![ClusterEvent::of::<Pod>(Action::DELETE), ClusterEvent::of::<Node>(Action::ADD)]

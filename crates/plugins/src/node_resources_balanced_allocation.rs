@@ -1,4 +1,4 @@
-//! NodeResourcesBalancedAllocation: prefers nodes that a pod makes more evenly used.
+//! NodeResourcesBalancedAllocation: prefers nodes whose resource usage a pod makes more balanced.
 
 use plimsoll_framework::prelude::*;
 use serde::Deserialize;
@@ -6,16 +6,16 @@ use serde::Deserialize;
 use crate::bounds::{Asked, Evener};
 use crate::resource_allocation::{Amounts, Counted, ResourceSpec, Usage, default_resources};
 
-/// Prefers nodes whose resources the pod makes more evenly used than they were.
+/// Prefers nodes whose resource usage becomes more balanced with the pod.
 ///
-/// A node that has memory left but no CPU is of no use to the next pod. Evenness is 100 minus the
-/// standard deviation of the used shares in percent. The score is 75 if the pod leaves it as it
-/// was, up to 100 if it makes the node more even, and down to 50 if it makes it less so.
+/// A node with free memory but no free CPU is of no use to the next pod. The balance is 100 minus the
+/// standard deviation of the used shares in percent. The score is 75 if the pod does not change it, up
+/// to 100 if the node becomes more balanced, and down to 50 if it becomes less balanced.
 ///
-/// Example: of an empty node with 4 CPUs and 10 GB, a pod with 3 CPUs and 5 GB uses 75 and 50
-/// percent. The evenness falls from 100 to 87, and the score is 50 + (50 + 87 - 100) / 2 = 68.
+/// Example: of an empty node with 4 CPUs and 10 GB, a pod with 3 CPUs and 5 GB uses 75 and 50 percent.
+/// The balance falls from 100 to 87, and the score is 50 + (50 + 87 - 100) / 2 = 68.
 ///
-/// A pod that asks for none of the resources changes no evenness, and gets no scores.
+/// A pod that requests none of the resources does not change the balance, and gets no scores.
 #[derive(Debug)]
 pub struct NodeResourcesBalancedAllocation {
     resources: Vec<Counted>,
@@ -25,7 +25,7 @@ pub struct NodeResourcesBalancedAllocation {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct NodeResourcesBalancedAllocationArgs {
-    /// The resources to be kept even; CPU and memory if not given. Weights are 1 and do not count.
+    /// The resources to balance; CPU and memory by default. Weights are 1 and have no effect.
     pub resources: Vec<ResourceSpec>,
 }
 
@@ -103,10 +103,10 @@ fn share(used: i64, allocatable: i64) -> f64 {
     (float(used) / float(allocatable)).min(1.0)
 }
 
-/// 100 minus the standard deviation of the used shares in percent, cut off to a whole number.
+/// 100 minus the standard deviation of the used shares in percent, truncated to a whole number.
 ///
-/// The order of the operations is that of balanced_allocation.go, balancedResourceScore: another
-/// one can end below a whole number where that one ends on it.
+/// The order of the operations is that of balanced_allocation.go, balancedResourceScore: a different
+/// order can give a result just below a whole number.
 #[expect(clippy::cast_possible_truncation, reason = "it is a whole number from 50 to 100")]
 fn evenness(shares: &[f64]) -> i64 {
     let deviation = match *shares {

@@ -17,8 +17,8 @@ static CORDON: Taint = Taint {
 /// Rejects cordoned nodes (`spec.unschedulable`), unless the pod tolerates the taint
 /// `node.kubernetes.io/unschedulable:NoSchedule`.
 ///
-/// An operator cordons a node that is to be drained; what is placed there now would soon be
-/// evicted. The pods of a DaemonSet belong on every node and carry the toleration.
+/// An operator cordons a node before draining it; pods that are placed there now would soon be evicted.
+/// The pods of a DaemonSet belong on every node and have the toleration.
 ///
 /// ```yaml
 /// kind: Node
@@ -56,8 +56,8 @@ impl NodeUnschedulable {
     }
 }
 
-/// As in node_unschedulable.go, the functions isSchedulableAfter…: a node that is no longer
-/// cordoned, a new one that is not, and a toleration of the pod itself.
+/// As in node_unschedulable.go, the functions isSchedulableAfter…: a node that is no longer cordoned, a
+/// new node that is not cordoned, and a new toleration of the pod itself.
 impl Requeue for NodeUnschedulable {
     fn events(&self) -> Vec<ClusterEvent> {
         vec![

@@ -9,19 +9,19 @@ use plimsoll_framework::prelude::*;
 use crate::csi_migration::{self, InTree};
 use crate::pod_claims::{self, NAMELESS_CLAIM};
 
-/// With this gate a driver that must run where its volumes are used keeps pods off other nodes. On
-/// since 1.37.
+/// With this gate a driver can require that it runs on the nodes of its volumes; other nodes are
+/// rejected. On since 1.37.
 const VOLUME_LIMIT_SCALING: &str = "VolumeLimitScaling";
 
 const TOO_MANY: &str = "node(s) exceed max volume count";
 
 /// Rejects nodes to which the volumes of the pod cannot all be attached.
 ///
-/// A machine has only so many slots for disks, and its CSINode says how many volumes of each CSI
-/// driver fit. Counted are the volumes of the pods on the node, each once however many pods use it,
-/// and those that are still attached though no pod uses them any more. A claim that is not bound yet
-/// counts as a volume of its class's driver. So do volumes of old plugins that a CSI driver serves
-/// now.
+/// A machine has a limited number of slots for disks, and its CSINode has the limit of each CSI driver.
+/// The plugin counts the volumes of the pods on the node, each once however many pods use it, and those
+/// that are still attached although no pod uses them any more. A claim that is not bound yet counts as
+/// a volume of its class's driver. Volumes of former in-tree plugins count as volumes of the CSI driver
+/// that now serves them.
 ///
 /// ```yaml
 /// kind: CSINode
@@ -42,33 +42,33 @@ impl Plugin for NodeVolumeLimits {
     }
 }
 
-/// A volume that takes a slot.
+/// A volume that needs a slot.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Slot {
-    /// First, since it tells slots apart sooner than the driver does.
+    /// This comes first, since it distinguishes slots faster than the driver.
     volume: Identity,
     driver: Str,
 }
 
-/// What tells a volume from others of its driver.
+/// The identity of a volume within its driver.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Identity {
-    /// What the driver calls it.
+    /// The driver's handle.
     Handle(Str),
-    /// The claim for which it will be made, or searched.
+    /// The claim for which it will be provisioned or found.
     Claim(ObjectKey),
 }
 
 type Slots = BTreeSet<Slot>;
 
-/// The pod's volumes, and what is needed to find those of other pods.
+/// The pod's volumes, and the data to find those of other pods.
 #[derive(Debug)]
 pub struct Wanted {
-    /// Where the node has a CSINode, and old plugins are served by CSI drivers.
+    /// For nodes with a CSINode, where CSI drivers serve former in-tree plugins.
     with_drivers: Result<Slots, Rejection>,
-    /// Where it has none.
+    /// For nodes without a CSINode.
     without_drivers: Result<Slots, Rejection>,
-    /// What is attached to each node.
+    /// The attached volumes of each node.
     attached: BTreeMap<Str, Slots>,
     store: KeptVolumes,
 }
@@ -125,7 +125,7 @@ impl NodeVolumeLimits {
             return Ok(());
         }
         let attached = wanted.attached.get(name);
-        // Most nodes have room even if no two volumes were the same.
+        // Most nodes have enough slots even if all volumes are different.
         let at_most = claimed_on(pods).map(|n| n + attached.map_or(0, Slots::len) + slots.len());
         let least = limits.iter().map(|&(_, limit)| usize::try_from(limit).unwrap_or(0)).min();
         if at_most.is_some_and(|most| least.is_some_and(|least| most <= least)) {
@@ -141,8 +141,8 @@ impl NodeVolumeLimits {
         let is_free = |slot: &&Slot| taken.binary_search(slot).is_err();
         for (driver, limit) in limits {
             let new = slots.iter().filter(is_free).filter(|slot| slot.driver == *driver).count();
-            // As upstream, a volume that is attached and used by no pod of the node counts beside the
-            // pod's even if it is the same.
+            // As upstream, a volume that is attached but not used by a pod of the node counts in
+            // addition to the pod's, even if it is the same volume.
             let idle = attached.into_iter().flat_map(|slots| slots.iter().filter(is_free));
             let used = taken.iter().chain(idle).filter(|slot| slot.driver == *driver).count();
             if 0 < new && usize::try_from(limit).unwrap_or(0) < used + new {
@@ -153,8 +153,8 @@ impl NodeVolumeLimits {
     }
 }
 
-/// How many volumes pods on a node claim by name. `None` if they have others: one of those may be such that
-/// the node cannot be judged.
+/// How many claims the pods on a node name. `None` if they have other volumes, since one of these may
+/// prevent judging the node.
 fn claimed_on(pods: &PodSet) -> Option<usize> {
     let mut volumes = pods.iter().flat_map(|pod| pod.volumes.iter());
     volumes.try_fold(0, |n, volume| match &volume.kind {
@@ -163,7 +163,7 @@ fn claimed_on(pods: &PodSet) -> Option<usize> {
     })
 }
 
-/// As in csi.go, checkCSIDriverOnNode: a driver that says that it must runs on the node.
+/// As in csi.go, checkCSIDriverOnNode: a driver that requires it must run on the node.
 fn drivers_run(
     slots: &Slots,
     csi_node: Option<&CsiNode>,
@@ -182,7 +182,7 @@ fn drivers_run(
     }
 }
 
-/// What is attached to each node: volumes of CSI drivers only. As in csi.go,
+/// The attached volumes of each node; only those of CSI drivers. As in csi.go,
 /// getNodeVolumeAttachmentInfo.
 fn attached(store: VolumeStore<'_>) -> BTreeMap<Str, Slots> {
     let mut by_node: BTreeMap<Str, Slots> = BTreeMap::new();
@@ -197,16 +197,16 @@ fn attached(store: VolumeStore<'_>) -> BTreeMap<Str, Slots> {
     by_node
 }
 
-/// Who serves the volumes of plugins that once were part of Kubernetes.
+/// What serves the volumes of former in-tree plugins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Plugins {
-    /// Those plugins.
+    /// The in-tree plugins themselves.
     Original,
     /// CSI drivers. As in nodevolumelimits' utils.go, isCSIMigrationOn, every node with a CSINode.
     Migrated,
 }
 
-/// The volumes of a pod, and whose they are.
+/// The volumes of a pod, and their owner.
 #[derive(Clone, Copy)]
 struct Mounts<'a> {
     key: &'a PodKey,
@@ -285,7 +285,7 @@ impl<'a> Mounts<'a> {
     }
 }
 
-/// What one volume of a pod takes.
+/// The slot of one volume of a pod.
 enum Found {
     Slot(Slot),
     None,
@@ -293,7 +293,7 @@ enum Found {
     NoClaim(String),
 }
 
-/// As in csi.go, getCSIDriverInfo. A volume that could not be served takes no slot, and neither does
+/// As in csi.go, getCSIDriverInfo. A volume that could not be served needs no slot, and neither does
 /// one without a name.
 fn slot_of_claim(
     claim: &PersistentVolumeClaim,
@@ -312,7 +312,7 @@ fn slot_of_claim(
     (!nameless).then_some(slot)
 }
 
-/// The slot of a volume yet to be made or found. As in csi.go, getCSIDriverInfoFromSC.
+/// The slot of a volume that is yet to be provisioned or found. As in csi.go, getCSIDriverInfoFromSC.
 fn slot_of_class(
     claim: &PersistentVolumeClaim,
     store: VolumeStore<'_>,
@@ -327,8 +327,8 @@ fn slot_of_class(
     (!slot.driver.is_empty()).then_some(slot)
 }
 
-/// The slot of a volume of an old plugin; `None` if it needs none. An error is why its driver could
-/// not serve it.
+/// The slot of a volume of a former in-tree plugin; `None` if it needs none. The error says why its
+/// driver could not serve it.
 fn slot_of_in_tree(
     source: &VolumeSource,
     labels: &Labels,
@@ -354,8 +354,8 @@ fn may_take_slot(volume: &PodVolume) -> bool {
     }
 }
 
-/// As in csi.go, the functions isSchedulableAfter…: a node with drivers came or can hold more, a pod
-/// with volumes is gone, a claim that was missing came, a volume was detached that may have taken a
+/// As in csi.go, the functions isSchedulableAfter…: a CSINode was added or a limit was raised, a pod
+/// with volumes was deleted, a missing claim was added, or a volume was detached that may have used a
 /// slot that the pod needs.
 impl Requeue for NodeVolumeLimits {
     fn events(&self) -> Vec<ClusterEvent> {
@@ -385,7 +385,7 @@ impl Requeue for NodeVolumeLimits {
     }
 }
 
-/// Whether a pod that has come may have a volume of the pod.
+/// Whether an added pod may have a volume of the pod.
 fn brings_volume(pod: &Pod, came: &Pod) -> bool {
     let is_inline = |one: &PodVolume| matches!(one.kind, PodVolumeKind::Inline { .. });
     let has_inline = |pod: &Pod| pod.volumes.iter().any(is_inline);
@@ -420,7 +420,7 @@ fn volume_helps(pod: &Pod, change: &Change<'_>) -> bool {
     true
 }
 
-/// Whether a driver can hold more than before; one without a limit counts as if it held none.
+/// Whether the limit of a driver was raised; no limit counts as 0.
 fn limit_rose(before: &CsiNode, after: &CsiNode) -> bool {
     after.drivers.iter().any(|driver| {
         let limit_before = before.driver(&driver.name).and_then(|driver| driver.limit);
@@ -428,8 +428,8 @@ fn limit_rose(before: &CsiNode, after: &CsiNode) -> bool {
     })
 }
 
-/// Whether the volume may need a slot of `driver`. Any claim may; one that is made for the pod is not
-/// looked at, as upstream.
+/// Whether the volume may need a slot of `driver`. Any claim may; claims of generic ephemeral volumes
+/// are ignored, as upstream.
 fn may_need(volume: &PodVolume, driver: &str) -> bool {
     match &volume.kind {
         PodVolumeKind::Claim(_) => true,
@@ -456,7 +456,7 @@ mod tests {
         came, changed, claim, claimed, inline, moved_to, pod_naming, pod_with, store,
     };
 
-    /// Two volumes of the driver `d` fit on node `a`, and as many as there are on node `b`. The claims
+    /// Node `a` has a limit of two volumes of the driver `d`, and node `b` has no limit. The claims
     /// `c1` to `c4` are bound, `late` is not.
     const CLUSTER: &str = r#"
         node a

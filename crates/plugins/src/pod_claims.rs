@@ -1,14 +1,14 @@
-//! The PersistentVolumeClaims that pods name, as they were seen. What VolumeBinding assumes of claims
-//! and volumes is its own: other plugins of kube-scheduler read the informers.
+//! The PersistentVolumeClaims that pods name, as observed. Assumptions of VolumeBinding about claims
+//! and volumes are not included: the other plugins of kube-scheduler read the informers.
 
 use std::sync::Arc;
 
 use plimsoll_framework::prelude::*;
 
-/// What is said of a claim whose name is empty.
+/// The message for a claim with an empty name.
 pub(crate) const NAMELESS_CLAIM: &str = "PersistentVolumeClaim had no name";
 
-/// The claims that `volumes` name. Those that are made for the pod are not among them.
+/// The claims that `volumes` name, without those of generic ephemeral volumes.
 pub(crate) fn named(volumes: &[PodVolume]) -> impl Iterator<Item = &Str> {
     volumes.iter().filter_map(|volume| match &volume.kind {
         PodVolumeKind::Claim(name) => Some(name),
@@ -21,7 +21,7 @@ pub(crate) fn names(pod: &Pod, claim: &ObjectKey) -> bool {
     pod.key.namespace == claim.namespace && named(&pod.volumes).any(|name| *name == claim.name)
 }
 
-/// The claim of this name. An error says, as the API server would, that there is none.
+/// The claim with this name. If there is none, the error is that of the API server.
 pub(crate) fn find<'a>(
     store: VolumeStore<'a>,
     namespace: &Str,
@@ -31,8 +31,8 @@ pub(crate) fn find<'a>(
     store.claims.observed(key).ok_or_else(|| not_found("persistentvolumeclaim", name))
 }
 
-/// Whether a claim that is made for a pod is the pod's own; an error says that it is not. As in
-/// ephemeral.go, VolumeIsForPod.
+/// Checks that the claim of a generic ephemeral volume belongs to the pod. As in ephemeral.go,
+/// VolumeIsForPod.
 pub(crate) fn check_made_for(
     claim: &PersistentVolumeClaim,
     pod: &PodKey,
@@ -44,7 +44,7 @@ pub(crate) fn check_made_for(
     Err(format!("PVC {} was not created for pod {pod} (pod is not owner)", claim.key))
 }
 
-/// What the API server says of an object that does not exist.
+/// The message of the API server for an object that does not exist.
 #[cold]
 pub(crate) fn not_found(resource: &str, name: &str) -> String {
     format!("{resource} {name:?} not found")
@@ -87,7 +87,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// A pod with volumes for these claims, in the words of a scenario.
+    /// A pod with volumes for these claims, as a scenario statement.
     pub(crate) fn pod_naming(name: &str, claims: &[&str]) -> String {
         let volume = |claim| {
             format!(r#"{{"name": "{claim}", "persistentVolumeClaim": {{"claimName": "{claim}"}}}}"#)

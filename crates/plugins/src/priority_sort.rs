@@ -2,10 +2,10 @@
 
 use plimsoll_framework::prelude::*;
 
-/// Puts pods of higher priority first, and of equal ones the pod that has waited longer.
+/// Sorts pods by descending priority, and pods of equal priority by their waiting time.
 ///
-/// What matters most must not wait behind what matters less: with one free place, a pod of priority
-/// 1000 gets it before one of priority 0 that came an hour earlier.
+/// Important pods must not wait behind less important ones: if there is room for one pod, a pod of
+/// priority 1000 gets it before one of priority 0 that was created an hour earlier.
 #[derive(Clone, Copy, Debug)]
 pub struct PrioritySort;
 

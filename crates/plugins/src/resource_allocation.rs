@@ -1,4 +1,4 @@
-//! How full a node is, resource by resource: what the plugins share that score by resources.
+//! The utilization of the resources of a node, for all plugins that score by resources.
 
 use plimsoll_api::resources::{CPU, EPHEMERAL_STORAGE, MEMORY};
 use plimsoll_framework::MAX_NODE_SCORE;
@@ -14,7 +14,7 @@ use crate::shape::MAX_UTILIZATION;
 pub struct ResourceSpec {
     /// Its name, such as `cpu` or `nvidia.com/gpu`.
     pub name: Str,
-    /// How much it counts: 1 to 100.
+    /// Its weight: 1 to 100.
     #[serde(default = "one")]
     pub weight: i64,
 }
@@ -23,7 +23,7 @@ fn one() -> i64 {
     1
 }
 
-/// The resources that count unless args say otherwise: CPU and memory alike.
+/// The default resources: CPU and memory with equal weights.
 pub(crate) fn default_resources() -> Vec<ResourceSpec> {
     let alike = |name| ResourceSpec { name: Str::const_new(name), weight: 1 };
     vec![alike(CPU), alike(MEMORY)]
@@ -33,7 +33,7 @@ pub(crate) fn default_resources() -> Vec<ResourceSpec> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Counted {
     kind: Kind,
-    /// How much it counts.
+    /// Its weight.
     pub(crate) weight: i64,
 }
 
@@ -68,12 +68,12 @@ impl Counted {
         }
     }
 
-    /// Whether it counts only for pods that ask for it.
+    /// Whether it counts only for pods that request it.
     fn is_scalar(&self) -> bool {
         matches!(self.kind, Kind::Scalar(_))
     }
 
-    /// What `pod` asks of those `resources` that count for it.
+    /// The requests of `pod` for those `resources` that count for it.
     pub(crate) fn asked<'a>(
         resources: &'a [Counted],
         pod: Amounts<'a>,
@@ -84,7 +84,7 @@ impl Counted {
     }
 }
 
-/// Amounts of resources, with CPU and memory counted in one of two ways.
+/// Amounts of resources; CPU and memory are counted in one of two ways.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Amounts<'a> {
     milli_cpu: i64,
@@ -93,17 +93,17 @@ pub(crate) struct Amounts<'a> {
 }
 
 impl<'a> Amounts<'a> {
-    /// As asked for.
+    /// The exact requests.
     pub(crate) fn exact(asked: &'a Resources) -> Self {
         Amounts { milli_cpu: asked.milli_cpu, memory: asked.memory, others: asked }
     }
 
-    /// CPU and memory count with a default where a container asks for nothing.
+    /// CPU and memory count with a default for containers without a request.
     pub(crate) fn non_zero(counted: NonZero, asked: &'a Resources) -> Self {
         Amounts { milli_cpu: counted.milli_cpu, memory: counted.memory, others: asked }
     }
 
-    /// How much there is of `resource`.
+    /// The amount of `resource`.
     pub(crate) fn of(&self, resource: &Counted) -> i64 {
         match &resource.kind {
             Kind::Cpu => self.milli_cpu,
@@ -114,7 +114,7 @@ impl<'a> Amounts<'a> {
     }
 }
 
-/// How full a node is of one resource, without and with the pod.
+/// The usage of one resource of a node, without and with the pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Usage {
     /// What pods can use; not 0.
@@ -126,8 +126,8 @@ pub(crate) struct Usage {
 }
 
 impl Usage {
-    /// How full the node is of `resource`. `None` if that does not count: the node has none of it,
-    /// or the pod asks for none of an extended resource or of huge pages.
+    /// The usage of `resource` on the node. `None` if it does not count: the node does not have it, or
+    /// it is an extended resource or huge pages that the pod does not request.
     ///
     /// As in resource_allocation.go, `calculateNodeAllocatableRequest`.
     pub(crate) fn of(
@@ -140,7 +140,7 @@ impl Usage {
         if unasked_scalar { None } else { Usage::of_any(resource, allocatable, node, pod) }
     }
 
-    /// The same whether or not the pod asks for `resource`. `None` if the node has none of it.
+    /// The same, whether or not the pod requests `resource`. `None` if the node does not have it.
     pub(crate) fn of_any(
         resource: &Counted,
         allocatable: &Resources,
@@ -153,25 +153,25 @@ impl Usage {
         (allocatable != 0).then_some(Usage { allocatable, without, with })
     }
 
-    /// The share of the node that is free with the pod, from 0 to 100, cut off to a whole number.
+    /// The free share of the node with the pod, from 0 to 100, truncated to a whole number.
     pub(crate) fn free_share(self) -> i64 {
         let free = self.allocatable.saturating_sub(self.used()).max(0);
         share(free, self.allocatable, MAX_NODE_SCORE)
     }
 
-    /// The share of the node that is used with the pod, from 0 to 100, cut off to a whole number.
+    /// The used share of the node with the pod, from 0 to 100, truncated to a whole number.
     pub(crate) fn used_share(self) -> i64 {
         share(self.used(), self.allocatable, MAX_UTILIZATION)
     }
 
-    /// What is used with the pod, at most all: where pods count with defaults it can seem to be
-    /// more.
+    /// The usage with the pod, limited to the capacity: it can exceed it because pods count with
+    /// defaults.
     fn used(self) -> i64 {
         self.with.clamp(0, self.allocatable.max(0))
     }
 }
 
-/// `part` of `whole` on a scale up to `scale`; exact also where 64 bits would overflow.
+/// `part` of `whole` on a scale up to `scale`. Exact even if 64 bits would overflow.
 fn share(part: i64, whole: i64, scale: i64) -> i64 {
     if let Some(scaled) = part.checked_mul(scale) {
         return scaled / whole;

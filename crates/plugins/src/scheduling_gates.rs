@@ -1,14 +1,14 @@
-//! SchedulingGates: pods whose gates are still closed.
+//! SchedulingGates: pods with scheduling gates.
 
 use plimsoll_framework::parts::SchedulingGates as Gates;
 use plimsoll_framework::prelude::*;
 
 const WAITING: &str = "waiting for scheduling gates";
 
-/// Keeps a pod out of the queue as long as it has scheduling gates.
+/// Holds a pod back as long as it has scheduling gates.
 ///
-/// Whoever makes the pod may have to prepare something first, such as quota; until the gates are
-/// taken away no attempt is worth its cost.
+/// The creator of the pod may have to prepare something first, such as quota; until the gates are
+/// removed, attempts would be a waste.
 ///
 /// ```yaml
 /// spec:
@@ -33,7 +33,7 @@ impl PreEnqueue for SchedulingGates {
     }
 }
 
-/// The names stand between brackets, separated by spaces, as Go prints a list.
+/// The names are in brackets, separated by spaces, as Go prints a list.
 #[cold]
 fn waiting_for(gates: &[Str]) -> Rejection {
     Rejection::unresolvable(format!("{WAITING}: [{}]", gates.join(" ")))

@@ -1,4 +1,4 @@
-//! A function of utilization made of straight lines, as in the `shape` of several plugins' args.
+//! A piecewise linear function of utilization, as in the `shape` of several plugins' args.
 
 use std::fmt;
 
@@ -11,10 +11,10 @@ const MAX_SHAPE_SCORE: i64 = 10;
 /// The highest utilization, in percent.
 pub(crate) const MAX_UTILIZATION: i64 = 100;
 
-/// A score for each utilization from 0 to 100 percent: straight lines between points, level before
-/// the first and after the last. As in shape_score.go, `BuildBrokenLinearFunction`.
+/// A score for each utilization from 0 to 100 percent: linear between points, constant before the first
+/// and after the last. As in shape_score.go, `BuildBrokenLinearFunction`.
 ///
-/// In args a point's score goes from 0 to 10; here it is stretched to the range of node scores.
+/// In args a point's score goes from 0 to 10; here it is scaled to the range of node scores.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "Vec<UtilizationShapePoint>")]
 pub struct Shape(Vec<Point>);
@@ -36,8 +36,8 @@ struct Point {
 }
 
 impl Shape {
-    /// The score at `utilization` percent, 0 to 100. What lies between two points is cut off to a
-    /// whole number, towards the score of the lower point.
+    /// The score at `utilization` percent, 0 to 100. Between two points it is truncated to a whole
+    /// number, towards the score of the lower point.
     pub fn score(&self, utilization: i64) -> i64 {
         let next = self.0.iter().position(|point| utilization <= point.utilization);
         match next {
@@ -55,12 +55,12 @@ impl Point {
     }
 }
 
-/// Why some points are not a shape. As in validation_pluginargs.go, `validateFunctionShape`.
+/// Why points are not a valid shape. As in validation_pluginargs.go, `validateFunctionShape`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShapeError {
     /// There are none.
     Empty,
-    /// The utilization of this point is not above that of the one before.
+    /// The utilization of this point is not greater than that of the previous one.
     Unsorted(usize),
     /// The utilization of this point is not in 0 to 100.
     Utilization(usize),

@@ -11,7 +11,8 @@ const UNTOLERATED: &str = "node(s) had untolerated taint(s)";
 /// Rejects nodes with a taint `NoSchedule` or `NoExecute` that the pod does not tolerate, and
 /// prefers nodes with few untolerated taints `PreferNoSchedule`.
 ///
-/// A taint keeps a node for the pods that are meant to run there, such as one with costly hardware.
+/// A taint reserves a node, for example one with expensive hardware, for the pods that are meant to run
+/// there.
 ///
 /// ```yaml
 /// kind: Node
@@ -71,8 +72,8 @@ impl Score for TaintToleration {
     }
 }
 
-/// As in taint_toleration.go, the functions isSchedulableAfter…: a node whose taints the pod
-/// tolerates and did not before, and any new toleration of the pod itself.
+/// As in taint_toleration.go, the functions isSchedulableAfter…: a node whose taints the pod tolerates
+/// now but did not before, and any new toleration of the pod itself.
 impl Requeue for TaintToleration {
     fn events(&self) -> Vec<ClusterEvent> {
         vec![

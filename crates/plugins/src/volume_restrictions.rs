@@ -1,4 +1,4 @@
-//! VolumeRestrictions: volumes that only so many pods can use at a time.
+//! VolumeRestrictions: volumes with a limit on concurrent use.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,13 +10,12 @@ use crate::pod_claims;
 const DISK_CONFLICT: &str = "node(s) had no available disk";
 const CLAIM_IN_USE: &str = "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod";
 
-/// Rejects nodes on which a pod has a disk that it would have to share, and all nodes while another
-/// pod uses a claim of the pod that is for one pod only.
+/// Rejects nodes on which another pod uses a disk of the pod that cannot be shared, and all nodes while
+/// another pod uses a `ReadWriteOncePod` claim of the pod.
 ///
-/// A disk that a pod writes cannot be mounted twice on a node: the second pod would not start, or
-/// would damage what the first one writes. That holds for the disks that pods name themselves; those
-/// of AWS cannot be shared even to read. A claim with the access mode `ReadWriteOncePod` is for one
-/// pod in the whole cluster.
+/// A writable disk cannot be mounted twice on a node: the second pod would not start, or would damage
+/// the data of the first one. This holds for inline disks of pods; AWS disks cannot be shared even for
+/// reading. Only one pod in the whole cluster may use a claim with the access mode `ReadWriteOncePod`.
 ///
 /// ```yaml
 /// kind: PersistentVolumeClaim
@@ -33,14 +32,14 @@ impl Plugin for VolumeRestrictions {
     }
 }
 
-/// The disks that a pod names itself, each with whether it is only read.
+/// The inline disks of a pod, each with whether it is read-only.
 ///
-/// Sorted by all names under which another volume would be the same disk: a pod may have ten thousand, and so
-/// may each pod on a node.
+/// Indexed by all names under which another volume would be the same disk, since a pod may have ten
+/// thousand disks, and so may each pod on a node.
 #[derive(Clone, Debug, Default)]
 struct Disks(BTreeMap<DiskName, ReadOnly>);
 
-/// A name of a disk; an RBD image has one by each of its monitors.
+/// A name of a disk; an RBD image has one name for each of its monitors.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum DiskName {
     Gce(Str),
@@ -49,14 +48,14 @@ enum DiskName {
     Rbd { monitor: Str, pool: Str, image: Str },
 }
 
-/// Whether all who have a disk only read it.
+/// Whether all mounts of a disk are read-only.
 type ReadOnly = bool;
 
-/// What must not be in use by other pods.
+/// Volumes that other pods must not use.
 #[derive(Clone, Debug)]
 pub struct Exclusive {
     disks: Disks,
-    /// The claims of the pod that are for one pod only.
+    /// The `ReadWriteOncePod` claims of the pod.
     claims: BTreeSet<Str>,
     /// How many of them other pods use.
     in_use: i32,
@@ -103,9 +102,9 @@ impl PreFilter for VolumeRestrictions {
         Verdict::Pass
     }
 
-    /// As in volume_restrictions.go, updateWithPod: what counts is the name of the claim, in whichever
-    /// namespace the pod is, and each of several pods that use the same claim. A new look at the
-    /// cluster counts otherwise, so it is asked for.
+    /// As in volume_restrictions.go, updateWithPod: only the name of the claim counts, whatever the
+    /// namespace of the pod, and each pod that uses the same claim counts. A new state would count
+    /// differently, so it is requested.
     fn update(&self, exclusive: &mut Exclusive, change: PodChange<'_>, _: &PodSet) -> Update {
         let of_pod = pod_claims::named(&change.pod().volumes);
         let common = of_pod.filter(|name| exclusive.claims.contains(*name)).count();
@@ -118,7 +117,7 @@ impl PreFilter for VolumeRestrictions {
     }
 }
 
-/// The claims among `volumes` that are for one pod only.
+/// The `ReadWriteOncePod` claims among `volumes`.
 fn exclusive_claims(
     store: VolumeStore<'_>,
     namespace: &Str,
@@ -134,7 +133,7 @@ fn exclusive_claims(
     Ok(claims)
 }
 
-/// The disk that a pod names itself, and whether it only reads it.
+/// An inline disk, and whether it is read-only.
 fn inline(volume: &PodVolume) -> Option<(&VolumeSource, ReadOnly)> {
     match &volume.kind {
         PodVolumeKind::Inline { source, read_only } => Some((source, *read_only)),
@@ -151,8 +150,8 @@ fn is_disk(source: &VolumeSource) -> bool {
     )
 }
 
-/// The names of a disk that cannot always be shared. As in volume_restrictions.go, isVolumeConflict: an RBD
-/// image is the same where one monitor is.
+/// The names of a disk that cannot always be shared. As in volume_restrictions.go, isVolumeConflict:
+/// RBD images are the same if they share a monitor.
 fn names(source: &VolumeSource) -> SmallVec<[DiskName; 1]> {
     use VolumeSource::{AwsElasticBlockStore, GcePersistentDisk, Iscsi, Rbd};
     match source {
@@ -180,8 +179,8 @@ impl Disks {
         disks
     }
 
-    /// Whether a pod with `volumes` has one of the disks so that it cannot be shared. As in
-    /// volume_restrictions.go, isVolumeConflict: who only reads may share, but not the disks of AWS.
+    /// Whether a pod with `volumes` conflicts on one of the disks. As in volume_restrictions.go,
+    /// isVolumeConflict: read-only disks can be shared, except those of AWS.
     fn conflict_with(&self, volumes: &[PodVolume]) -> bool {
         let mut disks = volumes.iter().filter_map(inline);
         !self.0.is_empty()
@@ -194,9 +193,9 @@ impl Disks {
     }
 }
 
-/// As in volume_restrictions.go, the functions isSchedulableAfter…: the end of a pod of the same
-/// namespace with a disk or a claim of this one, a claim that was missing, and any new node. Whether
-/// the claim is for one pod only is not looked at.
+/// As in volume_restrictions.go, the functions isSchedulableAfter…: the deletion of a pod in the same
+/// namespace with a disk or a claim of this one, a claim that was missing, and any new node. The access
+/// mode of the claim is ignored.
 impl Requeue for VolumeRestrictions {
     fn events(&self) -> Vec<ClusterEvent> {
         vec![
@@ -220,7 +219,8 @@ impl Requeue for VolumeRestrictions {
     }
 }
 
-/// Unlike in kube-scheduler, whose hint passes over pods of other namespaces: a disk has none.
+/// Unlike in kube-scheduler, whose hint ignores pods of other namespaces: disks do not have a
+/// namespace.
 fn shares_volumes(pod: &Pod, gone: &Pod) -> bool {
     let same_claim = || {
         let own: BTreeSet<&Str> = pod_claims::named(&pod.volumes).collect();
@@ -304,7 +304,7 @@ mod tests {
         VolumeRestrictions.pre_filter(parts, Rest::of(&View { nodes, stores }))
     }
 
-    /// What is said of the node to a pod with this volume where a pod with that volume is.
+    /// The verdict on a node for a pod with this volume, if a pod with that volume is there.
     fn verdict(volume: PodVolumeKind, taken: PodVolumeKind) -> Verdict {
         let (nodes, stores, row) = cluster(&[pod_with([taken])], []);
         let prepared = prepare(&pod_with([volume]), &nodes, &stores).expect("no claim is missing");

@@ -1,4 +1,4 @@
-//! VolumeZone: zones and regions in which volumes lie.
+//! VolumeZone: zones and regions of volumes.
 
 use plimsoll_framework::events::Object;
 use plimsoll_framework::prelude::*;
@@ -10,17 +10,16 @@ const CONFLICT: &str = "node(s) had no available volume zone";
 const UNBOUND_WITHOUT_CLASS: &str = "PersistentVolumeClaim had no pv name and storageClass name";
 const UNBOUND: &str = "PersistentVolume had no name";
 
-/// The labels by which volumes and nodes tell where they are, in the order in which they are judged.
+/// The location labels of volumes and nodes, in the order in which they are checked.
 const PLACE_LABELS: [&str; 4] = [BETA_ZONE, BETA_REGION, ZONE, REGION];
 
 /// Rejects nodes that are in another zone or region than a volume of the pod.
 ///
-/// Most disks can be attached only in the zone in which they were made. The volume says by its labels
+/// Most disks can be attached only in the zone in which they were created. The labels of the volume say
 /// where that is: `topology.kubernetes.io/zone` and `region`, or the older
-/// `failure-domain.beta.kubernetes.io/zone` and `region`; a node with the newer label is where a
-/// volume with the older one of the same value is. A node without any of these labels is taken to be
-/// everywhere. Only volumes that are bound already count: where others can be made is for
-/// VolumeBinding to say.
+/// `failure-domain.beta.kubernetes.io/zone` and `region`; a newer label of a node also matches the
+/// older label of a volume. A node without any of these labels matches every location. Only bound
+/// volumes count: VolumeBinding checks where others can be provisioned.
 ///
 /// ```yaml
 /// kind: PersistentVolume
@@ -37,7 +36,7 @@ impl Plugin for VolumeZone {
     }
 }
 
-/// The places in which one label says that a volume lies.
+/// The locations of a volume according to one label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Places {
     label: &'static str,
@@ -82,14 +81,14 @@ impl PreFilter for VolumeZone {
 }
 
 impl Places {
-    /// Whether a node with these labels is in one of the places.
+    /// Whether a node with these labels is in one of the locations.
     fn reaches(&self, node: &Labels) -> bool {
         let here = node.get(self.label).or_else(|| node.get(newer(self.label)));
         here.is_some_and(|here| self.values.contains(here))
     }
 }
 
-/// The label that took the place of this one.
+/// The label that replaced this one.
 fn newer(label: &'static str) -> &'static str {
     match label {
         BETA_ZONE => ZONE,
@@ -98,7 +97,7 @@ fn newer(label: &'static str) -> &'static str {
     }
 }
 
-/// The volume to which the claim is bound; `None` while it waits for its first pod. As in
+/// The volume to which the claim is bound; `None` while it waits for its first consumer. As in
 /// volume_zone.go, getPVbyPod.
 fn bound_volume<'a>(
     store: VolumeStore<'a>,
@@ -126,7 +125,7 @@ fn bound_volume<'a>(
     }
 }
 
-/// Where the volume lies, by each of its labels that can be read.
+/// The locations of the volume, by each of its labels that can be read.
 fn places_of(volume: &PersistentVolume) -> Vec<Places> {
     let read = |label| {
         let values = listed(volume.labels.get(label)?)?;
@@ -135,8 +134,8 @@ fn places_of(volume: &PersistentVolume) -> Vec<Places> {
     PLACE_LABELS.into_iter().filter_map(read).collect()
 }
 
-/// The places that the value of a label lists; `None` where one of them is empty. As in
-/// cloud-provider's zones.go, LabelZonesToSet.
+/// The locations in the value of a label; `None` if one of them is empty. As in cloud-provider's
+/// zones.go, LabelZonesToSet.
 fn listed(value: &str) -> Option<Vec<Str>> {
     let places = value.split(DELIMITER).map(str::trim);
     let places = places.map(|place| (!place.is_empty()).then(|| Str::from(place)));
@@ -146,9 +145,9 @@ fn listed(value: &str) -> Option<Vec<Str>> {
     Some(places)
 }
 
-/// As in volume_zone.go, the functions isSchedulableAfter…: a claim that the pod names came or
-/// changed, a volume came or moved, a class came whose claims wait for their first pod, a node came
-/// or moved.
+/// As in volume_zone.go, the functions isSchedulableAfter…: a claim of the pod was added or changed, a
+/// volume was added or relabelled, a class with `WaitForFirstConsumer` was added, or a node was added
+/// or relabelled.
 impl Requeue for VolumeZone {
     fn events(&self) -> Vec<ClusterEvent> {
         vec![
@@ -219,7 +218,7 @@ mod tests {
         VolumeZone.pre_filter(parts, store)
     }
 
-    /// Whether a pod with a volume that has these labels may run on a node that has those.
+    /// Whether a pod with a volume with these labels may run on a node with those labels.
     fn fits(of_volume: &[(&str, &str)], of_node: &[(&str, &str)]) -> bool {
         let store =
             store([AnyObject::new(volume("pv", of_volume)), AnyObject::new(claim("a", "pv"))]);

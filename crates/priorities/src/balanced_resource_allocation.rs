@@ -1,13 +1,13 @@
-//! BalancedResourceAllocation: nodes whose CPU and memory are used alike.
+//! BalancedResourceAllocation: nodes whose CPU and memory are used in equal shares.
 
 use crate::room::{Use, uses};
 use crate::{MAX_PRIORITY, OldRelease, Priority, Raw, Subject};
 
-/// Prefers nodes of whose CPU and memory the same share is asked: `10 - |cpuFraction -
-/// memoryFraction| * 10`, cut off; 0 where either is full. There is no reduce step.
+/// Prefers nodes of which pods request the same fraction of CPU and of memory:
+/// `10 - |cpuFraction - memoryFraction| * 10`, truncated; 0 if either is full. There is no reduce step.
 ///
-/// The same from 1.2 to 1.16, but that 1.10 and later reckon `(1 - difference) * 10`, which can round to
-/// another whole number where the difference is a multiple of a tenth.
+/// The same from 1.2 to 1.16, except that 1.10 and later compute `(1 - difference) * 10`, which can
+/// round to another whole number if the difference is a multiple of a tenth.
 #[derive(Clone, Copy, Debug)]
 pub struct BalancedResourceAllocation(pub OldRelease);
 
@@ -36,7 +36,7 @@ pub fn balance(cpu: Use, memory: Use, release: OldRelease) -> i64 {
     }
 }
 
-/// The share that is asked for. Of a resource that a node has not, all of it.
+/// The requested fraction; 1 for a resource that a node does not have.
 #[expect(clippy::cast_precision_loss, reason = "as Go converts")]
 fn fraction(of: Use) -> f64 {
     if of.capacity == 0 { 1.0 } else { of.requested as f64 / of.capacity as f64 }

@@ -1,4 +1,4 @@
-//! The priorities that were there unless a policy said otherwise.
+//! The default priorities of releases.
 
 use std::collections::BTreeMap;
 
@@ -6,8 +6,7 @@ use serde_json::Value;
 
 use crate::{ArgsError, Entry, OldRelease, Weighted, of_policy};
 
-/// What a required affinity term of another pod weighs unless it is said
-/// (`hardPodAffinitySymmetricWeight`).
+/// The default weight of a required affinity term of another pod (`hardPodAffinitySymmetricWeight`).
 pub(crate) const HARD_WEIGHT: i32 = 1;
 
 /// Those of 1.5 with their weights. As in defaults.go.

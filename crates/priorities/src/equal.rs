@@ -1,4 +1,4 @@
-//! EqualPriority: all nodes alike.
+//! EqualPriority: all nodes get the same.
 
 use crate::{Priority, Raw, Subject};
 

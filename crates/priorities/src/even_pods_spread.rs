@@ -14,9 +14,9 @@ use crate::{MAX_PRIORITY, Points, Priority, Raw, Subject};
 /// feasible nodes' raw values and `min` the lowest. A node that lacks a topology key gets 0; a pod without such
 /// constraints gives 0 everywhere.
 ///
-/// As in 1.16, the only release before 1.17 that had it (in alpha): pods of all namespaces count, also
-/// those that are being deleted, and how uneven the domains may be (`maxSkew`) does not matter. Two
-/// constraints with the same topology key count in one tally.
+/// As in 1.16, the only release before 1.17 that had it (in alpha): pods of all namespaces count,
+/// including those that are being deleted, and `maxSkew` does not matter. Two constraints with the same
+/// topology key count in one tally.
 #[derive(Clone, Copy, Debug)]
 pub struct EvenPodsSpread;
 

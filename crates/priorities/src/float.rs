@@ -1,4 +1,4 @@
-//! Floating-point arithmetic as Go did it, cut off to whole points.
+//! Floating-point arithmetic as in Go, truncated to whole points.
 
 use crate::{MAX_PRIORITY, Points};
 
@@ -20,7 +20,7 @@ pub(crate) fn tenths_in_32_bits(part: i64, whole: i64) -> f32 {
     MAX_PRIORITY as f32 * (part as f32 / whole as f32)
 }
 
-/// What is left when what is behind the point is cut off.
+/// The score truncated to a whole number.
 #[expect(clippy::cast_possible_truncation, reason = "scores are at most ten")]
 pub(crate) fn cut_off(score: impl Into<f64>) -> Points {
     Points(score.into() as i64)

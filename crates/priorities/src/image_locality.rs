@@ -1,23 +1,23 @@
-//! ImageLocalityPriority: nodes that hold the pod's images.
+//! ImageLocalityPriority: nodes that have the pod's images.
 
 use plimsoll_api::{Node, Str};
 
 use crate::{MAX_PRIORITY, OldRelease, Points, Priority, Raw, Subject};
 
 const MB: i64 = 1024 * 1024;
-/// Below this many bytes images say nothing.
+/// Images of fewer bytes in total give no points.
 const MIN_IMAGE_SIZE: i64 = 23 * MB;
-/// From this many bytes on more makes no difference.
+/// Images of this many bytes in total give all points.
 const MAX_IMAGE_SIZE: i64 = 1000 * MB;
 
-/// Prefers nodes that hold much of what the pod's containers need.
+/// Prefers nodes that already have a large part of the images of the pod's containers.
 ///
 /// The map step adds up the bytes of the containers' images that lie on the node; the reduce step gives
 /// 0 points below 23 MB (of 1024 * 1024 bytes), 10 from 1000 MB on, and between them `10 * (sum - 23 MB)
 /// / (1000 MB - 23 MB) + 1` in whole numbers. Init containers do not count.
 ///
-/// As in 1.5. 1.16 counts an image less the fewer nodes have it, and adds no point between the limits. An
-/// image without a tag is looked for as `:latest`, as in 1.12 and later.
+/// As in 1.5. 1.16 counts an image less the fewer nodes have it, and adds no point between the limits.
+/// An image without a tag is treated as `:latest`, as in 1.12 and later.
 #[derive(Clone, Copy, Debug)]
 pub struct ImageLocality(pub OldRelease);
 
@@ -28,7 +28,7 @@ impl Priority for ImageLocality {
             let held = node.images.iter().find(|image| image.names.contains(name));
             held.map(|image| image.size)
         };
-        // What part of the nodes has the image.
+        // The fraction of nodes that have the image.
         let spread = |name: &Str| {
             let having = subject.all_nodes().filter(|(node, _)| held(name, node).is_some()).count();
             ratio(having, subject.view.nodes.len())
@@ -73,13 +73,13 @@ fn scaled(size: i64, spread: f64) -> i64 {
     (size as f64 * spread) as i64
 }
 
-/// The points for so many bytes in 1.16. As in image_locality.go, calculatePriority.
+/// The points for this many bytes in 1.16. As in image_locality.go, calculatePriority.
 fn of_spread_size(sum: i64) -> i64 {
     let sum = sum.clamp(MIN_IMAGE_SIZE, MAX_IMAGE_SIZE);
     MAX_PRIORITY * (sum - MIN_IMAGE_SIZE) / (MAX_IMAGE_SIZE - MIN_IMAGE_SIZE)
 }
 
-/// The points for so many bytes. As in image_locality.go, calculateScoreFromSize.
+/// The points for this many bytes. As in image_locality.go, calculateScoreFromSize.
 pub fn of_size(sum: i64) -> i64 {
     if sum < MIN_IMAGE_SIZE {
         0

@@ -1,4 +1,4 @@
-//! InterPodAffinityPriority: nodes near the pods that the pod likes, and that like it.
+//! InterPodAffinityPriority: nodes near the pods that the pod prefers, and that prefer it.
 
 use std::collections::BTreeMap;
 
@@ -9,15 +9,15 @@ use crate::{Points, Priority, Raw, Subject};
 
 /// Prefers nodes by the preferred affinity between pods.
 ///
-/// The map step adds up weights over all pods on all nodes: of the pod's preferred terms that speak of
-/// another pod, of the other pod's preferred terms that speak of the pod, anti-affinity with a minus,
-/// and of the other's required affinity terms that speak of the pod the weight of
-/// `hardPodAffinitySymmetricWeight`. Each counts for every node in the topology domain of the other pod.
-/// The reduce step gives `10 * (sum - min) / (max - min)`, where `min` is at most 0 and `max` at least 0,
-/// and 0 for all if they are the same. The same from 1.4 to 1.16.
+/// The map step adds up weights over all other pods on all nodes. These are the weights of the pod's
+/// preferred terms that match the other pod, and of the other pod's preferred terms that match the pod;
+/// anti-affinity counts negatively. Each required affinity term of the other pod that matches the pod
+/// has the weight `hardPodAffinitySymmetricWeight`. Each weight counts for every node in the topology
+/// domain of the other pod. The reduce step gives `10 * (sum - min) / (max - min)`, where `min` is at
+/// most 0 and `max` at least 0, and 0 for all nodes if they are equal. The same from 1.4 to 1.16.
 #[derive(Clone, Copy, Debug)]
 pub struct InterPodAffinity {
-    /// What a required affinity term of another pod weighs, 0 to 100.
+    /// The weight of a required affinity term of another pod, 0 to 100.
     pub hard_weight: i32,
 }
 
@@ -45,7 +45,8 @@ impl Priority for InterPodAffinity {
 }
 
 impl InterPodAffinity {
-    /// Adds what the pod and another one say of each other to the domains of the node of the other.
+    /// Adds the weights of the terms by which the pod and another one match each other to the domains
+    /// of the other pod's node.
     fn weigh<'a>(
         self,
         subject: &Subject<'a>,

@@ -1,10 +1,11 @@
-//! LeastRequestedPriority: nodes with much room.
+//! LeastRequestedPriority: nodes with many free resources.
 
 use crate::room::{Use, average};
 use crate::{MAX_PRIORITY, Priority, Raw, Subject};
 
-/// Prefers nodes of which little is asked: `(capacity - requested) * 10 / capacity` in whole numbers,
-/// the mean of CPU and memory, again whole. The same from 1.0 to 1.16. There is no reduce step.
+/// Prefers nodes of which little is requested: `(capacity - requested) * 10 / capacity` in whole
+/// numbers, the mean of CPU and memory, again whole. The same from 1.0 to 1.16. There is no reduce
+/// step.
 ///
 /// On a node with 4 cores and 10 GiB of which pods ask for 1 core and 5 GiB, CPU gives 7 (of 7.5),
 /// memory 5, and both together 6.
@@ -17,7 +18,7 @@ impl Priority for LeastRequested {
     }
 }
 
-/// The points of one resource; 0 where there is none of it, or less than is asked for. As in
+/// The points of one resource; 0 if the node has none of it, or less than is requested. As in
 /// least_requested.go, calculateUnusedScore.
 pub fn unused(of: Use) -> i64 {
     if of.capacity == 0 || of.capacity < of.requested {

@@ -1,15 +1,15 @@
 //! How kube-scheduler ranked nodes before 1.17: priorities that give 0 to 10 whole points.
 //!
 //! A [`Priority`] works in two steps. The map step gives every feasible node a [`Raw`] value, such as a
-//! count of pods; the reduce step makes [`Points`] of all raw values together. A [`Ranking`] adds up the
-//! points times the weights of the priorities, and the nodes with the highest total are the best.
+//! count of pods; the reduce step turns all raw values together into [`Points`]. A [`Ranking`] adds up
+//! the points times the weights of the priorities, and the nodes with the highest total are the best.
 //!
-//! Which priorities there are is said by [`defaults`], as those releases had them, by [`of_policy`], as a
-//! policy named them, or by [`of_plugins`], which maps the score plugins of a profile back. [`predicates`] has the names that
-//! filters had then.
+//! Priorities come from [`defaults`], which are those of a release, from [`of_policy`], which are those
+//! of a policy, or from [`of_plugins`], which maps the score plugins of a profile back to priorities.
+//! [`predicates`] has the names that filters had then.
 //!
-//! Where releases differ an [`OldRelease`] says whose formula it is; the docs of each priority tell them
-//! apart. One module, one priority.
+//! If releases differ, an [`OldRelease`] selects the formula; the docs of each priority describe the
+//! differences. Each module has one priority.
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 
 pub mod balanced_resource_allocation;
@@ -51,12 +51,12 @@ pub use subject::Subject;
 /// The most points that a priority gives a node.
 pub const MAX_PRIORITY: i64 = 10;
 
-/// What the map step says of one node. Its unit and range are those of the priority; where there is no
-/// reduce step it is the points already.
+/// The result of the map step for one node. Its unit and range depend on the priority. Without a reduce
+/// step it is the points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Raw(pub i64);
 
-/// What a priority gives a node before its weight: 0 to [`MAX_PRIORITY`].
+/// The points of a node before the weight of the priority: 0 to [`MAX_PRIORITY`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Points(pub i64);
 
@@ -65,8 +65,8 @@ pub trait Priority: Debug + Send + Sync {
     /// The raw value of every feasible node, in their order.
     fn map(&self, subject: &Subject<'_>) -> Vec<Raw>;
 
-    /// The points of every feasible node, in their order. `raw` is what the map step said; without a
-    /// reduce step it is the points.
+    /// The points of every feasible node, in their order. `raw` is the result of the map step; without
+    /// a reduce step these are the points.
     fn reduce(&self, subject: &Subject<'_>, raw: &[Raw]) -> Vec<Points> {
         let _ = subject;
         raw.iter().map(|raw| Points(raw.0)).collect()
@@ -76,9 +76,9 @@ pub trait Priority: Debug + Send + Sync {
 /// A priority with its name and weight.
 #[derive(Debug)]
 pub struct Weighted {
-    /// The name by which policies call it; one with a label names it in parentheses.
+    /// Its name in policies; a priority about a label has that label in parentheses.
     pub name: String,
-    /// What its points are multiplied with.
+    /// The factor for its points.
     pub weight: i64,
     /// How it ranks.
     pub priority: Box<dyn Priority>,

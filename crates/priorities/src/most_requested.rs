@@ -1,11 +1,11 @@
-//! MostRequestedPriority: nodes with little room left.
+//! MostRequestedPriority: nodes with few free resources.
 
 use crate::room::{Use, average};
 use crate::{MAX_PRIORITY, Priority, Raw, Subject};
 
-/// Prefers nodes of which much is asked, so that others can be given back: `requested * 10 / capacity`
-/// in whole numbers, the mean of CPU and memory, again whole. The same from 1.2 to 1.16. There is no
-/// reduce step.
+/// Prefers nodes of which much is requested, so that others stay empty and can be removed:
+/// `requested * 10 / capacity` in whole numbers, the mean of CPU and memory, again whole. The same from
+/// 1.2 to 1.16. There is no reduce step.
 #[derive(Clone, Copy, Debug)]
 pub struct MostRequested;
 
@@ -15,7 +15,7 @@ impl Priority for MostRequested {
     }
 }
 
-/// The points of one resource; 0 where there is none of it, or less than is asked for. As in
+/// The points of one resource; 0 if the node has none of it, or less than is requested. As in
 /// most_requested.go, calculateUsedScore.
 pub fn used(of: Use) -> i64 {
     if of.capacity == 0 || of.capacity < of.requested {

@@ -1,4 +1,4 @@
-//! The label preference: nodes that have a label, or have it not.
+//! The label preference: nodes that have a label, or do not have it.
 
 use plimsoll_api::Str;
 
@@ -10,16 +10,16 @@ use crate::{MAX_PRIORITY, Priority, Raw, Subject};
 pub struct NodeLabel {
     /// The label (`labelPreference.label`).
     pub label: Str,
-    /// Whether it is to be there (`labelPreference.presence`).
+    /// Whether it should be present (`labelPreference.presence`).
     pub presence: Presence,
 }
 
-/// Whether a label is to be there.
+/// Whether a label should be present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
     /// Nodes that have it are better.
     Present,
-    /// Nodes that have it not are better.
+    /// Nodes without it are better.
     Absent,
 }
 

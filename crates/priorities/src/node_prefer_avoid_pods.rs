@@ -1,4 +1,4 @@
-//! NodePreferAvoidPodsPriority: nodes that do not say that they would rather not have the pod.
+//! NodePreferAvoidPodsPriority: nodes without an annotation that asks to avoid the pod.
 
 use plimsoll_api::{Controller, Node};
 
@@ -9,7 +9,7 @@ const KINDS: [&str; 2] = ["ReplicationController", "ReplicaSet"];
 
 /// Gives 0 to nodes whose annotation `scheduler.alpha.kubernetes.io/preferAvoidPods` names the pod's
 /// ReplicationController or ReplicaSet, by kind and uid, and 10 to all others. There is no reduce step.
-/// The same from 1.3 to 1.16. Its weight of 10000 is more than all others come to.
+/// The same from 1.3 to 1.16. Its weight of 10000 exceeds the sum of all other priorities.
 #[derive(Clone, Copy, Debug)]
 pub struct NodePreferAvoidPods;
 

@@ -1,4 +1,4 @@
-//! From the priorities of a policy, under the names that it gives them.
+//! The priorities of a policy, under the names that it gives them.
 
 use std::collections::BTreeMap;
 
@@ -21,11 +21,11 @@ pub struct Entry<'a> {
     pub name: &'a str,
     /// What its points are multiplied with.
     pub weight: i64,
-    /// `argument` as it is written, for a name of the policy's own.
+    /// `argument` as in the policy, for a name that the policy defines.
     pub argument: Option<&'a Value>,
 }
 
-/// The plugin that a priority became and that was nothing else: the table of legacy_registry.go (1.20).
+/// Priorities and plugins that correspond one to one: the table of legacy_registry.go (1.20).
 const PLUGINS: [(&str, &str); 9] = [
     ("BalancedResourceAllocation", "NodeResourcesBalancedAllocation"),
     ("ImageLocalityPriority", "ImageLocality"),
@@ -38,10 +38,10 @@ const PLUGINS: [(&str, &str); 9] = [
     ("TaintTolerationPriority", "TaintToleration"),
 ];
 
-/// The priorities of a policy, in its order, as `release` has them. `args` are those of plugins by name, for
-/// what stands outside of the entries: `hardPodAffinityWeight` of InterPodAffinity.
+/// The priorities of a policy, in its order, as `release` has them. `args` are those of plugins by
+/// name, for settings outside the entries: `hardPodAffinityWeight` of InterPodAffinity.
 ///
-/// The error is that no priority has the name of an entry, or that its argument does not make one.
+/// It is an error if no priority has the name of an entry, or if its argument is not valid.
 pub fn of_policy<'a>(
     entries: impl IntoIterator<Item = Entry<'a>>,
     args: &BTreeMap<String, Value>,
@@ -66,7 +66,8 @@ impl Entry<'_> {
             "SelectorSpreadPriority" => {
                 Weighted::new(name, weight, SelectorSpread::by_all(release))
             }
-            // Old texts call serviceAntiAffinity so; here there is no label to spread over.
+            // Old documentation uses this name for serviceAntiAffinity; without an argument there is no
+            // label to spread over.
             "ServiceSpreadingPriority" | "CalculateAntiAffinityPriority" => {
                 Weighted::new(name, weight, SelectorSpread::by_services(release))
             }
@@ -102,7 +103,7 @@ impl Entry<'_> {
         self.of_plugin(&Args { plugin: "RequestedToCapacityRatio", given: Some(args), release })
     }
 
-    /// The only priority that a plugin was, under the name of the entry.
+    /// The only priority that corresponds to a plugin, under the name of the entry.
     fn of_plugin(&self, args: &Args<'_>) -> Result<Weighted, ArgsError> {
         let priorities = args.priorities(self.weight)?.unwrap_or_default();
         let priority = priorities.into_iter().next();
@@ -115,7 +116,7 @@ impl Entry<'_> {
     }
 }
 
-/// One of them is there.
+/// Exactly one of them is set.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Argument {
@@ -137,7 +138,7 @@ mod tests {
 
     use super::*;
 
-    /// A list of priorities as it stands in a policy.
+    /// A list of priorities as in a policy.
     fn check(policy: &Value, args: &Value, expected: &Expect) {
         let args = args.as_object().expect("args are by plugin").clone().into_iter().collect();
         let list = policy.as_array().expect("priorities are a list").iter();

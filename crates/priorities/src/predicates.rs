@@ -1,6 +1,6 @@
 //! The names that filters had as predicates, and their order.
 
-/// Filters and the predicates that they were, in the order in which these were evaluated. As in
+/// Filters and the corresponding predicates, in the order of evaluation of the predicates. As in
 /// predicates.go, predicatesOrdering.
 const ORDER: &[(&str, &str)] = &[
     ("NodeUnschedulable", "CheckNodeUnschedulable"),
@@ -23,25 +23,25 @@ const ORDER: &[(&str, &str)] = &[
     ("InterPodAffinity", "MatchInterPodAffinity"),
 ];
 
-/// The one predicate of which several filters were made.
+/// The only predicate that became several filters.
 const GENERAL: &str = "GeneralPredicates";
-/// Its filters, in the order in which it asked. As in predicates.go, GeneralPredicates.
+/// Its filters, in the order in which it evaluated them. As in predicates.go, GeneralPredicates.
 const GENERAL_FILTERS: [&str; 4] = ["NodeResourcesFit", "NodeName", "NodePorts", "NodeAffinity"];
-/// The predicate that stands before it.
+/// The filter whose predicate precedes it.
 const BEFORE_GENERAL: &str = "NodeUnschedulable";
 
-/// A predicate, and the filters that judge for it now.
+/// A predicate, and the filters that have replaced it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Predicate {
     /// Its name. A filter that was never a predicate keeps its own.
     pub name: String,
-    /// The filters, in the order in which the predicate told their reasons.
+    /// The filters, in the order in which the predicate reported their reasons.
     pub filters: Vec<String>,
 }
 
-/// The predicates that these filters were, in the order in which they were evaluated. Where all of the
-/// filters of GeneralPredicates are there, they are that one; filters that were no predicates come
-/// last, in their own order.
+/// The predicates that correspond to these filters, in the order of evaluation. If all filters of
+/// GeneralPredicates are present, they become that one. Filters that were never predicates come last,
+/// in their own order.
 pub fn of_filters(filters: &[&str]) -> Vec<Predicate> {
     let has = |filter: &str| filters.contains(&filter);
     let has_general = GENERAL_FILTERS.into_iter().all(has);

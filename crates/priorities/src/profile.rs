@@ -25,16 +25,16 @@ use crate::share::Reckoning;
 use crate::taint_toleration::TaintToleration;
 use crate::{OldRelease, Weighted};
 
-/// What the score plugins of a profile were.
+/// The priorities that correspond to the score plugins of a profile.
 #[derive(Debug, Default)]
 pub struct Mapped {
     /// The priorities, in the order of the plugins, with their weights.
     pub priorities: Vec<Weighted>,
-    /// The plugins that no priority is like.
+    /// The plugins without a corresponding priority.
     pub without: Vec<String>,
 }
 
-/// Args that do not say what a priority has to know.
+/// Args that lack what a priority needs.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the args of {plugin} do not make a priority: {message}")]
 pub struct ArgsError {
@@ -44,12 +44,13 @@ pub struct ArgsError {
     pub message: String,
 }
 
-/// The priorities that these score plugins were: the table of legacy_registry.go (1.20) read backwards.
-/// `plugins` are names with weights, `args` their args by name.
+/// The priorities that correspond to these score plugins: the table of legacy_registry.go (1.20) read
+/// backwards. `plugins` are names with weights, `args` their args by name.
 ///
-/// NodeResourcesFit is a priority by its `scoringStrategy`. PodTopologySpread is EvenPodsSpreadPriority, and
-/// with its default constraints of the system also SelectorSpreadPriority. Of NodeLabel and ServiceAffinity
-/// there is one for each label, and they share the weight. They rank as in `release`.
+/// For NodeResourcesFit the priority depends on its `scoringStrategy`. PodTopologySpread becomes
+/// EvenPodsSpreadPriority, and with the system default constraints also SelectorSpreadPriority.
+/// NodeLabel and ServiceAffinity become one priority for each label, and these share the weight. The
+/// priorities rank as in `release`.
 pub fn of_plugins<'a>(
     plugins: impl IntoIterator<Item = (&'a str, i64)>,
     args: &BTreeMap<String, Value>,
@@ -74,7 +75,7 @@ pub(crate) struct Args<'a> {
 }
 
 impl Args<'_> {
-    /// The priorities that the plugin was; `None` if none is like it.
+    /// The priorities that correspond to the plugin; `None` if there are none.
     pub(crate) fn priorities(&self, weight: i64) -> Result<Option<Vec<Weighted>>, ArgsError> {
         let least = || Weighted::new("LeastRequestedPriority", weight, LeastRequested);
         let most = || Weighted::new("MostRequestedPriority", weight, MostRequested);
@@ -273,7 +274,7 @@ impl ServiceAffinityArgs {
     }
 }
 
-/// What each of `n` has of a weight that they share.
+/// The share of each of `n` priorities in a common weight.
 fn shared(weight: i64, n: usize) -> i64 {
     let n = i64::try_from(n).unwrap_or(i64::MAX).max(1);
     (weight / n).max(1)

@@ -1,16 +1,16 @@
-//! The nodes in their order.
+//! Ranks nodes by priorities.
 
 use plimsoll_framework::{PodInfo, Prioritize, Prioritized, Row, View};
 
 use crate::equal::Equal;
 use crate::{MAX_PRIORITY, Points, Priority, Raw, Subject, Weighted};
 
-/// The priorities of a profile. They can rank in place of its Score plugins.
+/// The priorities of a profile. They can rank nodes instead of its Score plugins.
 #[derive(Debug, Default)]
 pub struct Priorities(pub Vec<Weighted>);
 
 impl Priorities {
-    /// What they say of the feasible nodes.
+    /// Ranks the feasible nodes.
     pub fn rank(&self, subject: &Subject<'_>) -> Ranking {
         Ranking::of(&self.0, subject)
     }
@@ -32,7 +32,7 @@ impl Prioritize for Priorities {
     }
 }
 
-/// What one priority says of every feasible node.
+/// The results of one priority for every feasible node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Standing {
     /// The name of the priority.
@@ -45,7 +45,7 @@ pub struct Standing {
     pub points: Vec<Points>,
 }
 
-/// What all priorities say of the feasible nodes.
+/// The results of all priorities for the feasible nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ranking {
     /// The feasible nodes.
@@ -57,7 +57,7 @@ pub struct Ranking {
 }
 
 impl Ranking {
-    /// Asks every priority. As in generic_scheduler.go, PrioritizeNodes: where there is none,
+    /// Evaluates every priority. As in generic_scheduler.go, PrioritizeNodes: if there is none,
     /// EqualPriority ranks.
     pub fn of(priorities: &[Weighted], subject: &Subject<'_>) -> Self {
         let mut standings: Vec<_> = priorities
@@ -76,7 +76,7 @@ impl Ranking {
         Ranking { rows: subject.feasible.to_vec(), standings, totals }
     }
 
-    /// The nodes with the highest total. The old releases took one of them, each in its turn.
+    /// The nodes with the highest total. The old releases took these in turns.
     pub fn best(&self) -> Vec<Row> {
         let max = self.totals.iter().max();
         let ranked = self.rows.iter().zip(&self.totals);

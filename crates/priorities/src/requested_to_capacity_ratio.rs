@@ -11,10 +11,10 @@ const MAX_UTILIZATION: i64 = 100;
 /// Prefers nodes by a function of utilization, 0 to 10 points for each resource. The points of resources
 /// that give any are averaged by their weights and rounded. There is no reduce step.
 ///
-/// As in 1.16. In 1.12 to 1.15 the resources are CPU and memory, and their mean is cut off.
+/// As in 1.16. In 1.12 to 1.15 the resources are CPU and memory, and their mean is truncated.
 #[derive(Clone, Debug)]
 pub struct RequestedToCapacityRatio {
-    /// Straight lines between these points; in the order of their utilization, and at least one.
+    /// The points of the piecewise linear function, sorted by utilization; at least one.
     pub shape: Vec<ShapePoint>,
     /// The resources with their weights.
     pub resources: Vec<(Str, i64)>,
@@ -42,7 +42,7 @@ impl Priority for RequestedToCapacityRatio {
     }
 }
 
-/// How full a resource is; full where there is none of it, or less than is asked for.
+/// How full a resource is; full if the node has none of it, or less than is requested.
 fn utilization(of: Use) -> i64 {
     if of.capacity == 0 || of.capacity < of.requested {
         return MAX_UTILIZATION;
@@ -50,8 +50,8 @@ fn utilization(of: Use) -> i64 {
     MAX_UTILIZATION - of.share(of.free(), MAX_UTILIZATION)
 }
 
-/// The score of a shape: level before the first point and after the last, and between two cut off to a
-/// whole number, towards that of the lower. As in buildBrokenLinearFunction.
+/// The score of a shape: constant before the first point and after the last; between two points
+/// truncated to a whole number, towards the score of the lower point. As in buildBrokenLinearFunction.
 pub fn at_utilization(shape: &[ShapePoint], utilization: i64) -> i64 {
     let next = shape.iter().position(|point| utilization <= point.utilization);
     match next {

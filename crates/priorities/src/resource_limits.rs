@@ -1,9 +1,10 @@
-//! ResourceLimitsPriority: nodes as large as the limits of the pod.
+//! ResourceLimitsPriority: nodes that satisfy the limits of the pod.
 
 use crate::{Priority, Raw, Subject};
 
-/// Gives 1 to nodes that have as much CPU, or as much memory, as the pod may take at most, and 0 to
-/// others. A resource without a limit, or that a node has not, does not count. There is no reduce step.
+/// Gives 1 to nodes that have at least as much CPU, or as much memory, as the pod's limit, and 0 to
+/// others. A resource without a limit, or that a node does not have, does not count. There is no reduce
+/// step.
 ///
 /// The same from 1.8 to 1.16, behind the gate `ResourceLimitsPriorityFunction`, which was off.
 #[derive(Clone, Copy, Debug)]

@@ -1,15 +1,15 @@
-//! How much room a node has: what the priorities about CPU and memory have in common.
+//! Requested and allocatable resources of nodes, for all priorities about CPU and memory.
 
 use plimsoll_api::Resources;
 use plimsoll_api::resources::{CPU, MEMORY};
 
 use crate::{Raw, Subject};
 
-/// How much of one resource is asked for, the pod that is to be placed included, and how much there is,
-/// both in the unit of the resource.
+/// The requested amount of one resource, including the pod to place, and the capacity of the node, both
+/// in the unit of the resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Use {
-    /// How much is asked for.
+    /// How much is requested.
     pub requested: i64,
     /// How much the node has.
     pub capacity: i64,
@@ -26,20 +26,20 @@ impl Use {
         self.capacity.saturating_sub(self.requested)
     }
 
-    /// `part` of what there is, on a scale of whole numbers up to `most`: exact also where 64 bits would be too
-    /// few on the way.
+    /// `part` of the capacity, as a whole number from 0 to `most`. Exact even if intermediate results
+    /// need more than 64 bits.
     pub(crate) fn share(self, part: i64, most: i64) -> i64 {
         let share = i128::from(part) * i128::from(most) / i128::from(self.capacity);
         i64::try_from(share).unwrap_or(if share < 0 { i64::MIN } else { i64::MAX })
     }
 }
 
-/// The use of every resource of one node once the pod is there.
+/// The use of every resource of one node, including the pod.
 #[derive(Clone, Debug)]
 pub(crate) struct NodeUse<'a> {
-    /// CPU in thousandths of a core; containers that ask for none count with 100.
+    /// CPU in thousandths of a core; containers without a request count with 100.
     pub(crate) cpu: Use,
-    /// Memory in bytes; containers that ask for none count with 200 MiB.
+    /// Memory in bytes; containers without a request count with 200 MiB.
     pub(crate) memory: Use,
     allocatable: &'a Resources,
     requested: &'a Resources,
@@ -48,7 +48,7 @@ pub(crate) struct NodeUse<'a> {
 
 impl NodeUse<'_> {
     /// The use of a resource by its name. As in resource_allocation.go,
-    /// calculateResourceAllocatableRequest: only of CPU and memory is there a default.
+    /// calculateResourceAllocatableRequest: only CPU and memory have a default.
     pub(crate) fn of(&self, resource: &str) -> Use {
         match resource {
             CPU => self.cpu,
@@ -77,7 +77,7 @@ pub(crate) fn uses<'a>(subject: &Subject<'a>) -> impl Iterator<Item = NodeUse<'a
     })
 }
 
-/// What `score` says of CPU and of memory, averaged and cut off.
+/// The mean of `score` for CPU and for memory, truncated.
 pub(crate) fn average(subject: &Subject<'_>, score: fn(Use) -> i64) -> Vec<Raw> {
     uses(subject).map(|node| Raw(i64::midpoint(score(node.cpu), score(node.memory)))).collect()
 }

@@ -1,5 +1,5 @@
 //! SelectorSpreadPriority, and ServiceSpreadingPriority as 1.0 had it: nodes and zones with few pods of
-//! the same kind.
+//! the same Services and controllers.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use crate::float::{cut_off, tenths, tenths_in_32_bits};
 use crate::selectors::{self, Leaving, Matched};
 use crate::{MAX_PRIORITY, OldRelease, Points, Priority, Raw, Subject};
 
-/// How much the zone counts; the node counts for the rest.
+/// The weight of the zone; the node has the remaining weight.
 const ZONE_WEIGHT: f64 = 2.0 / 3.0;
 const ZONE_WEIGHT_IN_32_BITS: f32 = 2.0 / 3.0;
-/// How much the node counts where there are zones. Go subtracts exactly before it rounds.
+/// The weight of the node if there are zones. Go evaluates this constant exactly before it rounds.
 const NODE_WEIGHT: f64 = 1.0 / 3.0;
 const NODE_WEIGHT_IN_32_BITS: f32 = 1.0 / 3.0;
 
@@ -23,14 +23,15 @@ const REGION: [&str; 2] =
 
 /// Prefers nodes, and zones, with few pods that the same objects select: `10 * (max - count) / max`.
 ///
-/// The map step counts the pods of the namespace on the node, but for those that are being deleted, that
-/// all of the Services, ReplicationControllers, ReplicaSets and StatefulSets select that select the
-/// pod. The reduce step compares with the highest count. Where nodes tell their zones, those count two
-/// thirds and the nodes one third. With 3, 5 and 10 pods, nodes get 7, 5 and 0 points.
+/// The map step takes all Services, ReplicationControllers, ReplicaSets and StatefulSets that select
+/// the pod. It counts the pods on the node that are in the pod's namespace, are not being deleted and
+/// are selected by all of these. The reduce step compares with the highest count. If nodes have zone
+/// labels, zones count two thirds and nodes one third. With 3, 5 and 10 pods, nodes get 7, 5 and 0
+/// points.
 ///
-/// As in 1.16, in floating point of 64 bits. 1.5 counts pods that any of the objects selects, reckons in 32
-/// bits, and knows no StatefulSets. Where no zone has such a pod, 1.5 divided by 0; here, as in 1.8 and
-/// later, every zone is best.
+/// As in 1.16, in floating point of 64 bits. 1.5 counts pods that any of the objects selects, computes
+/// in 32 bits, and ignores StatefulSets. If no zone has such a pod, 1.5 divided by 0; here, as in 1.8
+/// and later, every zone is best.
 #[derive(Clone, Copy, Debug)]
 pub struct SelectorSpread {
     by: By,
@@ -96,15 +97,15 @@ impl Priority for SelectorSpread {
 /// Region and zone of a node.
 type Zone = (Str, Str);
 
-/// How many pods there are, and the most that there are anywhere.
+/// A number of pods, and the highest number anywhere.
 #[derive(Clone, Copy, Debug)]
 struct Crowd {
     count: i64,
     max: i64,
 }
 
-/// The points for these counts of pods, on nodes in these zones, as `weigh` makes them of a node and its
-/// zone. As in selector_spreading.go, CalculateSpreadPriorityReduce.
+/// The points for these counts of pods, on nodes in these zones; `weigh` combines node and zone. As in
+/// selector_spreading.go, CalculateSpreadPriorityReduce.
 fn spread(
     counts: &[Raw],
     zones: &[Option<Zone>],
@@ -126,7 +127,7 @@ fn spread(
     points.collect()
 }
 
-/// As 1.14 and later reckon.
+/// As 1.14 and later compute it.
 fn in_64_bits(node: Crowd, zone: Option<Crowd>) -> Points {
     #[expect(clippy::cast_precision_loss, reason = "ten is exact")]
     let fewer = |of: Crowd| match of.max {
@@ -137,7 +138,7 @@ fn in_64_bits(node: Crowd, zone: Option<Crowd>) -> Points {
     cut_off(zone.map_or(node, |zone| node * NODE_WEIGHT + ZONE_WEIGHT * fewer(zone)))
 }
 
-/// As 1.5 reckons.
+/// As 1.5 computes it.
 fn in_32_bits(node: Crowd, zone: Option<Crowd>) -> Points {
     #[expect(clippy::cast_precision_loss, reason = "ten is exact")]
     let fewer = |of: Crowd| match of.max {
@@ -152,7 +153,8 @@ fn in_32_bits(node: Crowd, zone: Option<Crowd>) -> Points {
     )
 }
 
-/// The zone of a node; `None` if its labels tell neither zone nor region. As in node.go, GetZoneKey.
+/// The zone of a node; `None` if it has neither a zone label nor a region label. As in node.go,
+/// GetZoneKey.
 fn zone(labels: &Labels) -> Option<Zone> {
     let of = |names: [&str; 2]| {
         let value = names.into_iter().find_map(|name| labels.get(name));
@@ -177,7 +179,7 @@ mod tests {
         let as_of = |weigh| -> Vec<i64> {
             spread(&counts, &zones, weigh).into_iter().map(|points| points.0).collect()
         };
-        // What is worked out here comes to the same in 64 and in 32 bits.
+        // These results are the same in 64 and in 32 bits.
         assert_eq!(as_of(in_64_bits), as_of(in_32_bits));
         as_of(in_64_bits)
     }
@@ -272,7 +274,7 @@ mod tests {
                     b raw 0, 10 points
                 "#]],
             );
-            // With a label the pod is one of the ReplicaSet's, and so is a pod without any.
+            // With a label the pod belongs to the ReplicaSet, and so does a pod without any.
             check(
                 &SelectorSpread::by_all(release),
                 r#"

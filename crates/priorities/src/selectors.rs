@@ -14,18 +14,18 @@ pub(crate) enum Matched {
     ByAny,
 }
 
-/// What becomes of pods that are being deleted.
+/// How pods that are being deleted count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Leaving {
-    /// They do not count: often the pod is there to replace one of them.
+    /// They do not count: often the pod to place replaces one of them.
     Aside,
-    /// They count as the others.
+    /// They count like the others.
     Counted,
 }
 
-/// The selectors of the objects of these kinds that select the pod, by kind and name. As in
-/// listers.go, GetPodReplicaSets, which serves every kind alike: a selector that is empty selects nobody,
-/// and a pod without labels is selected by nobody.
+/// The selectors of the objects of these kinds that select the pod, by kind and name. As in listers.go,
+/// GetPodReplicaSets, which handles every kind in the same way: an empty selector selects no pod, and
+/// no selector selects a pod without labels.
 pub(crate) fn of_pod<'a>(subject: &Subject<'a>, kinds: &[SelectingKind]) -> Vec<&'a Selector> {
     let pod = subject.pod;
     if pod.labels.is_empty() {

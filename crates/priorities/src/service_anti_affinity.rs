@@ -1,4 +1,4 @@
-//! ServiceAntiAffinity: values of a label with few pods of the same Service.
+//! ServiceAntiAffinity: nodes whose label value has few pods of the same Service.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,12 @@ use crate::float::{cut_off, tenths, tenths_in_32_bits};
 use crate::selectors::{self, Leaving, Matched};
 use crate::{MAX_PRIORITY, OldRelease, Points, Priority, Raw, Subject};
 
-/// Prefers nodes whose value of a label is that of few pods of the Service: `10 * (all - count) / all`.
+/// Prefers nodes whose value of a label is shared by few pods of the Service:
+/// `10 * (all - count) / all`.
 ///
-/// The map step counts the pods on the node, but for those that are being deleted, that the first of the
-/// pod's Services selects. The reduce step adds up the nodes with the same value and compares with the
-/// pods on all feasible nodes. A node without the label gets 0.
+/// The map step counts the pods on the node that the first of the pod's Services selects, except those
+/// that are being deleted. The reduce step adds up the counts of nodes with the same value, and
+/// compares the sum with that of all feasible nodes. A node without the label gets 0.
 ///
 /// As in 1.16. 1.8 and before compare with the pods of the Service on any node, those that are being deleted
 /// included, in floating point of 32 bits.
@@ -21,14 +22,14 @@ use crate::{MAX_PRIORITY, OldRelease, Points, Priority, Raw, Subject};
 pub struct ServiceAntiAffinity {
     /// The label (`serviceAntiAffinity.label`).
     pub label: Str,
-    /// Whose pods count: those on feasible nodes, or before 1.9 those anywhere.
+    /// Which pods count: those on feasible nodes, or before 1.9 those on any node.
     pub among: Among,
 }
 
-/// The nodes whose pods are compared with.
+/// The nodes whose pods make up the total.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Among {
-    /// Those that the pod fits.
+    /// The nodes on which the pod fits.
     Feasible,
     /// All.
     All,

@@ -1,19 +1,19 @@
-//! The reduce step of shares: each node's part of the highest raw value.
+//! The reduce step of proportional priorities: each node's fraction of the highest raw value.
 
 use crate::float::cut_off;
 use crate::{MAX_PRIORITY, OldRelease, Points, Raw};
 
-/// How much is taken away from ten.
+/// How the fraction is subtracted from ten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reckoning {
-    /// The share in whole points. As in reduce.go, NormalizeReduce (1.9 on).
+    /// The fraction in whole points. As in reduce.go, NormalizeReduce (1.9 on).
     Whole,
-    /// The share itself, and the rest is cut off to whole points, as before 1.9.
+    /// The fraction itself; the result is truncated to whole points, as before 1.9.
     Float,
 }
 
 impl Reckoning {
-    /// How a release reckons.
+    /// The method of a release.
     pub fn of(release: OldRelease) -> Self {
         match release {
             OldRelease::V1_5 => Reckoning::Float,
@@ -22,15 +22,15 @@ impl Reckoning {
     }
 }
 
-/// Ten points for the highest raw value, the others in proportion, cut off to whole points; 0 for all
-/// where the highest is 0. As in reduce.go, NormalizeReduce; the floating point of releases before 1.9
-/// comes to the same.
+/// Ten points for the highest raw value, and proportional points for the others, truncated to whole
+/// points; 0 for all if the highest is 0. As in reduce.go, NormalizeReduce; the floating point of
+/// releases before 1.9 gives the same.
 pub fn of_max(raw: &[Raw]) -> Vec<Points> {
     let max = max(raw);
     raw.iter().map(|one| Points(share(one.0, max))).collect()
 }
 
-/// The other way round: 10 less the share, so that 0 is best; 10 for all where the highest is 0.
+/// Reversed: 10 minus the fraction, so that 0 is best; 10 for all if the highest is 0.
 pub fn of_max_reversed(raw: &[Raw], reckoning: Reckoning) -> Vec<Points> {
     let max = max(raw);
     let rest_of = |one: &Raw| match reckoning {

@@ -1,16 +1,16 @@
-//! What priorities look at.
+//! The input of priorities.
 
 use plimsoll_api::{Labels, Node, NonZero};
 use plimsoll_framework::{Columns, NodePart, NonZeroRequested, PodInfo, PodSet, Row, View};
 
-/// A pod, the nodes that it fits, and the cluster around them.
+/// A pod, the nodes on which it fits, and the cluster.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
-    /// The pod that is to be placed.
+    /// The pod to place.
     pub pod: &'a PodInfo,
     /// The cluster.
     pub view: View<'a>,
-    /// The nodes that all predicates let pass.
+    /// The nodes that pass all predicates.
     pub feasible: &'a [Row],
 }
 
@@ -38,8 +38,8 @@ impl<'a> Subject<'a> {
         self.feasible.iter().map(move |&row| nodes.pods_on(row))
     }
 
-    /// What the pods on each feasible node ask for together, and the pod that is to be placed with them.
-    /// Containers that ask for nothing count with a default.
+    /// The sum of the requests of the pods on each feasible node and of the pod to place. Containers
+    /// without a request count with a default.
     pub(crate) fn requested(&self) -> impl Iterator<Item = NonZero> {
         let nodes: &'a Columns = self.view.nodes;
         let own = self.pod.asks.room_non_zero;

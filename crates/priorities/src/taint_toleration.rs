@@ -1,4 +1,4 @@
-//! TaintTolerationPriority: nodes that do not want to be avoided.
+//! TaintTolerationPriority: nodes without taints that ask to avoid them.
 
 use plimsoll_api::{Comparisons, Effect, Taint, Toleration};
 
@@ -6,10 +6,10 @@ use crate::share::{self, Reckoning};
 use crate::{Points, Priority, Raw, Subject};
 
 /// Prefers nodes with few taints `PreferNoSchedule` that the pod does not tolerate. The map step counts
-/// them; the reduce step takes the share of the highest count away from 10.
+/// them; the reduce step subtracts the fraction of the highest count from 10.
 ///
-/// As in 1.16, where the share is a whole number: 1 of 3 such taints gives 10 - 3 = 7 points. Before 1.9
-/// `(1 - 1/3) * 10` was cut off to 6.
+/// As in 1.16, where the fraction is a whole number of points: 1 of 3 such taints gives 10 - 3 = 7
+/// points. Before 1.9 `(1 - 1/3) * 10` was truncated to 6.
 #[derive(Clone, Copy, Debug)]
 pub struct TaintToleration(pub Reckoning);
 
@@ -24,8 +24,8 @@ impl Priority for TaintToleration {
     }
 }
 
-/// How many taints to be avoided are not tolerated. As in taint_toleration.go,
-/// countIntolerableTaintsPreferNoSchedule. Releases of that time knew no tolerations that compare.
+/// How many `PreferNoSchedule` taints are not tolerated. As in taint_toleration.go,
+/// countIntolerableTaintsPreferNoSchedule. These releases had no tolerations that compare numbers.
 fn intolerable(taints: &[Taint], tolerations: &[Toleration]) -> i64 {
     let counts = |taint: &&Taint| {
         taint.effect == Effect::PreferNoSchedule

@@ -8,7 +8,7 @@ use plimsoll_testkit::{Cluster, Scenario};
 
 use crate::{Priority, Subject};
 
-/// Compares what a priority says of every node of a scenario, for its only pending pod.
+/// Compares the results of a priority for every node of a scenario and its only pending pod.
 pub(crate) fn check(priority: &dyn Priority, scenario: &str, expected: &Expect) {
     with_subject(scenario, |subject| {
         let raw = priority.map(subject);
@@ -22,7 +22,7 @@ pub(crate) fn check(priority: &dyn Priority, scenario: &str, expected: &Expect) 
     });
 }
 
-/// Hands on what priorities look at in a scenario: all nodes are feasible.
+/// Calls `look` with the input of priorities for a scenario. All nodes are feasible.
 pub(crate) fn with_subject(scenario: &str, look: impl FnOnce(&Subject<'_>)) {
     let scenario = Scenario::parse(scenario).expect("the scenario can be read");
     let cluster = Cluster::of(&scenario);

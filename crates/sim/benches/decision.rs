@@ -1,7 +1,7 @@
-//! How long one decision takes among 1,000 nodes that hold a pod each.
+//! Measures one decision among 1,000 nodes with one pod each.
 //!
-//! Each pod that is decided is taken away again before the next one comes, so that every decision is
-//! about the same cluster.
+//! Each decided pod is removed before the next one is added, so that every decision is about the same
+//! cluster.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 const NODES: u32 = 1_000;
 const ZONES: u32 = 3;
 
-/// The kinds of pods, with what they have beside their requests.
+/// The kinds of pods, with their fields in addition to requests.
 fn kinds() -> [(&'static str, Value); 4] {
     let pods = json!({"matchLabels": {"app": "web"}});
     let spread = |when: &str| {
@@ -86,7 +86,7 @@ fn scheduler(kind: &Value) -> Scheduler {
     scheduler
 }
 
-/// The time of so many decisions.
+/// The time of `n` decisions.
 fn decide(scheduler: &mut Scheduler, pod: &Pod, n: u64) -> Duration {
     let mut took = Duration::ZERO;
     let mut effects = Vec::new();

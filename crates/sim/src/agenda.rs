@@ -1,10 +1,10 @@
-//! What is due when.
+//! Scheduled items.
 
 use std::collections::BTreeMap;
 
 use plimsoll_framework::Time;
 
-/// Things to come, each at its time; of two at the same time the one that was noted first.
+/// Scheduled items, ordered by time, and at the same time by insertion.
 #[derive(Debug)]
 pub(crate) struct Agenda<T> {
     items: BTreeMap<(Time, u64), T>,
@@ -18,7 +18,7 @@ impl<T> Default for Agenda<T> {
 }
 
 impl<T> Agenda<T> {
-    /// Notes `item` for `at`.
+    /// Schedules `item` for `at`.
     pub(crate) fn note(&mut self, at: Time, item: T) {
         self.items.insert((at, self.noted), item);
         self.noted += 1;

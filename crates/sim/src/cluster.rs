@@ -1,4 +1,4 @@
-//! The objects that a simulation begins with.
+//! The initial objects of a simulation.
 
 use std::collections::BTreeSet;
 
@@ -25,8 +25,8 @@ pub struct Cluster {
 pub(crate) const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
 
 impl Cluster {
-    /// What the scheduler sees when it starts: everything that is there, then the pending pods in the
-    /// order in which they were made, and in the order given where that is equal.
+    /// The events for the start of the scheduler: all objects, then the pending pods sorted by creation
+    /// time, and by their given order if that is equal.
     pub fn into_events(self) -> Vec<Event> {
         let mut events = Vec::new();
         let namespaces = self.objects.iter().filter_map(AnyObject::get::<Namespace>);
@@ -46,8 +46,8 @@ impl Cluster {
         events
     }
 
-    /// When a simulation of it begins: at the latest time at which something in it is known to have
-    /// happened. What its pods say of the time to come, such as when they must be gone, comes later.
+    /// When a simulation of it begins: at the latest time in the past of any object. Times in the
+    /// future, such as deletion deadlines of pods, come later.
     pub fn begins(&self) -> Time {
         let pods = self.pods.iter().flat_map(|pod| [pod.created, pod.started]);
         let nodes = self.nodes.iter().map(|node| node.created);
@@ -55,7 +55,7 @@ impl Cluster {
     }
 }
 
-/// A time in an object, as the scheduler counts.
+/// Converts a time in an object to the scheduler's time.
 pub(crate) fn time_of(timestamp: Timestamp) -> Time {
     Time::from_millis(timestamp.as_millisecond())
 }

@@ -1,4 +1,4 @@
-//! What goes wrong in the rest of the cluster: on purpose in scripts, by chance in swarms.
+//! Faults in the rest of the cluster: set explicitly in scripts, at random in swarms.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use plimsoll_framework::Time;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
-/// What the rest of the cluster is asked to do.
+/// A request to the rest of the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verb {
     /// To bind a pod.
@@ -18,11 +18,11 @@ pub enum Verb {
     Evict,
     /// To provision a volume.
     Provision,
-    /// To end a pod that was told to go.
+    /// To end a pod that is being deleted.
     Terminate,
 }
 
-/// What becomes of it.
+/// How a request is carried out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Manner {
     /// It is done and answered at once.
@@ -30,7 +30,7 @@ pub enum Manner {
     Works,
     /// It is done and answered after this span.
     Late(Duration),
-    /// It is done and answered at once, but what came of it is seen only after this span.
+    /// It is done and answered at once, but its result is observed only after this span.
     Unseen(Duration),
     /// It is not done, and the answer says so.
     Refused,
@@ -40,7 +40,7 @@ pub enum Manner {
     Lost,
 }
 
-/// How the rest of the cluster does what it is asked to do.
+/// How the rest of the cluster carries out requests.
 #[derive(Debug, Default)]
 pub struct Faults {
     fixed: BTreeMap<Verb, Manner>,
@@ -54,23 +54,23 @@ struct Chance {
     until: Time,
 }
 
-/// The longest that a swarm delays anything: shorter than a scheduler waits for an answer. What is done
-/// after the scheduler has given up could not be told from what another scheduler does.
+/// The longest delay in a swarm: shorter than the write timeout of the scheduler. A write that takes
+/// effect after the scheduler has given it up could not be distinguished from one by another scheduler.
 const LATEST_SECONDS: u64 = 20;
 
 impl Faults {
-    /// Until `until`, `percent` of all that is asked goes wrong, as `seed` has it.
+    /// Until `until`, `percent` of all requests fail at random, determined by `seed`.
     pub fn by_chance(seed: u64, percent: u32, until: Time) -> Self {
         let rng = Pcg64::seed_from_u64(seed);
         Faults { fixed: BTreeMap::new(), chance: Some(Chance { rng, percent, until }) }
     }
 
-    /// From now on `verb` is done in this manner.
+    /// From now on requests of `verb` are carried out in this manner.
     pub fn set(&mut self, verb: Verb, manner: Manner) {
         self.fixed.insert(verb, manner);
     }
 
-    /// What becomes of something that is asked for at `now`.
+    /// How a request at `now` is carried out.
     pub(crate) fn manner(&mut self, now: Time, verb: Verb) -> Manner {
         if let Some(manner) = self.fixed.get(&verb) {
             return *manner;
@@ -98,9 +98,9 @@ impl Chance {
                 Manner::Unanswered,
                 Manner::Lost,
             ],
-            // A volume that is never provisioned is asked for again and again.
+            // A lost request would be repeated forever, since the volume would never be provisioned.
             Verb::Provision => &[Manner::Late(span), Manner::Refused],
-            // An eviction that nobody answers keeps its pod out for good, in kube-scheduler as here.
+            // Evictions without an answer are not simulated.
             Verb::Evict => &[Manner::Late(span), Manner::Refused],
             Verb::Write => &[Manner::Late(span), Manner::Refused, Manner::Unanswered, Manner::Lost],
         };

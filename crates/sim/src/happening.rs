@@ -1,4 +1,4 @@
-//! What happens in a cluster without the scheduler's doing.
+//! Changes of a cluster that the scheduler does not cause.
 
 use std::time::Duration;
 
@@ -9,21 +9,21 @@ use plimsoll_framework::Time;
 use crate::lifecycle;
 use crate::world::gone;
 
-/// Something that happens without the scheduler's doing. What it means depends on how the cluster then
-/// stands: a pod that has got a node meanwhile keeps it when its labels change.
+/// A change that the scheduler does not cause. Its effect depends on the state of the cluster at that
+/// time: a pod that was bound meanwhile keeps its node when its labels change.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Happening {
-    /// A pod is made, unless there is one of that name.
+    /// A pod is created, unless one with that name exists.
     Arrives(Box<Pod>),
-    /// A pod is told to go; it is gone after this span.
+    /// A pod is deleted and terminates for this span.
     IsDeleted(PodKey, Duration),
-    /// A pod gets other labels.
+    /// The labels of a pod change.
     IsRelabelled(PodKey, Labels),
-    /// Somebody else says, or no longer says, that a node was cleared for a pod that waits for one.
+    /// Another controller sets or clears the nominated node of a pending pod.
     IsNominated(PodKey, Option<Str>),
-    /// The gates of a pod are opened.
+    /// The scheduling gates of a pod are removed.
     IsUngated(PodKey),
-    /// Anything that does not depend on what the scheduler has done meanwhile.
+    /// Anything that does not depend on what the scheduler has done.
     Other(Event),
 }
 
@@ -40,7 +40,7 @@ impl Happening {
         }
     }
 
-    /// What becomes of it at `now`, where `pod` is how the pod that it is about stands.
+    /// The event for it at `now`, if `pod` is the present state of its pod.
     pub(crate) fn event(self, now: Time, pod: Option<&Pod>) -> Option<Event> {
         let alive = pod.filter(|pod| pod.phase != PodPhase::Ended);
         let changed = |pod: Pod| Some(Event::pod(pod));
@@ -48,7 +48,7 @@ impl Happening {
             Happening::Arrives(arrived) => pod.is_none().then_some(*arrived).and_then(changed),
             Happening::IsDeleted(_, span) => {
                 let pod = pod?;
-                // A pod that is on no node has nothing to terminate.
+                // A pod without a node has nothing to terminate.
                 if span.is_zero() || pod.node_name.is_none() || pod.phase == PodPhase::Ended {
                     return Some(gone(&pod.key));
                 }

@@ -1,7 +1,7 @@
 //! A virtual cluster in virtual time around the engine: what `plimsoll simulate` runs.
 //!
-//! The world answers every write at once and tells the scheduler what became of it, unless it was
-//! given [faults]. Time passes only when nothing is left to do at the present moment.
+//! The world answers every write at once and reports the result to the scheduler, unless it has
+//! [faults]. Time advances only when nothing is left to do at the present time.
 
 mod agenda;
 mod auditor;

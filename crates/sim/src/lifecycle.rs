@@ -1,4 +1,4 @@
-//! How pods end: they terminate when they are told to go, and complete when their work is done.
+//! How pods end: they terminate when they are deleted, and complete when their work is done.
 
 use std::time::Duration;
 
@@ -9,21 +9,21 @@ use plimsoll_framework::Time;
 /// How pods end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lifecycle {
-    /// How long a pod takes to terminate that a preemption evicts.
+    /// How long a preempted pod takes to terminate.
     pub grace: Duration,
-    /// How long a pod works on its node until it has completed; `None` if it never does.
+    /// How long a pod runs on its node until it completes; `None` if it never does.
     pub completion_after: Option<Duration>,
 }
 
-/// How long after a node is gone its pods are taken away. As in gc_controller.go, quarantineTime.
+/// How long after the deletion of a node its pods are deleted. As in gc_controller.go, quarantineTime.
 pub(crate) const ORPHANS_AFTER: Duration = Duration::from_secs(40);
 
-/// A time as objects say it; `None` for one that they cannot say.
+/// A time in the form of objects; `None` if it is out of their range.
 pub(crate) fn timestamp(at: Time) -> Option<Timestamp> {
     Timestamp::from_millisecond(at.millis()).ok()
 }
 
-/// What is seen of a pod that has completed.
+/// The event for a completed pod.
 pub(crate) fn completed(pod: &Pod) -> Event {
     Event::pod(Pod { phase: PodPhase::Ended, ..pod.clone() })
 }

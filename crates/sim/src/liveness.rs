@@ -1,4 +1,4 @@
-//! The liveness law: no pod sleeps that a fresh attempt would place.
+//! The liveness law: no pod waits that a fresh attempt would place.
 
 use plimsoll_api::PodKey;
 use plimsoll_engine::{Outcome, Place, Scheduler};
@@ -6,8 +6,8 @@ use plimsoll_engine::{Outcome, Place, Scheduler};
 /// The pods that wait for a change although a fresh attempt would place them now, with the node each
 /// would get.
 ///
-/// Asked when the scheduler has nothing more to do at the present moment. Whoever woke a pod too
-/// seldom is to blame: a queueing hint, or the queue.
+/// Called when the scheduler has nothing more to do at the present time. The cause is a queueing hint
+/// or the queue, which did not wake the pod.
 pub fn sleepers(scheduler: &Scheduler) -> Vec<(PodKey, String)> {
     let asleep = scheduler.pending().filter(|info| info.place == Place::Unschedulable);
     asleep

@@ -12,32 +12,32 @@ use crate::liveness;
 use crate::volumes::ClaimBinding;
 use crate::world::World;
 
-/// A simulation under way.
+/// A running simulation.
 #[derive(Debug)]
 pub struct Simulation {
     scheduler: Scheduler,
     world: World,
     now: Time,
     auditor: Option<Auditor>,
-    /// What the scheduler has written, if that is kept.
+    /// The writes of the scheduler, if they are kept.
     written: Option<Vec<(Time, Effect)>>,
-    /// What pods needed of volumes in their last attempts.
+    /// The claim bindings of pods in their last attempts.
     claims: BTreeMap<PodKey, Vec<ClaimBinding>>,
 }
 
 impl Simulation {
-    /// The scheduler has seen `cluster` and not yet begun to work.
+    /// A simulation whose scheduler has observed `cluster` but not started to work.
     pub fn new(scheduler: Scheduler, cluster: Cluster) -> Self {
         Self::within(World::default(), scheduler, cluster)
     }
 
-    /// The same in a world of its own ways.
+    /// The same with a given world.
     pub fn within(world: World, scheduler: Scheduler, cluster: Cluster) -> Self {
         Self::begin(world, scheduler, cluster, None)
     }
 
-    /// The same, and an auditor looks on from the beginning and reckons again what `extent` says. The
-    /// scheduler must keep [decisions](plimsoll_engine::Options::detail).
+    /// The same with an auditor, which checks what `extent` says from the beginning. The scheduler must
+    /// keep [decisions](plimsoll_engine::Options::detail).
     pub fn audited(world: World, scheduler: Scheduler, cluster: Cluster, extent: Extent) -> Self {
         let auditor = Auditor::new(&scheduler, extent);
         Self::begin(world, scheduler, cluster, Some(auditor))
@@ -66,19 +66,19 @@ impl Simulation {
         }
     }
 
-    /// Something happens now, whatever the scheduler does.
+    /// Applies an event now.
     pub fn happens(&mut self, event: Event) {
         self.world.happens(self.now, &event);
         self.tell(event);
     }
 
-    /// Lets the scheduler work until it has decided something. `None` once nothing can change any
-    /// more: every pod that is left waits for something that will not happen in this cluster.
+    /// Runs the scheduler until it has decided something. `None` once nothing can change any more:
+    /// every pod that is left waits for something that will not happen in this cluster.
     pub fn advance(&mut self) -> Option<Vec<Decision>> {
         self.advance_until(None)
     }
 
-    /// The same, but time does not pass beyond `until`.
+    /// The same, but time does not advance beyond `until`.
     pub fn advance_until(&mut self, until: Option<Time>) -> Option<Vec<Decision>> {
         loop {
             let mut effects = Vec::new();
@@ -86,7 +86,7 @@ impl Simulation {
             let decisions = self.scheduler.take_decisions();
             self.audit(&decisions, &effects);
             self.note_claims(&decisions, &effects);
-            // The world answers, so what the scheduler said of the time to come holds no longer.
+            // The world answers, so the scheduler's next time is no longer valid.
             let answered = !effects.is_empty();
             for effect in effects {
                 let events = self.world.perform(self.now, effect);
@@ -96,7 +96,8 @@ impl Simulation {
                 return Some(decisions);
             }
             if !answered && next != Next::Again {
-                // The rest of the cluster moves when the scheduler rests: a decision takes no time.
+                // The rest of the cluster acts only when the scheduler is idle: a decision takes no
+                // time.
                 if !self.let_happen() {
                     self.rest();
                     let wake = self.wake(next)?;
@@ -110,7 +111,7 @@ impl Simulation {
         }
     }
 
-    /// Lets all happen that is due now; whether anything was.
+    /// Applies everything that is due now, and returns whether anything was.
     fn let_happen(&mut self) -> bool {
         let mut any = false;
         while let Some(events) = self.world.take_due(self.now) {
@@ -120,7 +121,7 @@ impl Simulation {
         any
     }
 
-    /// When there is something to do again. A scheduler that has settled waits only for the world.
+    /// When there is something to do again. A settled scheduler waits only for the world.
     fn wake(&self, next: Next) -> Option<Time> {
         let own = match next {
             Next::At(time) if !self.scheduler.is_settled() => Some(time),
@@ -169,11 +170,11 @@ impl Simulation {
         }
     }
 
-    /// Nothing is left to do at the present moment.
+    /// Called when nothing is left to do at the present time.
     fn rest(&mut self) {
         let Some(auditor) = &mut self.auditor else { return };
         auditor.rests(self.now);
-        // A pod that is on its way to its node wakes others only when it is seen there.
+        // A pod that is being bound wakes others only when it is observed on its node.
         if !self.scheduler.is_settled() || auditor.awaits() {
             return;
         }
@@ -182,27 +183,27 @@ impl Simulation {
         }
     }
 
-    /// The scheduler as it stands.
+    /// The scheduler in its present state.
     pub fn scheduler(&self) -> &Scheduler {
         &self.scheduler
     }
 
-    /// What a pod needed of volumes in its last attempt, before it could be bound.
+    /// The claim bindings that a pod needed in its last attempt.
     pub fn claims_of(&self, pod: &PodKey) -> &[ClaimBinding] {
         self.claims.get(pod).map_or(&[], Vec::as_slice)
     }
 
-    /// The rest of the cluster as it stands.
+    /// The rest of the cluster in its present state.
     pub fn world(&self) -> &World {
         &self.world
     }
 
-    /// The rest of the cluster, to change its ways or to plan what happens in it.
+    /// The rest of the cluster, to change its behaviour or to plan events.
     pub fn world_mut(&mut self) -> &mut World {
         &mut self.world
     }
 
-    /// The scheduler forgets everything that it has derived: see [`Scheduler::forget_derived`].
+    /// Drops all derived data of the scheduler: see [`Scheduler::forget_derived`].
     pub fn forget_derived(&mut self) {
         self.scheduler.forget_derived();
     }
@@ -228,7 +229,7 @@ impl Simulation {
     }
 }
 
-/// Runs a simulation to its end and hands every decision to `each`, in order.
+/// Runs a simulation to its end and passes every decision to `each`, in order.
 pub fn simulate(
     scheduler: Scheduler,
     cluster: Cluster,

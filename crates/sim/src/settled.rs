@@ -1,4 +1,4 @@
-//! A cluster at rest: what others have long done when a scheduler comes.
+//! A settled cluster: what controllers have done before a scheduler starts.
 
 use std::collections::BTreeMap;
 
@@ -9,9 +9,9 @@ use crate::cluster::Cluster;
 use crate::volumes::Volumes;
 
 impl Cluster {
-    /// The cluster once the API server and the controllers of volumes have done what is theirs. Files that
-    /// people write say nothing of that: claims get the identity that the API server gives them, volumes
-    /// become available, and claims that wait for no pod get their volumes.
+    /// The cluster after the API server and the volume controllers have done their work, which
+    /// hand-written files do not contain: claims get a uid, volumes become available, and claims that
+    /// do not wait for a pod get their volumes.
     #[must_use]
     pub fn settled(mut self) -> Self {
         for object in &mut self.objects {
@@ -30,7 +30,7 @@ impl Cluster {
             volumes.happens(&Seen::Is(object.clone()));
         }
         let mut settled = BTreeMap::new();
-        // Each turn takes a volume or a claim a step on, and no step is taken twice.
+        // Each iteration advances a volume or a claim by one step, and no step is repeated.
         loop {
             let mut changes = volumes.bind();
             for order in volumes.orders() {

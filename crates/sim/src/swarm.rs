@@ -11,21 +11,21 @@ use crate::run::Simulation;
 use crate::workload::Workload;
 use crate::world::World;
 
-/// What became of one simulation.
+/// The results of a simulation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Course {
     /// How often a pod was tried.
     pub attempts: usize,
     /// How often one found a node.
     pub scheduled: usize,
-    /// How often others were evicted for one.
+    /// How often pods were evicted for one.
     pub preemptions: usize,
-    /// What must not be.
+    /// The violations.
     pub violations: Vec<Violation>,
 }
 
 impl Course {
-    /// Adds what became of another simulation.
+    /// Adds the results of another simulation.
     pub fn add(&mut self, other: &Course) {
         self.attempts += other.attempts;
         self.scheduled += other.scheduled;
@@ -34,17 +34,17 @@ impl Course {
     }
 }
 
-/// More decisions than any workload needs: a simulation that comes so far never ends.
+/// More decisions than any workload needs: a simulation that reaches this never ends.
 const MAX_DECISIONS: usize = 20_000;
-/// More than anything takes in a simulation: no pod is tried only because it has waited so long, which
-/// would hide that nobody woke it.
+/// Longer than any simulation: no pod is tried because of the flush, which would hide that no event
+/// woke it.
 const FOREVER: std::time::Duration = std::time::Duration::from_hours(1_000_000);
 
-/// Runs the simulation of a seed twice, with the profiles of `release` that `profiles` makes, and audits it as far
-/// as `extent` says: once without a scan and once with scans wherever they can be. A panic is a violation, and so
-/// is that the second run writes anything else than the first.
+/// Runs the simulation of a seed twice, with the profiles that `profiles` creates for `release`, and
+/// audits it to the given `extent`: once without scans, and once with scans wherever possible. A panic
+/// is a violation, and so is any difference between the writes of the two runs.
 ///
-/// The error is that the profiles do not make a scheduler.
+/// It is an error if the profiles are invalid.
 pub fn try_seed(
     seed: u64,
     release: Release,
@@ -62,7 +62,7 @@ pub fn try_seed(
     for scans in [Scans::Never, Scans::Always] {
         let options = Options { scans, ..options };
         let scheduler = Scheduler::new(profiles(), options, seed)?;
-        // Nothing of what a panic leaves behind is looked at again.
+        // Nothing that a panic leaves behind is used again.
         let run = catch_unwind(AssertUnwindSafe(|| run(seed, scheduler, extent)));
         match run {
             Ok(run) => runs.push(run),
@@ -78,7 +78,7 @@ pub fn try_seed(
     Ok(course)
 }
 
-/// The simulation of a seed, with an auditor, before anything is decided.
+/// The simulation of a seed, with an auditor, before the first decision.
 pub fn begin(seed: u64, scheduler: Scheduler, extent: Extent) -> Simulation {
     let workload = Workload::of(seed);
     let faults = Faults::by_chance(seed, workload.fault_percent, workload.calm);
@@ -122,7 +122,7 @@ fn panicked(panic: &(dyn std::any::Any + Send)) -> Course {
     Course { violations: vec![violation], ..Course::default() }
 }
 
-/// The first thing that only one of two runs has written.
+/// The first write in which two runs differ.
 fn differs<'a>(
     one: &'a [(Time, Effect)],
     other: &'a [(Time, Effect)],

@@ -16,7 +16,7 @@ const BOUND_BY_CONTROLLER: &str = "pv.kubernetes.io/bound-by-controller";
 const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
 const ZONE: &str = "topology.kubernetes.io/zone";
 
-/// How long the controllers of volumes take.
+/// How long the volume controllers take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Storage {
     /// Until a claim is bound to the volume that is reserved for it.
@@ -25,12 +25,12 @@ pub struct Storage {
     pub provisioning_after: Duration,
 }
 
-/// What a pod needs to be done about one of its claims before it is bound.
+/// What must be done with a claim before its pod is bound.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClaimBinding {
     /// The claim.
     pub claim: ObjectKey,
-    /// The volume it is bound to; `None` where one is provisioned for it.
+    /// The volume to which it is bound; `None` if one is provisioned for it.
     pub volume: Option<Str>,
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct Volumes {
     asked: BTreeSet<Order>,
 }
 
-/// A volume that is to be provisioned.
+/// A volume to provision.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Order {
     pub(crate) claim: ObjectKey,
@@ -174,7 +174,7 @@ impl Volumes {
         changed
     }
 
-    /// The volume that a claim is to be bound to.
+    /// The volume to which a claim should be bound.
     fn volume_for(&self, claim: &PersistentVolumeClaim) -> Option<Str> {
         let reserved = self.all.values().find(|volume| volume.is_reserved_for(claim));
         if let Some(volume) = reserved {
@@ -224,7 +224,7 @@ impl Volumes {
         [AnyObject::new(volume.clone()), AnyObject::new(claim.clone())]
     }
 
-    /// The volumes that are to be provisioned, and were not before.
+    /// New volumes to provision.
     pub(crate) fn orders(&mut self) -> Vec<Order> {
         let provisions = |claim: &&PersistentVolumeClaim| {
             let class = self.classes.get(&claim.class);

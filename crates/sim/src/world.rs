@@ -1,4 +1,4 @@
-//! The rest of the cluster: it does what the scheduler asks for and says what became of it.
+//! The rest of the cluster: it carries out the writes of the scheduler and reports their results.
 
 use std::collections::BTreeMap;
 
@@ -26,47 +26,47 @@ pub struct World {
     agenda: Agenda<Due>,
     /// How pods end.
     pub lifecycle: Lifecycle,
-    /// How long the controllers of volumes take.
+    /// How long the volume controllers take.
     pub storage: Storage,
-    /// What goes wrong.
+    /// The faults.
     pub faults: Faults,
 }
 
-/// What is due at some time.
+/// A scheduled item.
 #[derive(Debug)]
 enum Due {
-    /// Something happens in the cluster, whatever the scheduler does.
+    /// A change of the cluster.
     Happens(Happening),
-    /// A write of the scheduler arrives, which was made for the pod of this identity.
+    /// A write of the scheduler arrives that was made for the pod with this uid.
     Arrives(Effect, Str),
-    /// What became of a pod is seen.
+    /// The state of a pod is observed.
     IsSeen(PodKey),
-    /// The pod of this identity has completed.
+    /// The pod with this uid has completed.
     Completes(PodKey, Str),
-    /// The pod of this identity has terminated.
+    /// The pod with this uid has terminated.
     Ends(PodKey, Str),
-    /// The controllers look at the volumes.
+    /// The volume controllers run.
     VolumesAreBound,
     /// A volume is provisioned.
     IsProvisioned(Order),
-    /// A volume turns out to be impossible to provision.
+    /// Provisioning a volume fails.
     IsNotProvisioned(Order),
-    /// The pod of this identity is taken away if its node is still not there.
+    /// The pod with this uid is deleted if its node still does not exist.
     IsOrphaned(PodKey, Str),
 }
 
 impl World {
-    /// An empty cluster with these ways.
+    /// An empty cluster with this lifecycle and these faults.
     pub fn new(lifecycle: Lifecycle, faults: Faults) -> Self {
         World { lifecycle, faults, ..World::default() }
     }
 
-    /// Something will happen at `at`, whatever the scheduler does.
+    /// Schedules a change at `at`.
     pub fn plan(&mut self, at: Time, what: Happening) {
         self.agenda.note(at, Due::Happens(what));
     }
 
-    /// Something happens in the cluster: it is so from now on, and has its consequences.
+    /// Applies a change of the cluster and schedules its consequences.
     pub(crate) fn happens(&mut self, now: Time, event: &Event) {
         match event {
             Event::Pod(seen) => match seen {
@@ -107,7 +107,7 @@ impl World {
         }
     }
 
-    /// A pod that was told to go is gone by `deletion`, or at once where that is over.
+    /// Schedules the end of a terminating pod at `deletion`, or at once if that has passed.
     fn terminates(&mut self, now: Time, pod: &Pod, deletion: Time) {
         let at = match self.faults.manner(now, Verb::Terminate) {
             Manner::Late(span) => deletion.max(now) + span,
@@ -126,15 +126,15 @@ impl World {
         }
     }
 
-    /// The scheduler has written something; what it sees of that now.
+    /// Carries out a write of the scheduler, and returns the events that it observes now.
     pub(crate) fn perform(&mut self, now: Time, effect: Effect) -> Vec<Event> {
         let verb = match &effect.write {
             Write::Bind(_) => Verb::Bind,
             Write::Object(_) => Verb::Write,
             Write::Evict(_) => Verb::Evict,
-            // Nobody who reads conditions and events takes part in a simulation.
+            // Nothing in a simulation reads conditions and events.
             Write::Condition(_) | Write::Record(_) => return Vec::new(),
-            // A simulation has no network: its schedulers have no extenders.
+            // A simulation has no network, so its schedulers have no extenders.
             Write::Extender(_) => return Vec::new(),
             Write::Nominate(_) => return self.apply(now, effect).1,
         };
@@ -165,14 +165,14 @@ impl World {
         self.pods.get(pod).map(|pod| pod.uid.clone()).unwrap_or_default()
     }
 
-    /// Does what was written: the answer, and then what became of it.
+    /// Carries out a write, and returns the answer followed by the results.
     fn answered(&mut self, now: Time, effect: Effect) -> Vec<Event> {
         let id: EffectId = effect.id;
         let (answer, events) = self.apply(now, effect);
         std::iter::once(Event::Done(id, answer)).chain(events).collect()
     }
 
-    /// Does what was written.
+    /// Carries out a write.
     fn apply(&mut self, now: Time, effect: Effect) -> (Result<(), WriteError>, Vec<Event>) {
         let done = match effect.write {
             Write::Bind(binding) => {
@@ -230,7 +230,7 @@ impl World {
         self.agenda.next()
     }
 
-    /// Lets the next thing happen that is due at `now`; what the scheduler sees of it.
+    /// Applies the next item that is due at `now`, and returns the events for the scheduler.
     pub(crate) fn take_due(&mut self, now: Time) -> Option<Vec<Event>> {
         let events: Vec<Event> = match self.agenda.take_due(now)? {
             Due::Happens(what) => {
@@ -290,8 +290,8 @@ impl World {
         }
     }
 
-    /// A write arrives late. As with the preconditions of the API server, it does nothing to a pod that
-    /// was made again under the same name.
+    /// Carries out a delayed write. As with the preconditions of the API server, it does not affect a
+    /// new pod with the same name.
     fn arrives(&mut self, now: Time, effect: Effect, uid: &Str) -> Vec<Event> {
         match self.pods.get(&effect.pod.key) {
             Some(pod) if pod.uid != *uid => {
@@ -305,12 +305,12 @@ impl World {
         }
     }
 
-    /// The pod of this identity, if it is still there.
+    /// The pod with this uid, if it still exists.
     fn same(&self, key: &PodKey, uid: &Str) -> Option<&Pod> {
         self.pods.get(key).filter(|pod| pod.uid == *uid)
     }
 
-    /// The pods that are there.
+    /// All pods.
     pub fn pods(&self) -> impl Iterator<Item = &Pod> {
         self.pods.values()
     }

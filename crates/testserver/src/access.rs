@@ -10,9 +10,11 @@ use crate::kinds::Qualified;
 /// A user, with the token that proves it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct User {
-    /// Empty for a user who has no token, but may come with a certificate or be asked about.
+    /// Empty for a user without a token, who may still have a certificate or be the subject of a
+    /// review.
     pub token: String,
-    /// `system:kube-scheduler`. Without a name this is nobody, but its rights are those of every member of its groups.
+    /// `system:kube-scheduler`. Without a name this is not a user, but its rights are granted to every
+    /// member of its groups.
     pub name: String,
     /// `system:authenticated` is added.
     pub groups: Vec<String>,
@@ -38,7 +40,7 @@ pub struct Right {
     pub groups: Vec<String>,
     /// `pods`, `pods/binding`.
     pub resources: Vec<String>,
-    /// Paths that are no resources: `/metrics`, `/debug/*`.
+    /// Non-resource paths: `/metrics`, `/debug/*`.
     pub paths: Vec<String>,
 }
 
@@ -60,7 +62,7 @@ impl Right {
         }
     }
 
-    /// `verbs` on paths that are no resources.
+    /// `verbs` on non-resource paths.
     pub fn on_paths(paths: &[&str], verbs: &[&str]) -> Self {
         let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
         Self { verbs: owned(verbs), paths: owned(paths), ..Self::default() }
@@ -81,7 +83,7 @@ impl Right {
     }
 }
 
-/// What somebody wants to touch.
+/// What a request accesses.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum What<'a> {
     /// `resource` with its subresource: `pods/binding`.
@@ -94,7 +96,7 @@ pub(crate) enum What<'a> {
     Path(&'a str),
 }
 
-/// Somebody who asks.
+/// The user who sends a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Caller {
     pub(crate) name: String,
@@ -107,7 +109,7 @@ impl Caller {
         Self { name: "system:anonymous".to_owned(), groups }
     }
 
-    /// Somebody whose certificate the server has verified.
+    /// A user whose certificate the server has verified.
     pub(crate) fn of_certificate(name: String, groups: Vec<String>) -> Self {
         Self { name, groups }.authenticated()
     }
@@ -125,9 +127,10 @@ impl Caller {
 #[derive(Debug)]
 pub struct Access {
     users: RwLock<Vec<User>>,
-    /// Whether the server itself is for these users only. Reviews are answered from the table anyway.
+    /// Whether only these users may use the server itself. Reviews are answered from the table in any
+    /// case.
     required: bool,
-    /// The token of the kubeconfig: its bearer may do everything.
+    /// The token of the kubeconfig, which grants all rights.
     admin: String,
 }
 
@@ -158,8 +161,8 @@ impl Access {
         })
     }
 
-    /// Who asks, by the value of the header `Authorization` and by the certificate. A token that is not known is
-    /// refused; nothing at all is anonymous.
+    /// The user, by the value of the header `Authorization` and by the certificate. An unknown token is
+    /// refused; a request with neither is anonymous.
     pub(crate) fn caller(
         &self,
         authorization: Option<&str>,
@@ -190,7 +193,7 @@ impl Access {
         })
     }
 
-    /// Refuses, in the words of kube-apiserver, what the caller may not do.
+    /// Refuses what the caller may not do, with the messages of kube-apiserver.
     pub(crate) fn check(
         &self,
         caller: &Caller,

@@ -48,7 +48,7 @@ pub(crate) struct Api {
     pub(crate) downtime: tokio::sync::mpsc::UnboundedSender<Duration>,
 }
 
-/// A request for objects, read.
+/// A request for objects, parsed.
 #[derive(Debug)]
 pub(crate) struct Asked {
     target: Target,
@@ -149,7 +149,7 @@ impl Api {
         self.troubled(verb, &resource, answer).await
     }
 
-    /// Lets `request` run with what the faults have in store for it.
+    /// Runs `request` with the faults that apply to it.
     async fn troubled(
         &self,
         verb: &str,
@@ -169,7 +169,7 @@ impl Api {
         }
     }
 
-    /// Paths that are no objects: health, discovery, and what the tests say to the server itself.
+    /// Paths that are not objects: health, discovery, and the commands of tests to the server itself.
     async fn other(
         &self,
         parts: &Parts,
@@ -186,7 +186,7 @@ impl Api {
     }
 }
 
-/// Waits, but not until the next tick of the clock where there is nothing to wait for.
+/// Waits. A wait of zero returns at once, not at the next tick of the timer.
 async fn wait(wait: Duration) {
     if !wait.is_zero() {
         tokio::time::sleep(wait).await;
@@ -201,7 +201,7 @@ fn answer_of(trouble: Trouble) -> Answer {
         Trouble::TooManyRequests { retry_after } => {
             Failure::too_many_requests("too many requests, please try again later", retry_after)
         }
-        // Waits are no answers; they have been waited for.
+        // A delay is not an answer; it is already over.
         Trouble::Slow(_) => Failure::chosen(500, "a fault on demand"),
     };
     respond::failure(&failure).into()
@@ -225,7 +225,7 @@ fn content_type_of(parts: &Parts) -> &str {
     content_type.split(';').next().unwrap_or_default().trim()
 }
 
-/// Reads a body; one in protobuf becomes the JSON it stands for.
+/// Reads a body and converts protobuf to JSON.
 async fn read_object(parts: &Parts, body: Incoming) -> Result<Bytes, Failure> {
     let body = read(body).await?;
     if content_type_of(parts) != protobuf::CONTENT_TYPE || body.is_empty() {

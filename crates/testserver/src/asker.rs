@@ -1,4 +1,5 @@
-//! A client for what is served beside an API server: it says over TLS exactly what it is told to, right or wrong.
+//! A client for servers other than the API server. It sends exactly the given bytes over TLS, valid or
+//! not.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -12,13 +13,13 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 use crate::tls::ClientCertificate;
 
-/// Longer than any answer takes on a machine that does many other things.
+/// Longer than any answer takes on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(2);
 
 /// A connection of an [`Asker`].
 pub type Talk = StreamOwned<ClientConnection, TcpStream>;
 
-/// Somebody who asks a server on `localhost`, over a connection for each question.
+/// A client of a server on `localhost`, with a new connection for each request.
 #[derive(Debug, Clone)]
 pub struct Asker {
     address: SocketAddr,
@@ -32,14 +33,15 @@ pub struct Asker {
 pub struct Answer {
     /// The status.
     pub code: u16,
-    /// The lines of the head, in small letters.
+    /// The lines of the head, in lower case.
     pub head: String,
     /// What follows.
     pub body: String,
 }
 
 impl Asker {
-    /// Somebody unknown. The server's certificate must come from one of the authorities in `trusted`, as PEM.
+    /// An anonymous client. The server's certificate must come from one of the authorities in
+    /// `trusted`, as PEM.
     pub fn new(address: SocketAddr, trusted: &str) -> Result<Self, rustls::Error> {
         let mut roots = RootCertStore::empty();
         for certificate in CertificateDer::pem_slice_iter(trusted.as_bytes()) {
@@ -50,24 +52,24 @@ impl Asker {
         Ok(Self { address, roots, config, headers: Vec::new() })
     }
 
-    /// The same, who proves with a certificate who they are.
+    /// The same client with a client certificate.
     pub fn with_certificate(&self, own: &ClientCertificate) -> Result<Self, rustls::Error> {
         Ok(Self { config: Arc::new(config(&self.roots, Some(own))?), ..self.clone() })
     }
 
-    /// The same, who proves with a token who they are.
+    /// The same client with a token.
     pub fn with_token(&self, token: &str) -> Self {
         self.with_header(&format!("Authorization: Bearer {token}"))
     }
 
-    /// The same, who adds a line to the head of every request.
+    /// The same client with an additional header line in every request.
     pub fn with_header(&self, line: &str) -> Self {
         let mut asker = self.clone();
         asker.headers.push(line.to_owned());
         asker
     }
 
-    /// A connection, on which nothing has been said yet.
+    /// A new connection, on which nothing has been sent yet.
     pub fn connect(&self) -> io::Result<Talk> {
         let name = ServerName::try_from("localhost").map_err(io::Error::other)?;
         let connection = ClientConnection::new(self.config.clone(), name);
@@ -97,10 +99,11 @@ impl Asker {
         self.say(&format!("{head}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"))
     }
 
-    /// Says something, and reads what is answered until the server ends the connection.
+    /// Sends a request, and reads the answer until the server closes the connection.
     pub fn say(&self, request: &str) -> io::Result<Answer> {
         let mut talk = self.connect()?;
-        // Who refuses to read on may end the connection before all is said, and yet has answered.
+        // A server that stops reading may close the connection before the request is sent completely,
+        // but it may have answered.
         let said = talk.write_all(request.as_bytes()).and_then(|()| talk.flush());
         let mut bytes = Vec::new();
         let read = read_all(&mut talk, &mut bytes);
@@ -111,7 +114,8 @@ impl Asker {
     }
 }
 
-/// Reads what has come, even where nothing can be written any more: [`Talk`] itself would try that first.
+/// Reads what has been received, even if nothing can be written any more. [`Talk`] itself would try to
+/// write first.
 fn read_all(talk: &mut Talk, bytes: &mut Vec<u8>) -> io::Result<()> {
     loop {
         match talk.conn.reader().read_to_end(bytes) {
@@ -143,7 +147,7 @@ fn unclear(error: &rustls::pki_types::pem::Error) -> rustls::Error {
     rustls::Error::General(error.to_string())
 }
 
-/// Reads an answer with all of its body; `None` if it is none, or broke off.
+/// Parses an answer with its complete body; `None` if it is not an answer or is incomplete.
 fn answer(bytes: &[u8]) -> Option<Answer> {
     let text = String::from_utf8_lossy(bytes);
     let (head, body) = text.split_once("\r\n\r\n")?;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-/// The so-manieth node: 4 CPUs, 32 GiB, 110 pods; one of three zones.
+/// The node with this number: 4 CPUs, 32 GiB, 110 pods; one of three zones.
 pub fn node(number: usize) -> Value {
     let name = format!("node-{number:05}");
     let capacity = json!({ "cpu": "4", "memory": "32Gi", "pods": "110" });
@@ -22,7 +22,7 @@ pub fn node(number: usize) -> Value {
     })
 }
 
-/// The so-manieth pod of namespace `default`: 100m CPU and 500 MiB.
+/// The pod with this number in the namespace `default`: 100m CPU and 500 MiB.
 pub fn pod(number: usize) -> Value {
     let requests = json!({ "cpu": "100m", "memory": "500Mi" });
     let container = json!({

@@ -1,4 +1,4 @@
-//! The listener and its connections, which can go away and come back.
+//! The listener and its connections, which can be stopped and restarted.
 
 use std::convert::Infallible;
 use std::io;
@@ -20,21 +20,21 @@ use crate::api::Api;
 use crate::respond::Answer;
 use crate::tls;
 
-/// So many connections are served at once; others wait.
+/// The most connections that are served at once; others wait.
 const CONNECTIONS: usize = 10_000;
 
-/// A handshake that takes longer is given up.
+/// A handshake that takes longer is aborted.
 const HANDSHAKE: Duration = Duration::from_secs(30);
 
-/// A moment.
+/// A short pause.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// What a test tells the listener.
+/// A command of a test to the listener.
 #[derive(Debug)]
 pub(crate) enum Command {
-    /// Stop listening and drop all connections; then say so.
+    /// Stop listening and drop all connections, then confirm it.
     Stop(std::sync::mpsc::Sender<()>),
-    /// Listen again; then say whether it worked.
+    /// Listen again, then report whether it worked.
     Start(std::sync::mpsc::Sender<io::Result<()>>),
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct Listening {
     pub(crate) tls: Option<TlsAcceptor>,
     pub(crate) commands: mpsc::UnboundedReceiver<Command>,
     pub(crate) downtimes: mpsc::UnboundedReceiver<Duration>,
-    /// Keeps the port while nobody listens.
+    /// Keeps the port while the server does not listen.
     pub(crate) reserved: TcpSocket,
 }
 
@@ -61,7 +61,7 @@ impl Listening {
                             let (api, tls) = (self.api.clone(), self.tls.clone());
                             connections.spawn(connect(api, tls, stream));
                         }
-                        // No more files, most likely: some connection must end first.
+                        // Most likely no file descriptor is left: some connection must end first.
                         Err(_) => tokio::time::sleep(PAUSE).await,
                     }
                 }
@@ -79,7 +79,7 @@ impl Listening {
                     }
                 },
                 Some(wait) = self.downtimes.recv() => {
-                    // Whoever ordered it gets an answer first.
+                    // First let the answer to the command be sent.
                     tokio::time::sleep(PAUSE).await;
                     listener = None;
                     connections.shutdown().await;
@@ -108,7 +108,7 @@ pub(crate) fn listen(address: SocketAddr) -> io::Result<std::net::TcpListener> {
     Ok(listener)
 }
 
-/// The next connection; none while nobody listens.
+/// The next connection; none while the server does not listen.
 async fn accept(listener: Option<&TcpListener>) -> io::Result<(TcpStream, SocketAddr)> {
     match listener {
         Some(listener) => listener.accept().await,
@@ -118,7 +118,7 @@ async fn accept(listener: Option<&TcpListener>) -> io::Result<(TcpStream, Socket
 
 /// Serves one connection to its end.
 async fn connect(api: Api, tls: Option<TlsAcceptor>, stream: TcpStream) {
-    // Without it small answers wait for the acknowledgement of the last ones.
+    // Without it small answers wait for the acknowledgement of the previous ones.
     if stream.set_nodelay(true).is_err() {
         return;
     }
@@ -160,7 +160,7 @@ async fn serve(
     builder.http2().timer(TokioTimer::new()).max_concurrent_streams(250);
     let connection = builder.serve_connection(TokioIo::new(stream), service);
     tokio::select! {
-        // How a client leaves is its own business.
+        // How a client ends its connection does not matter.
         _ = connection => {}
         () = hangup.notified() => {}
     }

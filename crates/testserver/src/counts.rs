@@ -1,4 +1,4 @@
-//! What the server has seen and done, for tests to look at.
+//! What the server has received and done, for tests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -46,7 +46,7 @@ impl Origin {
         Self { verb, subresource, node: None }
     }
 
-    /// What a test does by its own hand.
+    /// A write that a test makes directly.
     pub(crate) const DIRECT: Self = Self { verb: "apply", subresource: "", node: None };
 
     pub(crate) fn resource_of(&self, kind: &Kind) -> String {
@@ -66,7 +66,7 @@ pub(crate) fn with_subresource(plural: &str, subresource: &str) -> String {
 #[derive(Debug)]
 pub(crate) struct Ledger {
     applied: Vec<Applied>,
-    /// How many are kept; what comes later is only counted.
+    /// How many are kept; later ones are only counted.
     limit: usize,
     beyond: u64,
     bindings: BTreeMap<String, Vec<String>>,
@@ -90,10 +90,10 @@ impl Ledger {
     }
 }
 
-/// What somebody asked for, in the words of RBAC.
+/// What a request asked for, in terms of RBAC.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Request {
-    /// `get`, `list`, `create`; for a path the method in small letters.
+    /// `get`, `list`, `create`; for a path the method in lower case.
     pub verb: String,
     /// The API group; empty for the core group.
     pub group: String,
@@ -101,20 +101,20 @@ pub struct Request {
     pub resource: String,
     /// Empty for all namespaces, and for kinds of the cluster.
     pub namespace: String,
-    /// Empty where no object is named.
+    /// Empty if the request names no object.
     pub name: String,
-    /// A path that is no resource: `/apis`.
+    /// A non-resource path: `/apis`.
     pub path: String,
 }
 
-/// So many different requests are remembered.
+/// The most different requests that are remembered.
 const REMEMBERED: usize = 100_000;
 
 /// What was asked, by verb and resource, whether or not it was granted.
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
     counts: Mutex<BTreeMap<(&'static str, String), u64>>,
-    /// `None` where nobody wants to know.
+    /// `None` if they are not to be remembered.
     different: Option<Mutex<BTreeSet<Request>>>,
 }
 
@@ -128,7 +128,7 @@ impl Requests {
         *requests.entry((verb, resource)).or_default() += 1;
     }
 
-    /// Remembers what is asked for, if that is wanted.
+    /// Remembers a request, if that is enabled.
     pub(crate) fn remember(&self, verb: &str, what: What<'_>) {
         let Some(different) = &self.different else { return };
         let mut request = Request { verb: verb.to_owned(), ..Request::default() };
@@ -156,8 +156,8 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// How often `verb` (`get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`) was asked
-    /// of `resource` (`pods`, `pods/binding`), whatever the answer.
+    /// How often `verb` (`get`, `list`, `watch`, `create`, `update`, `patch`, `delete`,
+    /// `deletecollection`) was requested for `resource` (`pods`, `pods/binding`), whatever the answer.
     pub fn requests(&self, verb: &str, resource: &str) -> u64 {
         let all = self.all_requests();
         all.into_iter().find(|(v, r, _)| *v == verb && r == resource).map_or(0, |(.., n)| n)
@@ -177,8 +177,9 @@ impl Counts {
         different.into_iter().flat_map(|all| all.iter().cloned().collect::<Vec<_>>()).collect()
     }
 
-    /// Every pod that was bound, as `namespace/name/uid`, with the nodes it was bound to, in order. More than one node
-    /// cannot be: the server refuses it; a test may still want to see it.
+    /// Every pod that was bound, as `namespace/name/uid`, with the nodes it was bound to, in order.
+    /// There cannot be more than one node, since the server refuses that, but tests may want to check
+    /// it.
     pub fn bindings(&self) -> BTreeMap<String, Vec<String>> {
         self.shared.lock().ledger.bindings.clone()
     }

@@ -1,12 +1,12 @@
-//! What the server fills in where an object says nothing (as in `pkg/apis/*/v1/defaults.go`): the fields that
-//! schedulers and kubectl read.
+//! Default values for fields that an object does not set (as in `pkg/apis/*/v1/defaults.go`): the
+//! fields that schedulers and kubectl read.
 
 use serde_json::{Map, Value, json};
 
 use crate::kinds::Kind;
 use crate::store::field_object;
 
-/// Fills in the defaults of a kind. What is said already stays.
+/// Fills in the defaults of a kind. Fields that are set stay.
 pub(crate) fn fill(kind: &Kind, object: &mut Value) {
     match kind.kind {
         "Pod" => pod(object),
@@ -145,7 +145,8 @@ fn container_defaults(container: &mut Value, host_network: bool) {
             ("terminationMessagePolicy", json!("File")),
         ],
     );
-    // As in SetDefaults_Pod: what is limited but not requested is requested in full.
+    // As in SetDefaults_Pod: a resource with a limit but without a request gets the limit as its
+    // request.
     if let Some(limits) = container.pointer("/resources/limits").and_then(Value::as_object).cloned()
     {
         let requests = field_object(&mut container["resources"], "requests");

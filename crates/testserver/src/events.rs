@@ -1,5 +1,5 @@
-//! Events have two faces: `v1` and `events.k8s.io/v1` show the same objects under different field names
-//! (as in `pkg/apis/events/v1/conversion.go`). They are stored as those of the core group.
+//! Events are served in two groups: `v1` and `events.k8s.io/v1` show the same objects with different
+//! field names (as in `pkg/apis/events/v1/conversion.go`). They are stored as those of the core group.
 
 use serde_json::{Map, Value};
 

@@ -1,5 +1,5 @@
-//! What is answered when something is wrong: a `Status` with the words, reasons and codes of kube-apiserver
-//! (as in apimachinery's `api/errors`).
+//! Answers to failed requests: a `Status` with the messages, reasons and codes of kube-apiserver (as in
+//! apimachinery's `api/errors`).
 
 use std::fmt::Display;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::kinds::Qualified;
 
-/// What a PUT with an old resource version is told.
+/// The message for a PUT with an old resource version.
 pub(crate) const OBJECT_MODIFIED: &str =
     "the object has been modified; please apply your changes to the latest version and try again";
 
@@ -19,11 +19,11 @@ pub struct Failure {
     pub code: u16,
     /// `NotFound`, `Conflict`, ... ; empty where kube-apiserver gives none.
     pub reason: &'static str,
-    /// For people.
+    /// The message for people.
     pub message: String,
     /// `group`, `kind`, `name`, `uid`, `causes`, `retryAfterSeconds`.
     pub details: Map<String, Value>,
-    /// A token to go on with, in the answer to one that has expired.
+    /// The token to continue with, in the answer to an expired one.
     pub(crate) proceed: Option<String>,
 }
 
@@ -139,7 +139,8 @@ impl Failure {
         Self::new(401, "Unauthorized", "Unauthorized")
     }
 
-    /// As kube-apiserver refuses what a user has no right to; `message` comes whole.
+    /// As kube-apiserver refuses a request for which the user has no right; `message` is the whole
+    /// message.
     pub(crate) fn no_right(what: Option<Qualified>, name: &str, message: String) -> Self {
         let failure = Self::new(403, "Forbidden", message);
         match what {
@@ -160,7 +161,7 @@ impl Failure {
         Self::new(429, "TooManyRequests", message).retry_after(retry_after)
     }
 
-    /// A code of the test's own choice.
+    /// A code that the test chooses.
     pub(crate) fn chosen(code: u16, message: &str) -> Self {
         let reason = match code {
             503 => "ServiceUnavailable",
@@ -201,7 +202,7 @@ impl Failure {
         Self::new(422, "Invalid", message)
     }
 
-    /// A failure without a reason, as eviction gives one for pods under two budgets.
+    /// A failure without a reason, such as that of evicting a pod that two budgets cover.
     pub(crate) fn plain(code: u16, message: &str) -> Self {
         Self::new(code, "", message)
     }

@@ -1,4 +1,4 @@
-//! What goes wrong on demand.
+//! Faults on demand.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,14 +7,14 @@ use std::time::Duration;
 use crate::kinds::{self, KindId};
 use crate::store::{Break, Shared};
 
-/// A rule about requests that go wrong.
+/// A rule that makes requests fail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// 10: the tenth, the twentieth, ... of the requests it is about.
+    /// 10 means the tenth, the twentieth, ... of the matching requests.
     pub every: u64,
     /// What happens to them.
     pub trouble: Trouble,
-    /// Whether they take effect all the same.
+    /// Whether they still take effect.
     pub when: When,
     /// Only these verbs; default: all that write.
     pub verbs: Vec<String>,
@@ -29,16 +29,16 @@ pub struct Fault {
 pub enum Trouble {
     /// It is answered with this status.
     Status(u16),
-    /// It is answered 429, and told to come back after so many seconds.
+    /// It is answered with 429 and a time after which to retry.
     TooManyRequests {
         /// For `Retry-After`.
         retry_after: u32,
     },
-    /// The connection is closed without an answer, and whatever else runs over it with it.
+    /// The connection is closed without an answer. All other requests on it fail, too.
     Hangup,
     /// On HTTP/2 only its stream is reset; on HTTP/1.1 the connection is closed.
     Reset,
-    /// It is answered truly, but late: it takes effect after the wait, or before it.
+    /// It is answered correctly but late. It takes effect after the wait, or before it.
     Slow(Duration),
 }
 
@@ -52,7 +52,7 @@ pub enum When {
 }
 
 impl Fault {
-    /// Every `every`th write goes wrong, before it takes effect.
+    /// Every `every`th write fails before it takes effect.
     pub fn every(every: u64, trouble: Trouble) -> Self {
         let verbs = ["create", "update", "patch", "delete", "deletecollection"];
         Self {
@@ -80,7 +80,7 @@ impl Fault {
         Self { resources: resources.iter().map(|r| (*r).to_owned()).collect(), ..self }
     }
 
-    /// At most so often.
+    /// At most this many times.
     pub fn times(self, times: u64) -> Self {
         Self { times: Some(times), ..self }
     }
@@ -93,7 +93,8 @@ struct Rule {
     done: u64,
 }
 
-/// What to do with one request: at most one trouble before and one after it, and the waits of all rules.
+/// What to do with one request: at most one fault before it takes effect and one after, and the delays
+/// of all rules.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Plan {
     pub(crate) wait_before: Duration,
@@ -121,13 +122,13 @@ impl Faults {
         }
     }
 
-    /// Adds a rule about requests that go wrong. Several may hold at once.
+    /// Adds a rule about requests that go wrong. Several rules may be active at once.
     pub fn add(&self, fault: Fault) {
         let mut rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
         rules.push(Rule { fault, seen: 0, done: 0 });
     }
 
-    /// Takes back all rules, holds, delays and duplicates.
+    /// Removes all rules, holds, delays and duplicates.
     pub fn clear(&self) {
         self.rules.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.duplicate_events(0);
@@ -138,7 +139,7 @@ impl Faults {
         }
     }
 
-    /// How many requests have gone wrong by the present rules.
+    /// How many requests have failed because of the present rules.
     pub fn done(&self) -> u64 {
         let rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
         rules.iter().map(|rule| rule.done).sum()
@@ -157,8 +158,8 @@ impl Faults {
         self.with(resource, |shared, id| shared.lock().break_watches(id, how))
     }
 
-    /// Forgets all history: watches that start from any version seen so far are told 410, and so are continued lists.
-    /// Watches that run are not touched.
+    /// Forgets all history: watches that start from any version seen so far get 410, and so do
+    /// continued lists. Running watches are not affected.
     pub fn compact(&self) {
         self.shared.lock().compact();
     }
@@ -173,12 +174,12 @@ impl Faults {
         self.with(resource, |shared, id| shared.lock().release(id))
     }
 
-    /// Watches see changes of a kind so much later than they are made.
+    /// Watches see changes of a kind with this delay.
     pub fn delay(&self, resource: &str, delay: Duration) -> bool {
         self.with(resource, |shared, id| shared.lock().delay(id, delay))
     }
 
-    /// Every so-manieth watch event is sent twice; 0: none.
+    /// Every `every`th watch event is sent twice; 0: none.
     pub fn duplicate_events(&self, every: u64) {
         self.duplicate_every.store(every, Ordering::Relaxed);
     }
@@ -195,7 +196,7 @@ impl Faults {
         }
     }
 
-    /// What is to happen to a request, which is counted.
+    /// Counts a request, and says what is to happen to it.
     pub(crate) fn plan(&self, verb: &str, resource: &str) -> Plan {
         let mut plan = Plan::default();
         let mut rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);

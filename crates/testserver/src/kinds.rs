@@ -23,8 +23,8 @@ pub(crate) struct Kind {
     pub(crate) served: &'static [Served],
     /// How it differs from the plainest kind.
     pub(crate) traits: &'static [Trait],
-    /// What field selectors may ask besides `metadata.name` and `metadata.namespace`, with the pointer into the
-    /// stored object.
+    /// The fields that field selectors may use besides `metadata.name` and `metadata.namespace`, with
+    /// the pointer into the stored object.
     pub(crate) fields: &'static [(&'static str, &'static str)],
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct Served {
 /// How an object looks in one group and version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// As it is stored, but for `apiVersion`.
+    /// As it is stored, except for `apiVersion`.
     Stored,
     /// An Event of `events.k8s.io`, which is stored as one of the core group.
     Event,
@@ -59,7 +59,7 @@ pub(crate) enum Form {
 pub(crate) enum Trait {
     /// Has the subresource `status`; a plain update leaves the status alone.
     Status,
-    /// What a new object says of its status is kept (nodes register themselves with one).
+    /// The status of a new object is kept (nodes register themselves with one).
     BornWithStatus,
     /// `metadata.generation` counts the changes of the spec.
     Generation,
@@ -71,7 +71,7 @@ pub(crate) enum Trait {
     ReturnsDeleted,
 }
 
-/// The place of a kind in the table.
+/// The index of a kind in the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct KindId(pub(crate) usize);
 
@@ -187,7 +187,7 @@ impl Kind {
 }
 
 impl Served {
-    /// Whether a server of `release` has it, with what its options add.
+    /// Whether a server of `release` serves it, considering its options.
     pub(crate) fn is_served(&self, release: u32, also: &[String], without: &[String]) -> bool {
         let api_version = self.api_version();
         let named = |list: &[String]| list.iter().any(|l| *l == api_version || *l == self.group);

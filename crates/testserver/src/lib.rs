@@ -1,12 +1,12 @@
 //! A Kubernetes API server in memory, for tests.
 //!
-//! It speaks HTTP/1.1 and HTTP/2, with TLS or without, and holds objects as the JSON they came as. Clients find in it
-//! what schedulers and kubectl use of kube-apiserver: lists and watches with everything that belongs to them, writes
-//! with their conflicts, bindings, evictions, leases, events, discovery, reviews. Errors are those of kube-apiserver to
-//! the letter.
+//! It serves HTTP/1.1 and HTTP/2, with or without TLS, and stores objects as JSON. It implements the
+//! parts of kube-apiserver that schedulers and kubectl use: lists and watches with all their options,
+//! writes with their conflicts, bindings, evictions, leases, events, discovery, reviews. Its error
+//! messages are exactly those of kube-apiserver.
 //!
-//! What a real server does not offer: faults on demand ([`Faults`]), a log of what was written and counts of what was
-//! asked ([`Counts`]), and the objects in the test's own hands ([`Store`]).
+//! Unlike a real server it offers faults on demand ([`Faults`]), a log of writes and counts of requests
+//! ([`Counts`]), and direct access to the objects ([`Store`]).
 //!
 //! ```
 //! use plimsoll_testserver::{Options, TestServer};
@@ -19,8 +19,8 @@
 //! assert_eq!(server.store().len("nodes"), 1);
 //! ```
 //!
-//! What it is not: there are no controllers, no kubelets, no garbage collection, no validation beyond what a scheduler
-//! runs into, no server-side apply, no answers in protobuf.
+//! It has no controllers, no kubelets, no garbage collection, no server-side apply and no answers in
+//! protobuf, and it validates only what matters to a scheduler.
 
 mod access;
 mod api;

@@ -23,19 +23,19 @@ struct Args {
     /// Plain HTTP instead of TLS
     #[arg(long)]
     plain: bool,
-    /// The minor release to be like
+    /// The minor release to behave as
     #[arg(long, default_value_t = 36, value_parser = clap::value_parser!(u32).range(20..=36))]
     release: u32,
-    /// Begin with so many nodes of 4 CPUs, 32 GiB and 110 pods, in three zones
+    /// Number of nodes at the start, each with 4 CPUs, 32 GiB and 110 pods, in three zones
     #[arg(long, default_value_t = 0)]
     nodes: usize,
-    /// Begin with so many pods that ask for 100m CPU and 500 MiB
+    /// Number of pods at the start, each of which requests 100m CPU and 500 MiB
     #[arg(long, default_value_t = 0)]
     pods: usize,
     /// Groups or versions not to serve, such as resource.k8s.io
     #[arg(long, value_name = "GROUP[/VERSION]")]
     without: Vec<String>,
-    /// Seconds that a deleted namespace still terminates
+    /// Seconds for which a deleted namespace terminates
     #[arg(long, default_value_t = 0)]
     namespace_seconds: u64,
     /// Seconds between bookmarks
@@ -52,7 +52,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!(error = &*error, "the server ends");
-            // Standard error may be closed, and then there is nobody to tell.
+            // If standard error is closed, the error cannot be reported.
             let _ = writeln!(io::stderr(), "error: {error}");
             ExitCode::FAILURE
         }

@@ -1,4 +1,4 @@
-//! How a test server is to be.
+//! The options of a test server.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -11,7 +11,8 @@ use crate::kinds::CustomKind;
 pub struct Options {
     /// Where to listen; port 0 takes a free one. Default: `127.0.0.1:0`.
     pub address: SocketAddr,
-    /// HTTPS with a certificate of an authority of its own, or plain HTTP. Default: true.
+    /// Whether to serve HTTPS, with a certificate of the server's own authority, or plain HTTP.
+    /// Default: true.
     pub tls: bool,
     /// The minor release whose versions are served, 20 to 36, and which `/version` says. Default: 36.
     pub release: u32,
@@ -30,31 +31,34 @@ pub struct Options {
     pub log: usize,
     /// How often an idle watch gets a bookmark, if it asked for them. Default: 1 minute, as kube-apiserver.
     pub bookmarks: Duration,
-    /// How long a watch lives that names no `timeoutSeconds`. Default: 30 minutes.
+    /// How long a watch without `timeoutSeconds` lasts. Default: 30 minutes.
     pub watch_timeout: Duration,
-    /// What becomes of a deleted pod that had a node, since there is no kubelet. Default: it goes at once.
+    /// What happens to a deleted pod that had a node, since there is no kubelet. Default: it is removed
+    /// at once.
     pub terminating: Terminating,
-    /// What becomes of a deleted namespace once it is empty: until it is gone nothing can be made in it. Default: it
-    /// goes at once. `Kept` is an API server without the controller for namespaces.
+    /// What happens to a deleted namespace once it is empty: until it is removed, nothing can be
+    /// created in it. Default: it is removed at once. `Kept` simulates an API server without the
+    /// namespace controller.
     pub terminating_namespaces: Terminating,
     /// Users by their tokens, for TokenReviews and SubjectAccessReviews and, with `authenticate`, for the server.
     pub users: Vec<User>,
-    /// Whether only `users` may use the server, each as far as its rights go. Default: false, everybody may do
+    /// Whether only `users` may use the server, each with its rights. Default: false, everybody may do
     /// everything.
     pub authenticate: bool,
-    /// Whether every different request is remembered with all it names, for [`crate::Counts::different_requests`].
-    /// Default: false.
+    /// Whether every different request is remembered with all its details, for
+    /// [`crate::Counts::different_requests`]. Default: false.
     pub remember_requests: bool,
-    /// From which uids and generated names follow; `None` takes chance. Default: `None`.
+    /// The seed of uids and generated names; `None` for a random one. Default: `None`.
     pub seed: Option<u64>,
     /// Threads that serve. Default: 2.
     pub threads: usize,
 }
 
-/// What becomes of a deleted pod that ran on a node, or of a namespace.
+/// What happens to a deleted pod that ran on a node, or to a namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Terminating {
-    /// It terminates, and goes after this long: zero is at once, but watches still see it terminate first.
+    /// It terminates, and is removed after this time. Zero is at once, but watches still see it
+    /// terminate first.
     GoneAfter(Duration),
     /// It stays until it is deleted with a grace period of zero, as a kubelet would.
     Kept,

@@ -1,6 +1,6 @@
-//! Bodies in protobuf, which kube-scheduler and parts of kubectl (`create namespace`, `drain`, `auth can-i`) send: turned
-//! into the JSON they stand for. Only requests, only the kinds of [`schema`]; answers are JSON, which those clients
-//! read as well.
+//! Bodies in protobuf, which kube-scheduler and parts of kubectl (`create namespace`, `drain`,
+//! `auth can-i`) send, converted to JSON. This covers only requests, and only the kinds of [`schema`].
+//! Answers are JSON, which these clients also read.
 
 mod schema;
 
@@ -16,10 +16,10 @@ pub(crate) const CONTENT_TYPE: &str = "application/vnd.kubernetes.protobuf";
 /// What such bodies begin with.
 const MAGIC: &[u8] = b"k8s\0";
 
-/// So deep are messages at most.
+/// How deep messages may be nested.
 const DEPTH: usize = 16;
 
-/// Why a body cannot be read: it is none, or it holds what the schema does not have.
+/// A body that cannot be read: it is malformed, or contains something that the schema does not have.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Unreadable;
 
@@ -127,7 +127,7 @@ fn message(name: &str, raw: &[u8], depth: usize) -> Result<Map<String, Value>, U
     Ok(object)
 }
 
-/// Go writes the empty values of fields that are no pointers, and leaves them out in JSON.
+/// Go writes the empty values of fields that are not pointers, but leaves them out in JSON.
 fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -170,7 +170,7 @@ fn entry(wire: &Wire<'_>, values: &Type) -> Result<(String, Value), Unreadable> 
     Ok((key, found))
 }
 
-/// Seconds and nanoseconds; nothing at all is no time.
+/// Seconds and nanoseconds; an empty message is no time.
 fn time(bytes: &[u8], digits: usize) -> Result<Value, Unreadable> {
     let (mut seconds, mut nanos) = (0, 0);
     for field in fields(bytes) {

@@ -12,7 +12,7 @@ use crate::options::Options;
 pub(crate) enum Path {
     /// Objects of a kind.
     Resource(Target),
-    /// A kind that is only asked, never stored: `subjectaccessreviews`.
+    /// A kind that is never stored, only answered: `subjectaccessreviews`.
     Review { group: String, plural: String },
     /// Anything else, in its parts.
     Other(Vec<String>),
@@ -77,7 +77,8 @@ pub(crate) fn path(options: &Options, text: &str) -> Path {
     if ["authentication.k8s.io", "authorization.k8s.io"].contains(&group) && version == "v1" {
         return Path::Review { group: group.to_owned(), plural: plural.to_owned() };
     }
-    // The old way to bind: POST to `bindings` of the namespace, with the pod's name in the object.
+    // The deprecated way to bind: POST to `bindings` of the namespace, with the pod's name in the
+    // object.
     let (plural, subresource) = match (group, plural) {
         ("", "bindings") if name.is_none() => ("pods", "binding"),
         _ => (plural, subresource),
@@ -121,7 +122,7 @@ pub(crate) struct Query {
     pub(crate) grace_seconds: Option<i64>,
 }
 
-/// Reads a query; parameters that the server does not know are left alone, as kube-apiserver does.
+/// Reads a query; unknown parameters are ignored, as in kube-apiserver.
 pub(crate) fn query(text: &str) -> Result<Query, Failure> {
     let mut query = Query::default();
     for (key, value) in form_urlencoded::parse(text.as_bytes()) {
@@ -164,7 +165,7 @@ pub(crate) fn verb(method: &Method, has_name: bool, watch: bool) -> Option<&'sta
     })
 }
 
-/// In which form the answer is wanted.
+/// The requested form of the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
     Object,

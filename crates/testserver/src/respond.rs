@@ -15,7 +15,7 @@ use crate::failure::Failure;
 /// The body of an answer: whole, or a stream.
 pub(crate) type Body = UnsyncBoxBody<Bytes, io::Error>;
 
-/// What becomes of a request.
+/// The outcome of a request.
 #[derive(Debug)]
 pub(crate) enum Answer {
     Response(Response<Body>),
@@ -53,7 +53,7 @@ pub(crate) fn json(code: u16, value: &Value) -> Response<Body> {
     bytes(code, value.to_string())
 }
 
-/// JSON of one of the more special kinds, which clients tell by its content type.
+/// JSON with a special content type, by which clients recognize it.
 pub(crate) fn json_as(content_type: &'static str, value: &Value) -> Response<Body> {
     response(200, content_type, full(value.to_string().into()))
 }
@@ -62,7 +62,7 @@ pub(crate) fn text(code: u16, body: &str) -> Response<Body> {
     response(code, "text/plain; charset=utf-8", full(Bytes::copy_from_slice(body.as_bytes())))
 }
 
-/// What kube-apiserver says of paths it does not know.
+/// The answer of kube-apiserver for an unknown path.
 pub(crate) fn no_such_path() -> Response<Body> {
     text(404, "404 page not found\n")
 }
@@ -75,7 +75,7 @@ pub(crate) fn failure(failure: &Failure) -> Response<Body> {
     response
 }
 
-/// A body that is made while it is sent.
+/// A body that is generated while it is sent.
 pub(crate) fn stream(
     chunks: impl Stream<Item = io::Result<Bytes>> + Send + 'static,
 ) -> Response<Body> {

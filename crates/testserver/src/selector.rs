@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::kinds::Kind;
 use crate::store::Stored;
 
-/// What a list or a watch is narrowed to.
+/// The selection of a list or a watch.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Selection {
     /// Only this namespace.
@@ -70,7 +70,7 @@ fn unreadable(text: &str, part: &str) -> Failure {
     Failure::bad_request(format!("unable to parse requirement {part:?} of selector {text:?}"))
 }
 
-/// Splits at commas, but for those of sets.
+/// Splits at commas, except within sets.
 fn split_outside_parentheses(text: &str) -> Vec<&str> {
     let mut depth = 0_i32;
     let is_end = move |c: char| {

@@ -27,18 +27,18 @@ use crate::tls::{Authority, ClientCertificate};
 /// Why a server could not start.
 #[derive(Debug, Error)]
 pub enum StartError {
-    /// The address is taken, or is none of this machine.
+    /// The address is in use, or does not belong to this machine.
     #[error("listening on {address}")]
     Listen {
         /// Where it was to listen.
         address: SocketAddr,
-        /// What the system says.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// No threads.
+    /// The threads could not be started.
     #[error("starting the threads of the server")]
     Runtime(#[source] io::Error),
-    /// No certificates.
+    /// The certificates could not be created.
     #[error("making certificates")]
     Certificate(#[from] rcgen::Error),
     /// Certificates that do not fit together.
@@ -163,7 +163,7 @@ impl TestServer {
         text
     }
 
-    /// Writes [`TestServer::kubeconfig`] to a file that goes with the server.
+    /// Writes [`TestServer::kubeconfig`] to a file that is removed together with the server.
     pub fn kubeconfig_file(&self) -> io::Result<PathBuf> {
         let name = format!("plimsoll-testserver-{}-{}", std::process::id(), self.address.port());
         let path = std::env::temp_dir().join(name);
@@ -178,8 +178,9 @@ impl TestServer {
         std::fs::write(path, self.kubeconfig())
     }
 
-    /// A certificate that the server takes for `name`, member of `groups`: one at most, since the certificates made
-    /// here name one organisation. An error for more of them, and over plain HTTP.
+    /// A certificate that the server accepts for the user `name` in `groups`. At most one group, since
+    /// the certificates made here name one organisation. More groups are an error, and so is plain
+    /// HTTP.
     pub fn client_certificate(
         &self,
         name: &str,
@@ -198,7 +199,7 @@ impl TestServer {
         &self.store
     }
 
-    /// What is to go wrong.
+    /// Its faults.
     pub fn faults(&self) -> &Faults {
         &self.faults
     }
@@ -208,7 +209,7 @@ impl TestServer {
         &self.access
     }
 
-    /// What it was asked and what it did.
+    /// The requests that it received, and what it did.
     pub fn counts(&self) -> Counts {
         Counts { shared: Arc::clone(&self.store.shared), requests: Arc::clone(&self.requests) }
     }
@@ -217,7 +218,7 @@ impl TestServer {
     pub fn stop(&self) {
         let (done, wait) = std::sync::mpsc::channel();
         if self.commands.send(Command::Stop(done)).is_ok() {
-            // An error means that the server is gone, which is as good.
+            // An error means that the server has already ended.
             let _ = wait.recv();
         }
     }
@@ -234,7 +235,7 @@ impl TestServer {
 impl Drop for TestServer {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
-            // A runtime must not be waited for where a test is asynchronous.
+            // An asynchronous test must not block until the runtime ends.
             runtime.shutdown_background();
         }
         for file in self.files.get_mut().unwrap_or_else(PoisonError::into_inner) {
@@ -244,7 +245,7 @@ impl Drop for TestServer {
     }
 }
 
-/// A socket that keeps the port while nobody listens, so that nobody else takes it.
+/// A socket that reserves the port while the server does not listen.
 fn reserve(address: SocketAddr) -> io::Result<TcpSocket> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
     socket.set_reuseaddr(true)?;
@@ -252,7 +253,8 @@ fn reserve(address: SocketAddr) -> io::Result<TcpSocket> {
     Ok(socket)
 }
 
-/// What every cluster has: namespaces, priority classes, and how servers beside it are to know their clients.
+/// Creates what every cluster has: namespaces, priority classes, and the CA by which other servers
+/// authenticate their clients.
 fn furnish(store: &Store, authority: Option<&Authority>) {
     let namespaces = ["default", "kube-system", "kube-public", "kube-node-lease"].map(
         |name| json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } }),

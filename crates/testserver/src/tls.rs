@@ -53,7 +53,7 @@ impl Authority {
         Ok(Self { issuer: Issuer::new(params, key), certificate, pem })
     }
 
-    /// What a listener on `address` needs. Clients may come with certificates of this authority.
+    /// The TLS settings of a listener on `address`. Clients may present certificates of this authority.
     pub(crate) fn acceptor(&self, address: IpAddr) -> Result<TlsAcceptor, StartError> {
         let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
         names.extend(["kubernetes", "kubernetes.default.svc"].map(str::to_owned));
@@ -100,7 +100,7 @@ impl Authority {
     }
 }
 
-/// Who a verified certificate is about.
+/// The user of a verified certificate.
 pub(crate) fn caller_of(certificate: &CertificateDer<'_>) -> Option<Caller> {
     let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
     let subject = certificate.subject();

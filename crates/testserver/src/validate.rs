@@ -1,5 +1,5 @@
-//! What kube-apiserver refuses, as far as schedulers and their tests run into it: names, pods without containers,
-//! changes of what cannot change.
+//! The validation of kube-apiserver that matters to schedulers and their tests: names, pods without
+//! containers, changes of immutable fields.
 
 use serde_json::Value;
 
@@ -12,12 +12,12 @@ const POD_IMMUTABLE: &str = "pod updates may not change fields other than `spec.
 `spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),\
 `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
 
-/// What a name must be that is a DNS subdomain.
+/// The message for a name that is not a DNS subdomain.
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or \
 '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
 '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 
-/// Refuses a new object that cannot be.
+/// Refuses an invalid new object.
 pub(crate) fn new_object(kind: &Kind, object: &Value) -> Result<(), Failure> {
     let name = text(object, "/metadata/name");
     let mut errors = Vec::new();
@@ -32,7 +32,7 @@ pub(crate) fn new_object(kind: &Kind, object: &Value) -> Result<(), Failure> {
     refuse(kind, name, &errors)
 }
 
-/// Refuses a change of what cannot change. `new` is what would be stored.
+/// Refuses a change of immutable fields. `new` is the object that would be stored.
 pub(crate) fn change(kind: &Kind, mode: Mode, old: &Value, new: &Value) -> Result<(), Failure> {
     let mut errors = Vec::new();
     if kind.kind == "Pod" && mode == Mode::Whole {
@@ -59,7 +59,7 @@ fn refuse(kind: &Kind, name: &str, errors: &[FieldError]) -> Result<(), Failure>
     }
 }
 
-/// Roles may be called `system:kube-scheduler`.
+/// Roles may have names such as `system:kube-scheduler`.
 fn may_be_named_freely(kind: &Kind) -> bool {
     kind.group() == "rbac.authorization.k8s.io"
 }
@@ -92,7 +92,7 @@ fn forget_node_choice(spec: &mut Value) {
     }
 }
 
-/// The spec of a pod without what an update may change.
+/// The spec of a pod without the fields that an update may change.
 fn fixed_part(pod: &Value) -> Value {
     let mut spec = pod.get("spec").cloned().unwrap_or_default();
     let Some(fields) = spec.as_object_mut() else { return spec };

@@ -1,4 +1,4 @@
-//! The number in a quantity, and what it becomes in 64 bits.
+//! The number in a quantity, and its conversion to 64 bits.
 
 use std::cmp::Ordering;
 
@@ -7,12 +7,13 @@ pub(super) const LIMIT: i128 = 10_i128.pow(37);
 
 /// The number `value * 10^exponent`; `exponent` is at least nano.
 ///
-/// Which of the two it is decides what becomes of it beyond 64 bits.
+/// The variant decides how it is converted beyond 64 bits.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Amount {
-    /// What upstream keeps in 64 bits, its `int64Amount`.
+    /// A number that upstream keeps in 64 bits, its `int64Amount`.
     Small { value: i64, exponent: i32 },
-    /// What upstream keeps in a big number, its `infDecAmount`. Magnitudes are below [`LIMIT`].
+    /// A number that upstream keeps as a big number, its `infDecAmount`. Magnitudes are below
+    /// [`LIMIT`].
     Large { value: i128, exponent: i32 },
 }
 
@@ -20,8 +21,8 @@ impl Amount {
     /// A big number, rounded away from zero where it has too many digits.
     pub(super) fn large(value: i128, exponent: i32) -> Self {
         if value == 0 {
-            // Upstream keeps a zero's decimal places. That shows only in how a negative number that
-            // is added to a zero of more than nine places is cut to 64 bits.
+            // Upstream keeps the decimal places of a zero. That matters only if a negative number is
+            // added to a zero with more than nine places and the sum is cut to 64 bits.
             return Self::Large { value, exponent: 0 };
         }
         if value.abs() < LIMIT {
@@ -30,7 +31,7 @@ impl Amount {
         Self::large(divide_away(value, 1), exponent.saturating_add(1))
     }
 
-    /// Value and exponent, whichever of the two it is.
+    /// Value and exponent of either variant.
     pub(super) fn parts(self) -> (i128, i32) {
         match self {
             Self::Small { value, exponent } => (value.into(), exponent),
@@ -38,7 +39,7 @@ impl Amount {
         }
     }
 
-    /// The number with its sign turned.
+    /// The negated number.
     pub(super) fn negated(self) -> Self {
         match self {
             Self::Small { value, exponent } => match value.checked_neg() {
@@ -49,7 +50,7 @@ impl Amount {
         }
     }
 
-    /// The sum. As in amount.go, Add, and in quantity.go, Add, where 64 bits are too few.
+    /// The sum. As in amount.go, Add, and, if it exceeds 64 bits, in quantity.go, Add.
     pub(super) fn plus(self, other: Self) -> Self {
         if let (Self::Small { value, exponent }, Self::Small { value: more, exponent: finer }) =
             (self, other)
@@ -77,14 +78,13 @@ impl Amount {
         }
     }
 
-    /// Orders two numbers by what they are worth.
+    /// Compares two numbers by value.
     pub(super) fn compare(self, other: Self) -> Ordering {
         let (coarse, fine) = (self.parts(), other.parts());
         if fine.1 <= coarse.1 { compare(coarse, fine) } else { compare(fine, coarse).reverse() }
     }
 
-    /// The number in units of `10^unit`, rounded away from zero; where 64 bits are too few, the number of
-    /// 64 bits that is nearest.
+    /// The number in units of `10^unit`, rounded away from zero, saturating at the bounds of 64 bits.
     pub(super) fn at_most_in_units_of(self, unit: i32) -> i64 {
         let (value, exponent) = self.parts();
         let distance = exponent.abs_diff(unit);
@@ -109,7 +109,7 @@ impl Amount {
         let distance = exponent.abs_diff(unit);
         match self {
             Self::Small { value, .. } if unit <= exponent => {
-                // Release 1.36 makes 0 of what overflows.
+                // Release 1.36 converts overflow to 0.
                 let power = 10_i64.checked_pow(distance);
                 power.and_then(|power| value.checked_mul(power)).unwrap_or(0)
             }
@@ -120,8 +120,8 @@ impl Amount {
             Self::Large { value, .. } if unit <= exponent => {
                 low_bits(value).wrapping_mul(10_i64.wrapping_pow(distance))
             }
-            // A big negative number comes this way too, and is cut before it is divided; and what
-            // is left over counts upwards whatever the sign, so that -1.5 becomes 0.
+            // A big negative number also takes this branch, and is cut before it is divided. The
+            // remainder rounds upwards whatever the sign, so that -1.5 becomes 0.
             Self::Large { value, .. } if value < i128::from(i64::MAX) => {
                 let (value, power) = (low_bits(value), 10_i64.pow(distance));
                 value / power + i64::from(value % power != 0)
@@ -144,8 +144,8 @@ fn small_sum(coarse: (i64, i32), fine: (i64, i32)) -> Option<Amount> {
     Some(Amount::Small { value, exponent: fine.1 })
 }
 
-/// The sum of a coarse and a fine number, in the fine one's exponent if 37 digits suffice: else
-/// the fine one is rounded away from zero to the last digit there is.
+/// The sum of a coarse and a fine number, in the fine one's exponent if 37 digits suffice. Otherwise
+/// the fine one is rounded away from zero to the last available digit.
 fn large_sum(coarse: (i128, i32), fine: (i128, i32)) -> Amount {
     let (mut value, mut exponent) = coarse;
     if value == 0 {
@@ -164,7 +164,7 @@ fn compare(coarse: (i128, i32), fine: (i128, i32)) -> Ordering {
     match power.and_then(|power| coarse.0.checked_mul(power)) {
         Some(value) => value.cmp(&fine.0),
         None if coarse.0 == 0 => 0.cmp(&fine.0),
-        // What does not fit outweighs all that does.
+        // A number that does not fit is larger than any that does.
         None => coarse.0.cmp(&0),
     }
 }

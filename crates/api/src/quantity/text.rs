@@ -1,4 +1,4 @@
-//! How the text of a quantity is read.
+//! Parses the text of a quantity.
 
 use super::amount::{Amount, LIMIT};
 use super::{BINARY_SUFFIXES, DECIMAL_SUFFIXES, Fault, Format, NANO, Quantity};
@@ -16,7 +16,7 @@ pub(super) fn read(text: &str) -> Result<Quantity, Fault> {
     let (unit, format) = read_suffix(written.suffix).ok_or(Fault::Suffix)?;
     if let Some((exponent, bits)) = small_form(&written, unit) {
         let value = written.digits().fold(0, |value, digit| value * 10 + i64::from(digit));
-        // Where upstream takes the text to be canonical it shows the text itself.
+        // If upstream considers the text canonical, it shows the text itself.
         let shown = match unit {
             Unit::PowerOfTwo(_) => value & 7 != 0,
             Unit::PowerOfTen(_) => exponent % 3 == 0 && value % 1000 != 0 && written.whole != "0",
@@ -55,7 +55,7 @@ impl Written<'_> {
     }
 }
 
-/// What a suffix multiplies the number with.
+/// The factor of a suffix.
 #[derive(Clone, Copy)]
 enum Unit {
     PowerOfTen(i32),
@@ -121,7 +121,7 @@ fn small_form(written: &Written<'_>, unit: Unit) -> Option<(i32, u32)> {
     }
 }
 
-/// The magnitude of a decimal of any length, with whatever is finer than nano rounded up.
+/// The magnitude of a decimal of any length, rounded up to nano.
 fn large_decimal(written: &Written<'_>, power: i32) -> Amount {
     let mut at =
         i64::from(power).saturating_add(written.whole.len().try_into().unwrap_or(i64::MAX));
@@ -138,7 +138,7 @@ fn large_decimal(written: &Written<'_>, power: i32) -> Amount {
         }
     }
     value += i128::from(inexact);
-    // Upstream holds these in nano-units, which shows in how a negative one is cut to 64 bits.
+    // Upstream keeps these in nano-units, which matters when a negative one is cut to 64 bits.
     while 0 < value && value < LIMIT / 10 && i64::from(NANO) < exponent {
         value *= 10;
         exponent -= 1;
@@ -146,8 +146,8 @@ fn large_decimal(written: &Written<'_>, power: i32) -> Amount {
     Amount::large(value, i32::try_from(exponent).unwrap_or(i32::MAX))
 }
 
-/// The magnitude of a number with a binary suffix, rounded up to nano and capped at the largest
-/// `i64`. One below 1 turns to a decimal format.
+/// The magnitude of a number with a binary suffix, rounded up to nano and capped at the largest `i64`.
+/// One below 1 gets a decimal format.
 fn large_binary(written: &Written<'_>, bits: u32) -> (Amount, Format) {
     const CAP: u128 = i64::MAX as u128;
     let capped = (Amount::large(i128::from(i64::MAX), 0), Format::BinarySi);

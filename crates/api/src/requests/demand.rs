@@ -1,4 +1,4 @@
-//! All that scheduling wants to know of what a pod requests.
+//! Everything that scheduling needs to know about the requests of a pod.
 
 use super::input::PodResourcesInput;
 use super::limits::{Limits, container_limits, limits_of, with_overhead};
@@ -8,14 +8,14 @@ use super::{
 };
 use crate::resources::Resources;
 
-/// All that scheduling wants to know of what a pod requests.
+/// Everything that scheduling needs to know about the requests of a pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Demand {
-    /// What it asks of a node that it is not yet on.
+    /// What it requests of a node before it is placed there.
     pub asks: Asks,
-    /// What it takes of the node it is on.
+    /// What it uses of the node it is on.
     pub on_node: PodRequests,
-    /// What it may take at most, see [`limits_of`].
+    /// Its limits, see [`limits_of`].
     pub limits: Resources,
 }
 
@@ -29,8 +29,8 @@ impl Demand {
         Demand { asks: Asks::of(pod, gates), on_node: requests_on_node(pod, gates), limits }
     }
 
-    /// The same for a pod for which neither gates nor its status make a difference: its request is reckoned
-    /// once for all.
+    /// The same for a pod whose requests depend neither on gates nor on its status: they are computed
+    /// once.
     fn of_plain(pod: &PodResourcesInput) -> Self {
         let list = pod_requests(pod, &PLAIN);
         let sum = Resources::from_list(&list);
@@ -54,32 +54,32 @@ impl Demand {
     }
 }
 
-/// What a pod asks of a node that it is not yet on. For most pods all of these say the same; they part
-/// with requests of the pod as a whole, and with a resize under way.
+/// What a pod requests of a node before it is placed there. For most pods all of these are equal. They
+/// differ for pod-level requests, and while a resize is in progress.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Asks {
     /// What must fit.
     pub fit: Resources,
-    /// What counts when the balance of a node is scored.
+    /// The request that counts for the score of balanced allocation.
     pub balance: Resources,
-    /// What counts when the room on a node is scored.
+    /// The request that counts for the score of free resources.
     pub room: Resources,
-    /// The same for CPU and memory, with a default for containers that ask nothing.
+    /// The same for CPU and memory, with a default for containers without a request.
     pub room_non_zero: NonZero,
-    /// The CPU in all of these that running the pod takes beside its containers (`spec.overhead`), in
-    /// thousandths of a core.
+    /// The CPU overhead of the pod (`spec.overhead`), which all of these include, in thousandths of a
+    /// core.
     pub overhead_milli_cpu: i64,
-    /// What its containers may take at most.
+    /// The limits of its containers.
     pub limits: Limits,
 }
 
 impl Asks {
-    /// What `pod` asks for.
+    /// The requests of `pod`.
     ///
     /// As in resource_allocation.go, calculatePodResourceRequest: the scorer of
-    /// NodeResourcesBalancedAllocation is made with the gates of the scheduler, that of
-    /// NodeResourcesFit without any, so it counts neither requests of the pod as a whole nor a
-    /// resize, and gives the default to every container without a request.
+    /// NodeResourcesBalancedAllocation uses the gates of the scheduler. That of NodeResourcesFit uses
+    /// none, so it counts neither pod-level requests nor a resize, and gives the default to every
+    /// container without a request.
     pub fn of(pod: &PodResourcesInput, gates: RequestGates) -> Self {
         let counted = RequestOptions { gates, status: Status::Counted, missing: None };
         Asks {
@@ -93,7 +93,7 @@ impl Asks {
     }
 }
 
-/// CPU and memory as the spec has them, with a default for containers that ask nothing.
+/// CPU and memory in the spec, with a default for containers without a request.
 fn non_zero(pod: &PodResourcesInput) -> NonZero {
     let defaults = default_requests();
     let options = RequestOptions { missing: Some(&defaults), ..PLAIN };

@@ -5,17 +5,17 @@ use crate::resources::{CPU, MEMORY, ResourceList};
 /// Everything about a pod that its request depends on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PodResourcesInput {
-    /// The containers, which run side by side.
+    /// The containers, which run concurrently.
     pub containers: Vec<ContainerResources>,
     /// The init containers in the order they start, sidecars among them.
     pub init_containers: Vec<ContainerResources>,
-    /// What running the pod takes beside its containers (`spec.overhead`).
+    /// The overhead of running the pod (`spec.overhead`).
     pub overhead: ResourceList,
-    /// Resources of the pod as a whole (`spec.resources`).
+    /// Pod-level resources (`spec.resources`).
     pub pod_level: Option<PodLevelResources>,
-    /// What the status says of the resources of the pod as a whole, whether the spec has any or not.
+    /// The pod-level resources in the status, whether or not the spec has any.
     pub status: PodStatusResources,
-    /// Whether a change of resources waits to be carried out.
+    /// Whether a resize is pending.
     pub resize: Resize,
 }
 
@@ -24,7 +24,7 @@ impl PodResourcesInput {
         self.containers.iter().chain(&self.init_containers)
     }
 
-    /// Whether neither gates nor the status make a difference to what it requests.
+    /// Whether its requests depend neither on gates nor on the status.
     pub(crate) fn is_plain(&self) -> bool {
         let is_plain = |one: &ContainerResources| one.actual.is_none() && one.allocated.is_none();
         self.pod_level.is_none()
@@ -45,11 +45,11 @@ impl PodResourcesInput {
 pub struct ContainerResources {
     /// `resources.requests`.
     pub requests: ResourceList,
-    /// `resources.limits`. Carried for whoever applies the API server's defaults; only [`Limits`](super::Limits)
-    /// reads them here.
+    /// `resources.limits`. Kept for code that applies the API server's defaults; only
+    /// [`Limits`](super::Limits) reads them here.
     pub limits: ResourceList,
-    /// Whether this is an init container with `restartPolicy: Always`: a sidecar, which goes on
-    /// running beside the containers. Not read of other containers.
+    /// Whether this is an init container with `restartPolicy: Always`: a sidecar, which keeps running
+    /// with the containers. Ignored for other containers.
     pub restart_always: bool,
     /// `allocatedResources` in the status of the container, wherever its name is found: among the
     /// statuses of init containers, else of containers.
@@ -59,16 +59,16 @@ pub struct ContainerResources {
     pub actual: Option<ResourceList>,
 }
 
-/// The resources of the pod as a whole.
+/// Pod-level resources.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PodLevelResources {
     /// `spec.resources.requests`.
     pub requests: ResourceList,
-    /// `spec.resources.limits`. Carried like those of a container; not read here.
+    /// `spec.resources.limits`. Kept like those of a container; not read here.
     pub limits: ResourceList,
 }
 
-/// What the status says of the resources of the pod as a whole.
+/// The pod-level resources in the status.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PodStatusResources {
     /// `status.allocatedResources`.
@@ -77,15 +77,15 @@ pub struct PodStatusResources {
     pub actual: Option<ResourceList>,
 }
 
-/// Whether a change of a running pod's resources waits to be carried out.
+/// Whether a resize of a running pod is pending.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Resize {
-    /// None does, or nothing is known of why.
+    /// None is pending, or its reason is unknown.
     #[default]
     None,
     /// It waits for room on the node.
     Deferred,
-    /// It can never be carried out on this node, so that what the spec asks does not count.
+    /// It can never succeed on this node, so the requests in the spec do not count.
     Infeasible,
 }
 

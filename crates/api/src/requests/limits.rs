@@ -1,4 +1,4 @@
-//! What a pod may take at most.
+//! The limits of a pod.
 
 use super::input::{ContainerResources, PodResourcesInput};
 use super::resize::container_requests;
@@ -6,7 +6,7 @@ use super::{PLAIN, RequestGates, is_pod_level_resource};
 use crate::quantity::Quantity;
 use crate::resources::{ResourceList, Resources};
 
-/// The limits of a pod's containers together: what it may take at most. 0 for a resource without one.
+/// The total limits of a pod's containers; 0 for a resource without a limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Limits {
     /// CPU in thousandths of a core.
@@ -16,16 +16,16 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The limits of containers together, which add up as requests do; overhead does not count.
+    /// The total of container limits, which add up as requests do; overhead does not count.
     ///
-    /// As in resource_limits.go of release 1.19, getResourceLimits, which knew no sidecars.
+    /// As in resource_limits.go of release 1.19, getResourceLimits, which did not have sidecars.
     pub(super) fn of(container_limits: &ResourceList) -> Self {
         let sum = Resources::from_list(container_limits);
         Limits { milli_cpu: sum.milli_cpu, memory: sum.memory }
     }
 }
 
-/// What the containers of a pod may take at most, together.
+/// The total limits of the containers of a pod.
 pub(super) fn container_limits(pod: &PodResourcesInput) -> ResourceList {
     if pod.all_containers().all(|container| container.limits.is_empty()) {
         return ResourceList::new();
@@ -43,8 +43,8 @@ pub(super) fn container_limits(pod: &PodResourcesInput) -> ResourceList {
     container_requests(&limits, &PLAIN)
 }
 
-/// What a pod may take at most, overhead included where there is a limit at all. No decision depends on
-/// it. As in helpers.go, PodLimits.
+/// The limits of a pod, including overhead for resources that have a limit. No decision depends on
+/// them. As in helpers.go, PodLimits.
 pub fn limits_of(pod: &PodResourcesInput, gates: RequestGates) -> Resources {
     let mut limits = container_limits(pod);
     if gates.pod_level_resources

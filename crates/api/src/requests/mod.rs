@@ -1,17 +1,15 @@
 //! What a pod requests of a node.
 //!
-//! Upstream reckons it three times with small differences, and so does this module: once for a pod
-//! to be placed ([`incoming_request`]), once for a pod on a node ([`requests_on_node`]), and once
-//! for scores ([`Asks`]). All three rest on [`pod_requests`], which is `PodRequests` in
-//! `helpers.go` of component-helpers. What a change of resources under way comes to differs between
-//! releases: see `resize`.
+//! Upstream computes it in three ways with small differences, and so does this module: once for a pod
+//! to be placed ([`incoming_request`]), once for a pod on a node ([`requests_on_node`]), and once for
+//! scores ([`Asks`]). All three rest on [`pod_requests`], which is `PodRequests` in `helpers.go` of
+//! component-helpers. The request during a resize differs between releases: see `resize`.
 //!
-//! Limits play no part in it. Where a limit is set and a request is not, the API server has copied
-//! the one to the other before a scheduler sees the pod (`defaults.go` of core/v1, SetDefaults_Pod).
-//! They are only kept in [`Limits`], and in full for those who watch what pods may take
-//! ([`limits_of`]).
-//! Amounts that dynamic resource allocation adds to a pod's status (gate
-//! DRANodeAllocatableResources, alpha) are not counted.
+//! Limits do not matter for requests. If a limit is set and a request is not, the API server has copied
+//! the limit to the request before a scheduler sees the pod (`defaults.go` of core/v1,
+//! SetDefaults_Pod). They are only kept in [`Limits`], and completely for metrics ([`limits_of`]).
+//! Amounts that dynamic resource allocation adds to a pod's status (gate DRANodeAllocatableResources,
+//! alpha) are not counted.
 
 mod demand;
 mod input;
@@ -32,21 +30,21 @@ use crate::quantity::{Format, Quantity};
 use crate::resources::{CPU, HUGE_PAGES_PREFIX, MEMORY, ResourceList, Resources, is_full};
 use crate::{Release, Str};
 
-/// What a container without a request for CPU counts with in scores, in thousandths of a core.
-/// As in pod_resources.go, DefaultMilliCPURequest.
+/// The CPU that scores assume for a container without a CPU request, in thousandths of a core. As in
+/// pod_resources.go, DefaultMilliCPURequest.
 pub const DEFAULT_MILLI_CPU: i64 = 100;
-/// What a container without a request for memory counts with in scores, in bytes.
-/// As in pod_resources.go, DefaultMemoryRequest.
+/// The memory that scores assume for a container without a memory request, in bytes. As in
+/// pod_resources.go, DefaultMemoryRequest.
 pub const DEFAULT_MEMORY: i64 = 200 * 1024 * 1024;
 
 /// The release and the feature gates that a pod's request depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestGates {
-    /// `PodLevelResources`: whether resources of the pod as a whole count at all.
+    /// `PodLevelResources`: whether pod-level resources count at all.
     pub pod_level_resources: bool,
-    /// `InPlacePodLevelResourcesVerticalScaling`: whether what the status says of them counts.
+    /// `InPlacePodLevelResourcesVerticalScaling`: whether the pod-level resources in the status count.
     pub pod_level_resize: bool,
-    /// What counts while resources change.
+    /// What counts during a resize.
     pub footprint: Footprint,
 }
 
@@ -65,14 +63,14 @@ impl Default for RequestGates {
     }
 }
 
-/// How [`pod_requests`] reckons.
+/// The options of [`pod_requests`].
 #[derive(Debug, Clone, Copy)]
 pub struct RequestOptions<'a> {
     /// The feature gates.
     pub gates: RequestGates,
-    /// Whether what the status says of resources counts.
+    /// Whether the resources in the status count.
     pub status: Status,
-    /// What a container requests of a resource it does not name. A request of 0 is a request.
+    /// The assumed request of a container for a resource it does not name. A request of 0 is a request.
     pub missing: Option<&'a ResourceList>,
 }
 
@@ -81,12 +79,11 @@ pub struct RequestOptions<'a> {
 pub enum Status {
     /// Only the spec counts.
     Ignored,
-    /// While a change of resources is under way, the largest of what is asked, granted and in
-    /// force counts.
+    /// During a resize, the largest of the desired, allocated and actual resources counts.
     Counted,
 }
 
-/// What a pod takes of the node it is on.
+/// What a pod uses of the node it is on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PodRequests {
     /// What it requests.
@@ -111,19 +108,19 @@ impl NonZero {
         self.memory = self.memory.saturating_add(other.memory);
     }
 
-    /// Takes `other` away.
+    /// Subtracts `other`.
     pub fn sub(&mut self, other: Self) {
         self.milli_cpu = self.milli_cpu.saturating_sub(other.milli_cpu);
         self.memory = self.memory.saturating_sub(other.memory);
     }
 
-    /// Whether one of them is as far as 64 bits reach: see [`Resources::is_full`].
+    /// Whether one of them is saturated: see [`Resources::is_full`].
     pub fn is_full(self) -> bool {
         is_full(self.milli_cpu) || is_full(self.memory)
     }
 }
 
-/// What a pod that is to be placed needs free on a node.
+/// The resources that must be free on a node for a pod to be placed there.
 ///
 /// The status does not count, since the pod has not run yet, and a negative amount counts as 0.
 /// As in fit.go, computePodResourceRequest.
@@ -134,12 +131,11 @@ pub fn incoming_request(pod: &PodResourcesInput, gates: RequestGates) -> Resourc
     request
 }
 
-/// What a pod takes of the node it is on.
+/// What a pod uses of the node it is on.
 ///
-/// Containers without a request for CPU or memory count with a default in `non_zero`. Of a pod
-/// with requests of its own they do so only for a resource that neither the pod nor any of its
-/// containers requests. As in types.go, PodInfo.CalculateResource and
-/// getNonMissingContainerRequests.
+/// Containers without a request for CPU or memory count with a default in `non_zero`. If the pod has
+/// pod-level requests, this applies only to a resource that neither the pod nor any of its containers
+/// requests. As in types.go, PodInfo.CalculateResource and getNonMissingContainerRequests.
 pub fn requests_on_node(pod: &PodResourcesInput, gates: RequestGates) -> PodRequests {
     let mut options = RequestOptions { gates, status: Status::Counted, missing: None };
     let list = pod_requests(pod, &options);
@@ -150,11 +146,11 @@ pub fn requests_on_node(pod: &PodResourcesInput, gates: RequestGates) -> PodRequ
     options.missing = Some(&missing);
     let with_defaults = Resources::from_list(&pod_requests(pod, &options));
     let non_zero = NonZero { milli_cpu: with_defaults.milli_cpu, memory: with_defaults.memory };
-    // Whatever a pod says of `pods`, it takes one place on the node, which is counted elsewhere.
+    // Whatever a pod requests of `pods`, it counts as one pod on the node, which is counted elsewhere.
     PodRequests { requests: Resources { pods: 0, ..Resources::from_list(&list) }, non_zero }
 }
 
-/// With no gates, as the spec says, and nothing for what is not named.
+/// Without gates, only the spec, and no default for missing requests.
 const PLAIN: RequestOptions<'static> = RequestOptions {
     gates: RequestGates {
         pod_level_resources: false,
@@ -167,9 +163,9 @@ const PLAIN: RequestOptions<'static> = RequestOptions {
 
 /// What a pod requests, overhead included.
 ///
-/// Containers add up, and sidecars with them. An init container runs beside the sidecars started
-/// before it; if that takes more of a resource than all that runs later, it counts instead.
-/// Requests of the pod as a whole replace the sum for CPU, memory and huge pages. As in helpers.go,
+/// The requests of containers and sidecars add up. An init container runs together with the sidecars
+/// started before it. If these need more of a resource than everything that runs later, they count
+/// instead. Pod-level requests replace the sum for CPU, memory and huge pages. As in helpers.go,
 /// PodRequests.
 pub fn pod_requests(pod: &PodResourcesInput, options: &RequestOptions<'_>) -> ResourceList {
     let mut total = resize::container_requests(pod, options);
@@ -182,7 +178,7 @@ pub fn pod_requests(pod: &PodResourcesInput, options: &RequestOptions<'_>) -> Re
     total
 }
 
-/// What the containers of a pod come to together, where `of` says it of each. As in helpers.go,
+/// The total of the containers of a pod; `of` gives the resources of each. As in helpers.go,
 /// aggregateContainerResourcesByFn.
 fn sum_of_containers(
     pod: &PodResourcesInput,
@@ -221,9 +217,9 @@ fn sum_of_containers(
 /// When a container runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
-    /// As long as the pod does.
+    /// As long as the pod.
     Runs,
-    /// Before the others: an init container that is no sidecar.
+    /// Before the others: an init container that is not a sidecar.
     Starts,
 }
 
@@ -232,7 +228,7 @@ fn has_requests(pod_level: &PodLevelResources) -> bool {
     pod_level.requests.keys().any(|name| is_pod_level_resource(name))
 }
 
-/// Whether a pod as a whole can request a resource: CPU, memory and huge pages.
+/// Whether a resource can be requested at pod level: CPU, memory and huge pages.
 ///
 /// As in helpers.go, IsSupportedPodLevelResource.
 pub fn is_pod_level_resource(name: &str) -> bool {

@@ -1,17 +1,18 @@
-//! What a pod requests while its resources change.
+//! What a pod requests during a resize.
 //!
-//! What is asked may differ then from what the node has granted and from what is in force. Each of the three
-//! may be the largest, and room must be kept for that.
+//! The desired resources may then differ from those that the node has allocated and from the actual
+//! ones. Each of the three may be the largest, and room must be kept for that.
 
 use super::input::{ContainerResources, PodLevelResources, PodResourcesInput, Resize};
 use super::{RequestOptions, Role, Status, is_pod_level_resource, raise_list, sum_of_containers};
 use crate::Release;
 use crate::resources::ResourceList;
 
-/// What counts of what is asked, granted and in force.
+/// How desired, allocated and actual resources count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Footprint {
-    /// Up to 1.36: the largest of the three for each container. Of init containers only sidecars change.
+    /// Up to 1.36: the largest of the three for each container. Of init containers only sidecars are
+    /// resized.
     ByContainer,
     /// Since 1.37: the largest of the three sums over the pod, which is less where some containers grow and
     /// others shrink.
@@ -41,7 +42,7 @@ pub(super) fn container_requests(
         (Status::Counted, Footprint::ByContainer) => {
             sum_of_containers(pod, missing, |container, role| match role {
                 Role::Runs => largest_of(container, pod.resize),
-                // A change of resources happens to what keeps running.
+                // Only containers that keep running are resized.
                 Role::Starts => container.requests.clone(),
             })
         }
@@ -49,10 +50,10 @@ pub(super) fn container_requests(
     }
 }
 
-/// The largest of what is asked, granted and in force, each summed up. What the status says of the pod as a
-/// whole is such a sum already.
+/// The largest of the sums of desired, allocated and actual resources. The pod-level status already
+/// contains such sums.
 fn largest_sum(pod: &PodResourcesInput, options: &RequestOptions<'_>) -> ResourceList {
-    // What cannot be had does not count, neither by itself nor where the status says nothing.
+    // An infeasible request does not count, not even if the status has no resources.
     let asked = |container: &ContainerResources| match pod.resize {
         Resize::Infeasible => ResourceList::new(),
         Resize::None | Resize::Deferred => container.requests.clone(),
@@ -78,12 +79,12 @@ fn largest_sum(pod: &PodResourcesInput, options: &RequestOptions<'_>) -> Resourc
     largest
 }
 
-/// A list with nothing in it is none at all: it is not sent.
+/// An empty list counts as missing, since it is not sent.
 fn present(list: Option<&ResourceList>) -> Option<&ResourceList> {
     list.filter(|list| !list.is_empty())
 }
 
-/// Of one container, the largest of the three. As in helpers.go of 1.36, determineEffectiveRequests.
+/// The largest of the three for one container. As in helpers.go of 1.36, determineEffectiveRequests.
 fn largest_of(container: &ContainerResources, resize: Resize) -> ResourceList {
     match &container.actual {
         Some(actual) => {
@@ -93,8 +94,8 @@ fn largest_of(container: &ContainerResources, resize: Resize) -> ResourceList {
     }
 }
 
-/// Of each resource the largest of what is asked, in force and granted; but what is asked does not count if
-/// it cannot be had.
+/// For each resource the largest of the desired, actual and allocated amounts. The desired amount does
+/// not count if the resize is infeasible.
 fn largest(
     asked: &ResourceList,
     actual: Option<&ResourceList>,
@@ -111,8 +112,8 @@ fn largest(
     largest
 }
 
-/// Puts what the pod as a whole requests in the place of what its containers do: up to 1.36 of the resources
-/// that the spec names, since 1.37 of all that count. As in helpers.go, PodRequests.
+/// Replaces the total of the containers with the pod-level requests: up to 1.36 for the resources that
+/// the spec names, since 1.37 for all that count. As in helpers.go, PodRequests.
 pub(super) fn replace_by_pod_level(
     total: &mut ResourceList,
     pod: &PodResourcesInput,

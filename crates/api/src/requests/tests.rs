@@ -1,9 +1,9 @@
 use super::*;
 
-/// Reads a pod of lines such as `sidecar cpu=4 memory=1Gi allocated cpu=3 actual cpu=2`.
+/// Parses a pod from lines such as `sidecar cpu=4 memory=1Gi allocated cpu=3 actual cpu=2`.
 ///
-/// A line is an `app`, an `init` container, a `sidecar`, the `pod` as a whole, what the `status` says of it,
-/// its `overhead`, or how a resize stands: `infeasible` or `deferred`.
+/// A line is an `app`, an `init` container, a `sidecar`, the `pod` level, its `status`, its `overhead`,
+/// or the state of a resize: `infeasible` or `deferred`.
 fn pod(text: &str) -> PodResourcesInput {
     let mut pod = PodResourcesInput::default();
     for line in text.split(';').map(str::trim).filter(|line| !line.is_empty()) {
@@ -175,10 +175,10 @@ fn while_a_container_changes_the_largest_of_asked_granted_and_in_force_counts() 
         ("infeasible; app cpu=6 memory=1 actual cpu=2", "cpu=2"),
         ("infeasible; sidecar cpu=4 actual cpu=2", "cpu=2"),
         ("sidecar cpu=4 actual cpu=2; app cpu=1 actual cpu=2", "cpu=6"),
-        // What was granted counts only beside what is in force.
+        // Allocated resources count only together with actual ones.
         ("app cpu=1 allocated cpu=3", "cpu=1"),
         ("infeasible; app cpu=6", "cpu=6"),
-        // What ended before the change does not change.
+        // A container that ended before the resize is not resized.
         ("init cpu=1 actual cpu=9; app cpu=2", "cpu=2"),
     ];
     check(&cases, &WITH_STATUS);
@@ -203,7 +203,7 @@ fn while_a_pod_as_a_whole_changes_the_same_holds_for_what_it_requests() {
         ("infeasible; pod cpu=4 actual cpu=2", "cpu=2"),
         ("infeasible; pod cpu=4 memory=1Gi actual cpu=2", "cpu=2 memory=0"),
         ("pod cpu=1 allocated cpu=3", "cpu=1"),
-        // Only what the spec of the pod names is replaced.
+        // Only resources that the pod-level spec names are replaced.
         ("pod cpu=1 actual cpu=2 memory=9; app memory=3", "cpu=2 memory=3"),
     ];
     check(&cases, &WITH_STATUS);
@@ -225,7 +225,7 @@ fn the_status_of_a_pod_as_a_whole_counts_for_nothing_while_its_gate_is_off() {
     check(&cases, &RequestOptions { gates, ..WITH_STATUS });
 }
 
-/// What a pod comes to in 1.36 and since 1.37.
+/// The requests of a pod in 1.36 and since 1.37.
 fn check_both(cases: &[(&str, &str, &str)]) {
     for (text, old, new) in cases {
         assert_eq!(pod_requests(&pod(text), &WITH_STATUS), list(old), "1.36: {text}");
@@ -247,9 +247,9 @@ fn the_largest_is_taken_of_each_container_and_since_1_37_of_the_sums() {
             "cpu=5",
         ),
         ("sidecar cpu=4 actual cpu=2; app cpu=1 actual cpu=2", "cpu=6", "cpu=5"),
-        // What was granted counts by itself, and in the place of what is in force.
+        // Allocated resources count by themselves, and instead of actual ones.
         ("app cpu=1 allocated cpu=3", "cpu=1", "cpu=3"),
-        // Init containers that are no sidecars change, too.
+        // Init containers that are not sidecars are resized, too.
         ("init cpu=1 actual cpu=9; app cpu=2", "cpu=2", "cpu=9"),
         ("app cpu=1 actual memory=2; app cpu=2", "cpu=3 memory=2", "cpu=3 memory=2"),
     ]);
@@ -268,13 +268,13 @@ fn what_cannot_be_had_counts_for_containers_of_which_nothing_is_known_up_to_1_36
 #[test]
 fn what_the_status_says_of_the_pod_as_a_whole_counts_since_1_37() {
     check_both(&[
-        // Whether the spec has resources of the pod as a whole, or not.
+        // With and without pod-level resources in the spec.
         ("status allocated cpu=7 actual cpu=6; app cpu=4 actual cpu=5", "cpu=5", "cpu=7"),
-        // Both must be there.
+        // Both must be present.
         ("status allocated cpu=7; app cpu=4 actual cpu=5", "cpu=5", "cpu=5"),
         ("pod cpu=4 actual cpu=2; app cpu=1", "cpu=4", "cpu=4"),
         ("pod cpu=1 allocated cpu=3 actual cpu=2; app cpu=9", "cpu=3", "cpu=3"),
-        // What the spec of the pod does not name.
+        // A resource that the pod-level spec does not name.
         ("pod cpu=1 actual cpu=2 memory=9; app memory=3", "cpu=2 memory=3", "cpu=2 memory=9"),
         ("infeasible; pod cpu=4 memory=1Gi actual cpu=2", "cpu=2 memory=0", "cpu=2"),
         ("pod a.com/gpu=1 actual cpu=2; app cpu=1", "cpu=1", "cpu=1"),
@@ -316,7 +316,7 @@ fn containers_without_requests_count_with_a_default() {
         ("init; init; app cpu=50m memory=1Mi", (100, 200 * MI), (100, 200 * MI)),
         ("sidecar; init cpu=1; app cpu=1", (1100, 400 * MI), (1100, 400 * MI)),
         ("overhead cpu=1; app", (1100, 200 * MI), (1100, 200 * MI)),
-        // Scores look neither at the status nor at requests of the pod as a whole.
+        // Scores ignore the status and pod-level requests.
         ("app actual cpu=3", (3000, 200 * MI), (100, 200 * MI)),
         ("pod cpu=1 memory=1Mi; app; app", (1000, MI), (200, 400 * MI)),
         ("pod cpu=1; app; app", (1000, 400 * MI), (200, 400 * MI)),

@@ -1,5 +1,5 @@
-//! A cluster in which every kind of rule has something to say: zones and racks, labels, taints, services and
-//! their owners, affinity, ports, disks, claims and images.
+//! A cluster to which every kind of rule applies: zones and racks, labels, taints, services and their
+//! owners, affinity, ports, disks, claims and images.
 
 use serde_json::{Value, json};
 
@@ -84,7 +84,7 @@ fn claim(name: &str, zone: &str) -> [Value; 2] {
     ]
 }
 
-/// The pod of this number, which says its app and what it requests unless `spec` does.
+/// The pod with this number; its app and requests have defaults unless `spec` sets them.
 fn pod(name: &str, index: usize, mut spec: Value) -> Value {
     let app = APPS[index % 4];
     let cpu = ["250m", "500m", "1", "1500m"][index / 4 % 4];

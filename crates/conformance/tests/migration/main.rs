@@ -1,9 +1,9 @@
-//! A migrated file decides as the one that it was made of: every node of every pod, the scores, and the
-//! choice.
+//! A migrated file leads to the same decisions as the original: every node of every pod, the scores,
+//! and the choice.
 //!
-//! What cannot be alike is left out: where EBSLimits, GCEPDLimits, AzureDiskLimits or CinderLimits reject a
-//! node, or NodeVolumeLimits does, which v1 has in their place, and the reasons of nodes where all filters
-//! are asked, which v1 cannot say.
+//! Unavoidable differences are left out: nodes that EBSLimits, GCEPDLimits, AzureDiskLimits or
+//! CinderLimits reject, or NodeVolumeLimits, which replaces them in v1; and the reasons of nodes if all
+//! filters run, which v1 cannot express.
 
 mod cluster;
 
@@ -17,7 +17,7 @@ use plimsoll_engine::{Decision, NodeDecision, NodeVerdict, Outcome};
 use plimsoll_plugins::{default_profile, in_tree};
 use serde_json::Value;
 
-/// What counts volumes in another way in v1.
+/// Plugins that count volumes differently in v1.
 const LIMITS: [&str; 5] =
     ["AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits", "NodeVolumeLimits"];
 
@@ -51,7 +51,7 @@ fn both(case: &Case) -> (Vec<Decision>, Vec<Decision>) {
     (decisions(case), decisions(&Case { config: Some(migrated), ..case.clone() }))
 }
 
-/// Whether volumes were counted for a node.
+/// Whether volume limits matter to the decision.
 fn is_about_limits(decision: &Decision) -> bool {
     decision.nodes.iter().any(|node| match &node.verdict {
         NodeVerdict::Rejected { plugin, .. } => LIMITS.contains(&&**plugin),
@@ -59,7 +59,8 @@ fn is_about_limits(decision: &Decision) -> bool {
     })
 }
 
-/// In what the decision of the migrated file differs; of rejected nodes the reasons, too, if `told_alike`.
+/// The differences of the decision of the migrated file, including the reasons of rejected nodes if
+/// `told_alike`.
 fn differences(old: &Decision, new: &Decision, told_alike: bool) -> Vec<String> {
     let mut found = Vec::new();
     let chosen = |decision: &Decision| match &decision.outcome {
@@ -71,7 +72,7 @@ fn differences(old: &Decision, new: &Decision, told_alike: bool) -> Vec<String> 
     }
     let alike = |old: &NodeDecision, new: &NodeDecision| match (&old.verdict, &new.verdict) {
         (NodeVerdict::Rejected { .. }, NodeVerdict::Rejected { .. }) if !told_alike => true,
-        // Which of them stand before others in the profile does not matter.
+        // Their order in the profile does not matter.
         (
             NodeVerdict::Scored { scores, total },
             NodeVerdict::Scored { scores: others, total: other },
@@ -93,8 +94,8 @@ fn tells_alike(case: &Case) -> bool {
     case.config.as_ref().is_none_or(|config| config["alwaysCheckAllPredicates"] != true)
 }
 
-/// Decides the pods of the cluster by a Policy and by what it is migrated to: how many fit, which plugins
-/// reject nodes, and which give nodes different scores.
+/// Decides the pods of the cluster by a Policy and by its migrated form, and reports how many fit,
+/// which plugins reject nodes, and which give nodes different scores.
 #[track_caller]
 fn check(policy: &str, expected: &Expect) {
     let documents = plimsoll_document::Document::parse_all("policy", policy).expect("it is YAML");
@@ -196,7 +197,7 @@ policies! {
     "#]];
 }
 
-/// Every recorded case of release 1.20 decides as its migrated configuration does.
+/// Every recorded case of release 1.20 has the same decisions with its migrated configuration.
 #[track_caller]
 fn check_suite(name: &str) {
     let (mut n_decisions, mut n_limits, mut failures) = (0, 0, Vec::new());

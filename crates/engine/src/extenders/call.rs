@@ -1,20 +1,20 @@
-//! What extenders are asked, and what they answer.
+//! Questions to extenders, and their answers.
 
 use std::sync::Arc;
 
 use plimsoll_api::{PodKey, Str};
 use plimsoll_framework::Rejection;
 
-/// Which extender: its place in the order in which they are called, from 0.
+/// The index of an extender in the order in which they are called, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ExtenderId(pub usize);
 
 /// One question to one extender about one pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// Who is asked.
+    /// The extender.
     pub extender: ExtenderId,
-    /// What it is asked.
+    /// The question.
     pub question: Question,
 }
 
@@ -25,25 +25,25 @@ pub enum Question {
     Filter(Arc<[Str]>),
     /// How good are these nodes? At least two. Answered with [`Reply::Prioritized`].
     Prioritize(Arc<[Str]>),
-    /// Which of these nodes may be cleared for it, and of whom? At least one. Answered with
+    /// On which of these nodes may which victims be evicted for it? At least one. Answered with
     /// [`Reply::Preempting`].
     Preempt(Arc<[Way]>),
-    /// Will you bind it to this node? Answered with [`Reply::Bound`].
+    /// A request to bind it to this node. Answered with [`Reply::Bound`].
     Bind(Str),
 }
 
-/// A node that can be cleared, and what that takes.
+/// A candidate node for preemption with its victims.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Way {
     /// The name of the node.
     pub node: Str,
-    /// The pods that have to go: at least one.
+    /// The victims: at least one.
     pub victims: Vec<Victim>,
     /// How many of the evictions would break a PodDisruptionBudget.
     pub broken_budgets: i64,
 }
 
-/// A pod that has to go.
+/// A victim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Victim {
     /// Namespace and name.
@@ -52,40 +52,40 @@ pub struct Victim {
     pub uid: Str,
 }
 
-/// What an extender answers.
+/// The answer of an extender.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// Which nodes will do.
+    /// Which nodes are feasible.
     Filtered(Filtered),
-    /// Scores of nodes, 0 to 10 each, before they are weighed. It need not name all nodes.
+    /// Scores of nodes, 0 to 10 each, before the weight. It need not name all nodes.
     Prioritized(Vec<(Str, i64)>),
-    /// The nodes that may be cleared.
+    /// The candidate nodes that remain.
     Preempting(Vec<Kept>),
     /// The pod is bound.
     Bound,
 }
 
-/// Which nodes will do. One that is in neither list will not, for no reason that is told.
+/// Which nodes are feasible. A node in neither list is rejected without a reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filtered {
-    /// The nodes on which the pod may run: some of those that were asked about.
+    /// The nodes on which the pod may run: a subset of those in the question.
     pub passed: Vec<Str>,
     /// Why it may not run on others; each node once.
     pub rejected: Vec<(Str, Rejection)>,
 }
 
-/// A node that may be cleared, as the extender wants it to be.
+/// A candidate node, with the victims that the extender chose.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
     /// The name of the node.
     pub node: Str,
-    /// The unique identities of the pods that have to go.
+    /// The uids of the victims.
     pub victims: Vec<Str>,
     /// How many of the evictions would break a PodDisruptionBudget.
     pub broken_budgets: i64,
 }
 
-/// Why an extender did not answer, in words for conditions and events.
+/// Why an extender did not answer, as text for conditions and events.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ExtenderError(pub String);

@@ -1,4 +1,4 @@
-//! Deciding pods with extenders: asking, waiting, and deciding again.
+//! Decides pods with extenders: ask, wait, and decide again.
 
 use std::time::Duration;
 
@@ -18,14 +18,14 @@ use crate::scheduler::Scheduler;
 
 impl Scheduler {
     /// The same scheduler with extenders, in the order in which they are called. As in scheduler.go,
-    /// buildExtenders, those that may be ignored should come last.
+    /// buildExtenders, ignorable ones should come last.
     pub fn with_extenders(mut self, extenders: Vec<Extender>) -> Self {
         self.extenders = Extenders::new(extenders);
         self
     }
 
-    /// A pod is to be decided with extenders: it waits for its turn. What happens meanwhile is seen when
-    /// it comes.
+    /// Queues a pod that must be decided with extenders. Changes that happen meanwhile are taken into
+    /// account when its turn comes.
     pub(crate) fn line_up(&mut self, attempt: &Attempt, interest: Interest) {
         let &Attempt { id, ref pod, .. } = attempt;
         let Some(info) = self.queue.get(id) else { return };
@@ -34,7 +34,7 @@ impl Scheduler {
         self.extenders.line_up(id, sort, interest);
     }
 
-    /// Takes in what extenders have answered, or failed to.
+    /// Handles answers and failures of extenders.
     pub(crate) fn hear_extenders(&mut self, now: Time, effects: &mut Vec<Effect>) {
         if self.extenders.is_empty() {
             return;
@@ -42,7 +42,7 @@ impl Scheduler {
         let mut replies = std::mem::take(&mut self.extenders.replies);
         replies.extend(self.extenders.overdue(now));
         for (id, reply) in replies {
-            // What no talk waits for is about a binding.
+            // An answer for which no talk waits is about a binding.
             if let Some(reply) = self.extenders.heard(id, reply) {
                 let answer = reply.map(|_| ()).map_err(|error| WriteError::other(error.0));
                 self.answered(now, id, answer, effects);
@@ -50,8 +50,8 @@ impl Scheduler {
         }
     }
 
-    /// Decides the next pod about which extenders have answered, or begins with the next one whose
-    /// extenders are free; whether there was one.
+    /// Decides the next pod for which extenders have answered, or starts the next one whose extenders
+    /// are free. Returns whether there was one.
     pub(crate) fn take_turn(&mut self, now: Time, effects: &mut Vec<Effect>) -> bool {
         if !self.extenders.has_work() {
             return false;
@@ -67,7 +67,7 @@ impl Scheduler {
         true
     }
 
-    /// Decides a pod with what extenders have said so far.
+    /// Decides a pod with the answers so far.
     fn converse(&mut self, now: Time, id: PodId, effects: &mut Vec<Effect>) {
         let Some(attempt) = self.queue.attempt(id) else {
             self.extenders.leave(id);
@@ -113,8 +113,8 @@ impl Scheduler {
         setting.decide(pod, chance, self.counts.meter())
     }
 
-    /// Where the next search for nodes begins that does not look at all: behind the first one for this
-    /// pod.
+    /// Moves the start of the next search that does not judge all nodes behind the first search for
+    /// this pod.
     fn count(&mut self, pod: PodId, n_judged: usize) {
         let Some(talk) = self.extenders.talk_mut(pod).filter(|talk| !talk.counted) else { return };
         talk.counted = true;
@@ -138,7 +138,7 @@ impl Scheduler {
             self.extenders.asked(pod_id, stage, question, id);
             patience = patience.max(self.extenders.get(extender).timeout);
         }
-        // Whoever calls extenders gives up by itself. This is for answers that are lost.
+        // The IO layer has its own timeout. This is for lost answers.
         if let Some(talk) = self.extenders.talk_mut(pod_id) {
             talk.deadline = Some(now + patience + self.options.write_timeout);
         }

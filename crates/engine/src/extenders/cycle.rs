@@ -1,6 +1,6 @@
-//! The scheduling cycle of a pod in which extenders have a say.
+//! The scheduling cycle of a pod with extenders.
 //!
-//! It makes the same steps as [`crate::cycle`], from scratch, and stops where an answer is missing.
+//! It makes the same steps as [`crate::cycle`], from scratch, and stops if an answer is missing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,10 +19,10 @@ use crate::pick::{self, Chance, Scores};
 use crate::profile::Profile;
 use crate::sample::Sample;
 
-/// The highest rank that an extender gives a node. As in types.go, MaxExtenderPriority.
+/// The highest score of an extender. As in types.go, MaxExtenderPriority.
 const MAX_EXTENDER_PRIORITY: i64 = 10;
 
-/// What a pod is decided in.
+/// The inputs for deciding a pod.
 pub(super) struct Setting<'a> {
     pub(super) profile: &'a Profile,
     pub(super) view: View<'a>,
@@ -31,9 +31,9 @@ pub(super) struct Setting<'a> {
     pub(super) voices: Voices<'a>,
 }
 
-/// How far a cycle came.
+/// The progress of a cycle.
 pub(super) enum Progress {
-    /// To its end.
+    /// It is finished.
     Decided(Cycle),
     /// These questions have to be answered first.
     Asks {
@@ -44,7 +44,7 @@ pub(super) enum Progress {
 }
 
 impl Setting<'_> {
-    /// Takes a pod through PreFilter, Filter, PostFilter and Score, as far as answers allow.
+    /// Runs PreFilter, Filter, PostFilter and Score for a pod, as far as answers allow.
     pub(super) fn decide(
         &self,
         pod: &PodInfo,
@@ -107,9 +107,9 @@ impl Setting<'_> {
         }
     }
 
-    /// The node that was cleared for the pod, if there is one: then no other is looked at if it passes,
-    /// and otherwise why it does not. As in schedule_one.go, evaluateNominatedNode: an error there is none
-    /// for the pod.
+    /// Judges the nominated node of the pod, if there is one. If it is feasible, no other node is
+    /// judged; otherwise returns why it is not. As in schedule_one.go, evaluateNominatedNode: an error
+    /// here is not an error of the pod.
     fn cleared(
         &self,
         pod: &PodInfo,
@@ -128,7 +128,7 @@ impl Setting<'_> {
         }
     }
 
-    /// Asks the PostFilter plugins, and extenders between what they find and what they choose.
+    /// Runs the PostFilter plugins, and asks extenders about their candidates before they choose one.
     fn post_filter(
         &self,
         pod: &PodInfo,
@@ -156,8 +156,8 @@ impl Setting<'_> {
         cycle::post_filter_by(self.profile, failure, cycle, &what_if, ask)
     }
 
-    /// Chooses among several nodes. As in schedule_one.go, prioritizeNodes: all extenders are asked at once,
-    /// and who fails says nothing.
+    /// Chooses among several nodes. As in schedule_one.go, prioritizeNodes: all extenders are asked at
+    /// once, and failures are ignored.
     fn rank(
         &self,
         pod: &PodInfo,
@@ -199,9 +199,9 @@ impl Setting<'_> {
         Ok(CycleResult::Found { row: pick::pick(&best, chance.tie_break, chance.rng), best })
     }
 
-    /// Of equally good nodes those come first that an extender ranked, however: only these get a
-    /// Randomizer above 0. One that does not rank counts as having ranked all. As in extender.go,
-    /// Prioritize.
+    /// Among equally good nodes, those that some extender scored take precedence, whatever the score:
+    /// only these get a Randomizer above 0. An extender that does not prioritize counts as having
+    /// scored all. As in extender.go, Prioritize.
     fn prefer_ranked(&self, ranked: &BTreeSet<Row>, best: &mut Vec<Row>) {
         let silent = |id: &super::ExtenderId| !self.voices.all[id.0].does(Verb::Prioritize);
         let all_are = self.voices.interest.iter().any(silent);
@@ -211,8 +211,8 @@ impl Setting<'_> {
     }
 }
 
-/// Adds the ranks that an extender gave, by place among the feasible nodes, where others give up to `most`
-/// points. Sums end at the limits of their type.
+/// Adds the scores of an extender, by index among the feasible nodes, scaled to the range 0 to `most`
+/// of other scores. Sums saturate.
 fn add_ranks(scores: &mut Scores, extender: &Extender, most: i64, ranks: &[(usize, i64)]) {
     let factor = extender.weight.saturating_mul(most / MAX_EXTENDER_PRIORITY);
     let mut weighted = vec![0_i64; scores.totals.len()];

@@ -1,4 +1,4 @@
-//! Pods that wait until the extenders they need are free.
+//! The queue of pods whose extenders are busy.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,10 +8,11 @@ use super::Interest;
 use super::call::ExtenderId;
 use crate::names::PodId;
 
-/// Where a pod stands: as in the queue it came from, and then as it came.
+/// The order of a pod: its sort key in the scheduling queue, and then its arrival.
 type Turn = (SortKey, u64);
 
-/// The pods that wait, by what they wait for. There are few kinds of that, however many pods.
+/// The waiting pods, by the set of extenders that they need. There are few different sets, however many
+/// pods.
 #[derive(Debug, Default)]
 pub(super) struct Line {
     by_interest: BTreeMap<Interest, BTreeMap<Turn, PodId>>,
@@ -20,7 +21,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// A pod comes. It must not be there yet.
+    /// Adds a pod, which must not be in the line yet.
     pub(super) fn push(&mut self, pod: PodId, sort: SortKey, interest: Interest) {
         self.arrivals += 1;
         let turn = (sort, self.arrivals);
@@ -28,7 +29,7 @@ impl Line {
         self.turns.insert(pod, (interest, turn));
     }
 
-    /// A pod leaves: what it waited for, if it was there.
+    /// Removes a pod, and returns its extenders if it was in the line.
     pub(super) fn remove(&mut self, pod: PodId) -> Option<Interest> {
         let (interest, turn) = self.turns.remove(&pod)?;
         let alike = self.by_interest.get_mut(&interest).expect("it was put there, too");
@@ -39,9 +40,9 @@ impl Line {
         Some(interest)
     }
 
-    /// The first pod that needs none of the extenders that are busy, nor one that a pod before it needs.
+    /// The first pod that needs neither a busy extender nor one that a pod before it needs.
     pub(super) fn first(&self, mut busy: BTreeSet<ExtenderId>) -> Option<PodId> {
-        // Of pods that need the same only the first counts: the others need nothing that it does not.
+        // Of pods that need the same extenders only the first matters.
         let heads = self.by_interest.iter().filter_map(|(interest, alike)| {
             alike.first_key_value().map(|(turn, pod)| (turn, interest, *pod))
         });
@@ -65,7 +66,7 @@ mod tests {
     use crate::names::Names;
     use plimsoll_api::{Pod, PodKey};
 
-    /// Pods by name, in the order in which they come.
+    /// Pods by name, in the order of their arrival.
     struct Pods(Line, Names);
 
     impl Pods {

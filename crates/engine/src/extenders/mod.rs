@@ -1,11 +1,11 @@
-//! Extenders: programs outside that have a say in where pods go.
+//! Extenders: external programs that take part in decisions.
 //!
-//! The engine does no IO, so a question goes out as [`Write::Extender`](crate::Write::Extender), and the pod
-//! waits in flight while others are decided. When [`Event::Extended`](crate::Event::Extended) brings the
-//! answer, the pod is decided again from the beginning, with the answer at hand.
+//! The engine does no IO, so a question goes out as [`Write::Extender`](crate::Write::Extender), and
+//! the pod waits in flight while others are decided. When [`Event::Extended`](crate::Event::Extended)
+//! brings the answer, the pod is decided again from the beginning, using the answer.
 //!
-//! As in kube-scheduler, pods that share an extender are decided one after another, so that none takes what
-//! was just promised to another; pods that do not are not kept waiting.
+//! As in kube-scheduler, pods that share an extender are decided one after another, so that none takes
+//! resources that were just assigned to another. Other pods do not wait.
 
 mod call;
 mod consult;
@@ -29,7 +29,7 @@ use crate::effect::EffectId;
 use crate::metrics::Lap;
 use crate::names::PodId;
 
-/// Stands for extenders where they rejected nodes. As in framework/interface.go, ExtenderName.
+/// The rejector name of extenders. As in framework/interface.go, ExtenderName.
 pub(crate) const REJECTOR: &str = "Extender";
 
 /// What an extender does.
@@ -39,26 +39,27 @@ pub enum Verb {
     Filter,
     /// It ranks nodes.
     Prioritize,
-    /// It has a say in which node is cleared.
+    /// It takes part in preemption.
     Preempt,
     /// It binds.
     Bind,
 }
 
-/// An extender, as far as decisions depend on what it is.
+/// An extender, with the properties that decisions depend on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Extender {
     /// Its URL, which names it.
     pub name: Str,
     /// What it does.
     pub verbs: BTreeSet<Verb>,
-    /// What its ranks are multiplied with.
+    /// The factor for its scores.
     pub weight: i64,
-    /// Whether pods are decided as if it were not there when it fails.
+    /// Whether its failures are ignored.
     pub ignorable: bool,
-    /// It is asked only about pods that ask for one of these resources; about all if there are none.
+    /// It is asked only about pods that request one of these resources; about all pods if this is
+    /// empty.
     pub managed_resources: BTreeSet<Str>,
-    /// How long whoever calls it waits for an answer.
+    /// The timeout of a call.
     pub timeout: Duration,
 }
 
@@ -68,8 +69,8 @@ impl Extender {
         self.verbs.contains(&verb)
     }
 
-    /// Whether it wants to hear of a pod. As in extender.go, IsInterested: what containers ask for counts,
-    /// and to be limited in a resource is to ask for it.
+    /// Whether it is responsible for a pod. As in extender.go, IsInterested: the requests of containers
+    /// count, and so do their limits.
     pub fn is_interested(&self, pod: &PodInfo) -> bool {
         let managed = &self.managed_resources;
         managed.is_empty() || pod.asks.fit.scalar.keys().any(|name| managed.contains(name))
@@ -79,19 +80,19 @@ impl Extender {
 /// The extenders that are interested in a pod, in the order in which they are called.
 pub(crate) type Interest = Vec<ExtenderId>;
 
-/// All extenders, with what is being said.
+/// All extenders, with the pods that wait for them.
 #[derive(Debug, Default)]
 pub(crate) struct Extenders {
     all: Vec<Extender>,
-    /// The pods that are decided with extenders now.
+    /// The pods that are being decided with extenders.
     talks: BTreeMap<PodId, (Interest, Talk)>,
-    /// Whose questions are open.
+    /// The pods with open questions.
     awaited: BTreeMap<EffectId, PodId>,
-    /// Those of them whose questions are all answered.
+    /// The pods whose questions are all answered.
     answered: VecDeque<PodId>,
-    /// The pods whose turn has not come.
+    /// The pods that wait for their turn.
     line: Line,
-    /// The answers that came since the last step.
+    /// The answers since the last step.
     pub(crate) replies: Vec<(EffectId, Result<Reply, ExtenderError>)>,
 }
 
@@ -112,7 +113,7 @@ impl Extenders {
         &self.all[id.0]
     }
 
-    /// The extenders that have to be asked before a pod is decided; none if nobody has to be.
+    /// The extenders that have to be asked before a pod is decided; `None` if there are none.
     pub(crate) fn to_ask(&self, pod: &PodInfo) -> Option<Interest> {
         if self.all.is_empty() || pod.unreadable.is_some() {
             return None;
@@ -122,14 +123,15 @@ impl Extenders {
         interest.iter().any(asks).then_some(interest)
     }
 
-    /// The one that binds a pod.
+    /// The extender that binds a pod.
     pub(crate) fn binder(&self, pod: &PodInfo) -> Option<ExtenderId> {
         let binds = |one: &Extender| one.does(Verb::Bind) && one.is_interested(pod);
         self.all.iter().position(binds).map(ExtenderId)
     }
 
-    /// Whether some extender filters or ranks, so that one feasible node is not as good as any. As in
-    /// schedule_one.go, findNodesThatPassFilters: whichever pods it is interested in.
+    /// Whether some extender filters or prioritizes, so that the search must not stop at the first
+    /// feasible node. As in schedule_one.go, findNodesThatPassFilters: for whichever pods it is
+    /// responsible.
     pub(crate) fn judge_nodes(&self) -> bool {
         self.all.iter().any(|one| one.does(Verb::Filter) || one.does(Verb::Prioritize))
     }
@@ -139,12 +141,12 @@ impl Extenders {
         ids.filter(|id| self.get(*id).is_interested(pod)).collect()
     }
 
-    /// A pod waits for its turn.
+    /// Queues a pod.
     pub(crate) fn line_up(&mut self, pod: PodId, sort: SortKey, interest: Interest) {
         self.line.push(pod, sort, interest);
     }
 
-    /// Whether an answer has come, or the turn of some pod.
+    /// Whether there is an answer to handle, or the turn of some pod has come.
     pub(crate) fn has_work(&self) -> bool {
         !self.replies.is_empty() || !self.answered.is_empty() || self.has_turn()
     }
@@ -163,8 +165,8 @@ impl Extenders {
         !self.line.is_empty() && self.line.first(self.busy()).is_some()
     }
 
-    /// Begins to talk about the next pod whose turn has come: about the first of which no extender is
-    /// busy, or promised to one ahead of it.
+    /// Starts a talk about the next pod: the first one whose extenders are neither busy nor needed by a
+    /// pod ahead of it.
     fn begin(&mut self, start: usize, began: Lap) -> Option<PodId> {
         if self.line.is_empty() {
             return None;
@@ -179,7 +181,7 @@ impl Extenders {
         self.talks.values().flat_map(|(interest, _)| interest).copied().collect()
     }
 
-    /// A pod needs nobody's answers any more.
+    /// Removes a pod that no longer needs answers.
     pub(crate) fn leave(&mut self, pod: PodId) {
         if self.all.is_empty() {
             return;
@@ -193,17 +195,17 @@ impl Extenders {
         self.line.remove(pod);
     }
 
-    /// What has been said about a pod.
+    /// The talk about a pod.
     pub(crate) fn talk(&self, pod: PodId) -> Option<(&Interest, &Talk)> {
         self.talks.get(&pod).map(|(interest, talk)| (interest, talk))
     }
 
-    /// The same, to be changed.
+    /// The same, mutably.
     pub(crate) fn talk_mut(&mut self, pod: PodId) -> Option<&mut Talk> {
         self.talks.get_mut(&pod).map(|(_, talk)| talk)
     }
 
-    /// A question about a pod was asked, as the write `id`.
+    /// Records that a question about a pod was sent as the write `id`.
     fn asked(&mut self, pod: PodId, stage: Stage, question: Question, id: EffectId) {
         if let Some(talk) = self.talk_mut(pod) {
             talk.ask(stage, question, id);
@@ -211,7 +213,7 @@ impl Extenders {
         }
     }
 
-    /// An answer came. Gives it back if no talk waits for it.
+    /// Handles an answer. Returns it if no talk waits for it.
     fn heard(
         &mut self,
         id: EffectId,
@@ -224,14 +226,14 @@ impl Extenders {
         None
     }
 
-    /// The questions that were never answered, with what counts as the answers.
+    /// The questions whose deadline has passed, with the errors that count as their answers.
     pub(crate) fn overdue(&self, now: Time) -> Vec<(EffectId, Result<Reply, ExtenderError>)> {
         let due = |talk: &&Talk| talk.deadline.is_some_and(|deadline| deadline <= now);
         let talks = self.talks.values().map(|(_, talk)| talk).filter(due);
         talks.flat_map(Talk::open).map(|(id, one)| (id, Err(self.silent(one)))).collect()
     }
 
-    /// The error when an extender does not answer, and whoever calls it does not say so either.
+    /// The error if neither an answer of an extender nor an error of the IO layer arrives.
     pub(crate) fn silent(&self, extender: ExtenderId) -> ExtenderError {
         let name = &self.get(extender).name;
         ExtenderError(format!("timed out waiting for the answer of extender {name:?}"))

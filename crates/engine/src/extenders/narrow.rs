@@ -1,4 +1,4 @@
-//! What extenders leave of the nodes that would do.
+//! Filters nodes and preemption candidates by extenders.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,15 +11,15 @@ use super::call::{ExtenderId, Filtered, Kept, Question, Reply, Victim, Way};
 use super::talk::{Said, Stage, Talk};
 use super::{Extender, Interest, REJECTOR, Verb};
 
-/// Why a pod cannot go on being decided.
+/// Why deciding a pod cannot continue.
 pub(super) enum Stop {
-    /// These have to be asked first.
+    /// These questions have to be answered first.
     Ask(Vec<(Stage, Question)>),
-    /// An extender that must not be ignored failed.
+    /// An extender that is not ignorable failed.
     Error(String),
 }
 
-/// Whom to ask, and what they have said.
+/// The extenders of a pod, and their answers.
 #[derive(Clone, Copy)]
 pub(super) struct Voices<'a> {
     pub(super) all: &'a [Extender],
@@ -28,7 +28,7 @@ pub(super) struct Voices<'a> {
 }
 
 impl<'a> Voices<'a> {
-    /// The extenders that are interested in the pod and do this.
+    /// The extenders that are responsible for the pod and do this.
     pub(super) fn that(
         self,
         verb: Verb,
@@ -37,8 +37,8 @@ impl<'a> Voices<'a> {
         interested.filter(move |(_, one)| one.does(verb))
     }
 
-    /// Takes feasible nodes through the filters of extenders, one after the other; why they rejected others
-    /// is added to `rejected`. As in schedule_one.go, findNodesThatPassExtenders.
+    /// Runs the filters of extenders on the feasible nodes, one after the other. Their rejections are
+    /// added to `rejected`. As in schedule_one.go, findNodesThatPassExtenders.
     pub(super) fn filter(
         self,
         stage: fn(ExtenderId) -> Stage,
@@ -62,7 +62,7 @@ impl<'a> Voices<'a> {
             };
             let Reply::Filtered(filtered) = reply else { return Err(off_topic(extender)) };
             let left = pass(filtered, feasible.clone(), nodes, &mut why);
-            // That nobody was asked about a node is no reason to believe that it will not do.
+            // A node about which no extender was asked may still be feasible.
             if left.is_empty() && asked.is_some_and(|asked| !covers(asked, &feasible, nodes)) {
                 return Err(Stop::Error(format!(
                     "feasible nodes changed faster than extender {:?} answered",
@@ -80,7 +80,7 @@ impl<'a> Voices<'a> {
         Ok(feasible)
     }
 
-    /// Which of the nodes that can be cleared may be, and of whom. As in preemption.go, callExtenders.
+    /// Asks extenders about the candidate nodes and their victims. As in preemption.go, callExtenders.
     pub(super) fn narrow(
         self,
         plugin: &'static str,
@@ -111,19 +111,19 @@ impl<'a> Voices<'a> {
     }
 }
 
-/// An extender answered a question that was not asked.
+/// The error if an extender's answer does not match the question.
 pub(super) fn off_topic(extender: &Extender) -> Stop {
     Stop::Error(format!("extender {:?} answered what it was not asked", extender.name))
 }
 
-/// Whether a question was about all of `rows`.
+/// Whether a question includes all of `rows`.
 fn covers(question: &Question, rows: &[Row], nodes: &Columns) -> bool {
     let Question::Filter(asked) = question else { return false };
     let asked: BTreeSet<&Str> = asked.iter().collect();
     rows.iter().all(|&row| asked.contains(nodes.name_of(row)))
 }
 
-/// The rows that passed, ascending, and why others did not.
+/// The rows that passed, ascending, and the rejections of the others.
 fn pass(
     filtered: &Filtered,
     mut rows: Vec<Row>,
@@ -143,8 +143,8 @@ fn pass(
     rows
 }
 
-/// As in framework/types.go, NewDefaultNodeToStatus: a node of which nothing is said will not do, and
-/// clearing it will not help.
+/// As in framework/types.go, NewDefaultNodeToStatus: a node that is not mentioned is rejected, and
+/// preemption does not help there.
 fn without_reason() -> Rejection {
     Rejection { code: Code::UnschedulableAndUnresolvable, reasons: SmallVec::new() }
 }
@@ -163,7 +163,7 @@ fn way(one: &Clearable) -> Way {
     }
 }
 
-/// The nodes of which the same was `asked` that would be asked `now`.
+/// The nodes for which `asked` is the same question as `now`.
 fn as_before<'q>(asked: &'q Question, now: &Question) -> BTreeSet<&'q Str> {
     match (asked, now) {
         (Question::Preempt(asked), Question::Preempt(now)) => {
@@ -173,9 +173,9 @@ fn as_before<'q>(asked: &'q Question, now: &Question) -> BTreeSet<&'q Str> {
     }
 }
 
-/// What an extender keeps, with the pods themselves. As in extender.go, convertToVictims: nodes and pods
-/// that are not there are errors. In an answer to an older question they are left out, and so are all nodes
-/// that are not among `only`.
+/// The candidates that an extender keeps, with the pods themselves. As in extender.go,
+/// convertToVictims: unknown nodes and pods are errors. In an answer to an older question they are left
+/// out, and so are all nodes that are not among `only`.
 fn kept_of(
     extender: &Extender,
     kept: &[Kept],

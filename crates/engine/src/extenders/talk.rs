@@ -1,7 +1,7 @@
-//! What has been said about one pod so far.
+//! The questions and answers about one pod so far.
 //!
-//! A question is found again by its [`Stage`]: when the pod is decided again with an answer, the cycle
-//! comes past the same stages. The answer counts if the question there is still the same.
+//! A question is identified by its [`Stage`]: when the pod is decided again with an answer, the cycle
+//! passes the same stages. The answer counts if the question there is still the same.
 
 use plimsoll_framework::Time;
 
@@ -9,20 +9,21 @@ use super::call::{ExtenderError, ExtenderId, Question, Reply};
 use crate::effect::EffectId;
 use crate::metrics::Lap;
 
-/// How often the same extender is asked about the same pod in one attempt, since the cluster went on
-/// changing. After that it is decided with what holds now and was asked about.
+/// How often the same extender is asked about the same pod in one attempt if the cluster keeps
+/// changing. After that the pod is decided with the nodes that are still feasible and that the last
+/// question included.
 pub(crate) const MOST_ASKS: u32 = 3;
 
 /// A place in the cycle where an extender is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// About the node that was cleared for the pod.
+    /// About the nominated node of the pod.
     Nominated(ExtenderId),
     /// About all feasible nodes.
     Filter(ExtenderId),
-    /// About those that are left.
+    /// About the remaining nodes.
     Prioritize(ExtenderId),
-    /// About what a PostFilter plugin found.
+    /// About the candidates of a PostFilter plugin.
     Preempt(&'static str, ExtenderId),
 }
 
@@ -37,57 +38,57 @@ impl Stage {
     }
 }
 
-/// What one extender was asked at one stage.
+/// A question to one extender at one stage.
 #[derive(Debug)]
 struct Asked {
     stage: Stage,
     question: Question,
-    /// How often, with what changed meanwhile.
+    /// How often it was asked, with changed questions.
     times: u32,
     answer: Answer,
 }
 
 #[derive(Debug)]
 enum Answer {
-    /// To this write.
+    /// The answer to this write is awaited.
     Awaited(EffectId),
     Came(Result<Reply, ExtenderError>),
 }
 
-/// Everything that has been said about a pod in one attempt.
+/// All questions and answers about a pod in one attempt.
 #[derive(Debug, Default)]
 pub(crate) struct Talk {
     asked: Vec<Asked>,
-    /// Where the search for nodes begins, where not all are looked at: the same each time.
+    /// Where the search for nodes begins if not all are judged: the same each time.
     pub(crate) start: usize,
-    /// Whether others begin their searches behind this one's.
+    /// Whether later searches begin behind this one.
     pub(crate) counted: bool,
-    /// When it began, for metrics.
+    /// The start of the attempt, for metrics.
     pub(crate) began: Lap,
     /// When the open questions count as failed.
     pub(crate) deadline: Option<Time>,
 }
 
-/// What is known of an answer.
+/// The state of a question.
 #[derive(Debug)]
 pub(crate) enum Said<'a> {
-    /// The extender has to be asked.
+    /// The question has to be asked.
     Nothing,
-    /// It was asked exactly this.
+    /// Exactly this question was asked and answered.
     Answer(&'a Reply),
-    /// It was asked too often already, and last about something else.
+    /// The extender was asked too often already, and the last question was different.
     Stale(&'a Question, &'a Reply),
-    /// It failed. It is not asked again in this attempt.
+    /// The extender failed. It is not asked again in this attempt.
     Failed(&'a ExtenderError),
 }
 
 impl Talk {
-    /// A talk that begins.
+    /// A new talk.
     pub(crate) fn new(start: usize, began: Lap) -> Self {
         Talk { start, began, ..Talk::default() }
     }
 
-    /// What the extender has said to a question.
+    /// The state of a question at a stage.
     pub(crate) fn said(&self, stage: Stage, question: &Question) -> Said<'_> {
         let Some(asked) = self.asked.iter().find(|asked| asked.stage == stage) else {
             return Said::Nothing;
@@ -103,7 +104,7 @@ impl Talk {
         }
     }
 
-    /// A question was asked.
+    /// Records a question.
     pub(crate) fn ask(&mut self, stage: Stage, question: Question, id: EffectId) {
         let times = match self.asked.iter().position(|asked| asked.stage == stage) {
             Some(at) => self.asked.swap_remove(at).times + 1,
@@ -112,7 +113,7 @@ impl Talk {
         self.asked.push(Asked { stage, question, times, answer: Answer::Awaited(id) });
     }
 
-    /// A question was answered; whether all are now.
+    /// Records an answer, and returns whether all questions are answered now.
     pub(crate) fn answered(&mut self, id: EffectId, answer: Result<Reply, ExtenderError>) -> bool {
         let is_it = |asked: &&mut Asked| matches!(asked.answer, Answer::Awaited(own) if own == id);
         if let Some(asked) = self.asked.iter_mut().find(is_it) {
@@ -121,7 +122,7 @@ impl Talk {
         self.open().next().is_none()
     }
 
-    /// The questions that are not answered yet, and who was asked.
+    /// The open questions, and their extenders.
     pub(crate) fn open(&self) -> impl Iterator<Item = (EffectId, ExtenderId)> {
         self.asked.iter().filter_map(|asked| match asked.answer {
             Answer::Awaited(id) => Some((id, asked.stage.extender())),

@@ -1,4 +1,4 @@
-//! What is counted of attempts, bindings and events as they happen.
+//! Counters of attempts, bindings and events.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,14 +13,14 @@ use super::meter::{Lap, Meter, MeteredPoint, Status, Watch};
 use super::phases::{Phases, Went};
 use crate::profile::PluginIndex;
 
-/// Of so many scheduling cycles one is measured plugin by plugin. As in scheduler.go,
-/// pluginMetricsSamplePercent; every tenth one rather than one in ten, so that no chance is asked.
+/// In one of this many scheduling cycles single plugins are measured. As in scheduler.go,
+/// pluginMetricsSamplePercent, but every tenth cycle instead of a random one in ten.
 pub(super) const SAMPLED: usize = 10;
 
-/// The label `attempts` goes up to this, and then says `15+`. As in schedule_one.go, getAttemptsLabel.
+/// The label `attempts` has values up to this, and then `15+`. As in schedule_one.go, getAttemptsLabel.
 pub(super) const MOST_ATTEMPTS: usize = 15;
 
-/// What an attempt came to.
+/// The outcome of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Scheduled,
@@ -43,7 +43,7 @@ impl Outcome {
     }
 }
 
-/// What a decision was made from.
+/// The source of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     Memory,
@@ -63,26 +63,26 @@ impl Source {
     }
 }
 
-/// What is counted of one profile.
+/// The counters of one profile.
 #[derive(Clone, Debug)]
 pub(super) struct OfProfile {
     pub(super) attempts: [u64; 3],
     pub(super) took: [Histogram; 3],
-    /// How long extension points took; a histogram for each status that was seen.
+    /// How long extension points took; a histogram for each observed status.
     pub(super) stages: [[Option<Box<Histogram>>; Status::COUNT]; MeteredPoint::COUNT],
     pub(super) evaluations: BTreeMap<(&'static str, MeteredPoint), u64>,
-    /// The same of decisions from memory.
+    /// The same for decisions from memory.
     pub(super) remembered: Evaluations,
-    /// Phases of decisions from memory that ended well, and within the first bucket: as all but a few do.
+    /// Successful phases of decisions from memory within the first bucket, as almost all are.
     pub(super) swift: [Swift; Phases::COUNT],
 }
 
-/// How often the plugins of a profile were asked.
+/// How often the plugins of a profile were called.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Evaluations(Vec<[u64; Phases::COUNT]>);
 
 impl Evaluations {
-    /// A plugin was asked so often.
+    /// Adds calls of a plugin.
     pub(super) fn add(&mut self, plugin: PluginIndex, phase: MeteredPoint, times: u64) {
         if self.0.len() <= plugin {
             self.0.resize(plugin + 1, [0; Phases::COUNT]);
@@ -90,13 +90,13 @@ impl Evaluations {
         self.0[plugin][phase as usize] += times;
     }
 
-    /// How often a plugin was asked.
+    /// How often a plugin was called.
     pub(super) fn of(&self, plugin: PluginIndex, phase: MeteredPoint) -> u64 {
         self.0.get(plugin).map_or(0, |asked| asked[phase as usize])
     }
 }
 
-/// How many spans there were, and their sum in nanoseconds: of such as are all in one bucket.
+/// The number of durations in one bucket, and their sum in nanoseconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Swift {
     pub(super) count: u64,
@@ -118,7 +118,7 @@ impl OfProfile {
         }
     }
 
-    /// How long an extension point took that ended so, if it was gone through.
+    /// The durations of an extension point with this status, if there were any.
     pub(super) fn stage(&self, stage: MeteredPoint, status: Status) -> Option<Histogram> {
         let took = self.stages[stage as usize][status as usize].as_deref();
         let swift = self.swift.get(stage as usize).filter(|_| status == Status::Success);
@@ -130,7 +130,7 @@ impl OfProfile {
     }
 }
 
-/// What is counted as it happens.
+/// All counters.
 #[derive(Clone, Debug)]
 pub(crate) struct Counts {
     watch: Watch,
@@ -139,26 +139,26 @@ pub(crate) struct Counts {
     pub(super) algorithm: Histogram,
     pub(super) plugins: BTreeMap<(&'static str, MeteredPoint, Status), Histogram>,
     pub(super) attempts: Histogram,
-    /// By the number of attempts; those that were not seen are missing.
+    /// By the number of attempts; numbers that did not occur are missing.
     pub(super) sli: [Option<Box<Histogram>>; MOST_ATTEMPTS],
     pub(super) after_flush: u64,
     pub(super) permit_waits: [Option<Box<Histogram>>; Status::COUNT],
     pub(super) preemptions: u64,
     pub(super) victims: Histogram,
-    /// How long evictions took: those that were done, and those that failed.
+    /// The durations of successful and of failed evictions.
     pub(super) evictions: [Option<Box<Histogram>>; 2],
-    /// What happened in the cluster since the last look, and what was measured of such events.
+    /// The current event, and the measurements of events.
     heard: Option<EventLabel>,
     pub(super) events: BTreeMap<EventLabel, Histogram>,
 }
 
-/// A pod that leaves the queue since it is bound.
+/// A pod that leaves the queue because it is bound.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bound {
     pub(crate) attempts: u32,
     /// When it was first ready to be tried.
     pub(crate) first_ready: Option<Time>,
-    /// Whether it was only tried since it had waited too long.
+    /// Whether it was tried only because of a flush.
     pub(crate) flushed: bool,
     /// When the last attempt began.
     pub(crate) began: Lap,
@@ -184,29 +184,29 @@ impl Counts {
         }
     }
 
-    /// Something begins.
+    /// Starts a measurement.
     pub(crate) fn start(&self) -> Lap {
         self.watch.start()
     }
 
-    /// What measures the next cycle from scratch.
+    /// The meter of the next cycle from scratch.
     pub(crate) fn meter(&self) -> Meter {
         Meter::new(self.watch, self.samples(Source::Scratch))
     }
 
-    /// What measures the next decision from memory, which began at `lap`.
+    /// The phases of the next decision from memory, which began at `lap`.
     pub(crate) fn phases(&self, lap: Lap) -> Phases {
         Phases::new(self.watch, lap)
     }
 
-    /// A decision was made from memory. Whether its plugins are to be measured.
+    /// Counts a decision from memory, and returns whether to measure its plugins.
     pub(crate) fn remembered(&mut self) -> bool {
         let samples = self.samples(Source::Memory);
         self.decisions[Source::Memory as usize] += 1;
         samples
     }
 
-    /// The phases that a decision from memory went through took so long.
+    /// Records the durations of the phases of a decision from memory.
     pub(crate) fn went_through(&mut self, profile: usize, went: &Went, phases: &Phases) {
         for &(phase, status) in went {
             let span = phases.span(phase);
@@ -220,17 +220,17 @@ impl Counts {
         }
     }
 
-    /// How often plugins were asked in decisions from memory.
+    /// How often plugins were called in decisions from memory.
     pub(crate) fn evaluations(&mut self, profile: usize) -> &mut Evaluations {
         &mut self.profiles[profile].remembered
     }
 
-    /// How many decisions from memory had their plugins measured.
+    /// In how many decisions from memory plugins were measured.
     pub(crate) fn n_sampled(&self) -> u64 {
         self.decisions[Source::Memory as usize].div_ceil(SAMPLED as u64)
     }
 
-    /// What measures plugins one by one.
+    /// A meter that measures single plugins.
     pub(crate) fn sampling_meter(&self) -> Meter {
         Meter::new(self.watch, true)
     }
@@ -240,13 +240,13 @@ impl Counts {
         self.decisions[source as usize].is_multiple_of(SAMPLED as u64)
     }
 
-    /// A decision was made from scratch.
+    /// Counts a decision from scratch.
     pub(crate) fn decided(&mut self, profile: usize, meter: &mut Meter) {
         self.decisions[Source::Scratch as usize] += 1;
         self.take_in(profile, meter);
     }
 
-    /// Takes in what was measured of a cycle.
+    /// Adds the measurements of a cycle.
     pub(crate) fn take_in(&mut self, profile: usize, meter: &mut Meter) {
         let Some(readings) = meter.readings() else { return };
         for (stage, status, span) in readings.stages {
@@ -261,14 +261,15 @@ impl Counts {
         }
     }
 
-    /// The search for a node that began at `lap` is over.
+    /// Records the search for a node that began at `lap`.
     pub(crate) fn searched(&mut self, lap: Lap) {
         if let Some(span) = self.watch.since(lap) {
             self.algorithm.observe_span(span);
         }
     }
 
-    /// An extension point that began at `lap` is over. When that was: the next one may begin.
+    /// Records an extension point that began at `lap`. Returns its end, which may be the start of the
+    /// next one.
     pub(crate) fn stage(
         &mut self,
         profile: usize,
@@ -283,7 +284,7 @@ impl Counts {
         now
     }
 
-    /// An attempt that began at `lap` is over.
+    /// Records an attempt that began at `lap`.
     pub(crate) fn ended(&mut self, profile: usize, outcome: Outcome, lap: Lap) {
         let took = self.watch.since(lap);
         let counts = &mut self.profiles[profile];
@@ -293,7 +294,7 @@ impl Counts {
         }
     }
 
-    /// A pod is bound.
+    /// Counts a bound pod.
     pub(crate) fn bound(&mut self, now: Time, profile: usize, pod: &Bound) {
         self.ended(profile, Outcome::Scheduled, pod.began);
         self.attempts.observe(f64::from(pod.attempts));
@@ -305,40 +306,40 @@ impl Counts {
         }
     }
 
-    /// A pod no longer waits at Permit.
+    /// Records the end of a wait at Permit.
     pub(crate) fn permit_over(&mut self, status: Status, waited: Duration) {
         let waits = &mut self.permit_waits[status as usize];
         lazily(waits, inventory::ATTEMPT_BUCKETS).observe_span(waited);
     }
 
-    /// It was asked whether room can be made for a pod.
+    /// Counts a preemption attempt.
     pub(crate) fn preemption(&mut self) {
         self.preemptions += 1;
     }
 
-    /// So many pods have to go for another one.
+    /// Records the number of victims of a preemption.
     pub(crate) fn victims(&mut self, n_victims: usize) {
         self.victims.observe(f64::from(u32::try_from(n_victims).unwrap_or(u32::MAX)));
     }
 
-    /// The evictions that a pod waited for are over.
+    /// Records the end of the evictions for a pod.
     pub(crate) fn evictions_over(&mut self, failed: bool, took: Duration) {
         let evictions = &mut self.evictions[usize::from(failed)];
         lazily(evictions, inventory::SLI_BUCKETS).observe_span(took);
     }
 
-    /// Something is told of the cluster.
+    /// Starts the measurement of an event.
     pub(crate) fn event_begins(&mut self) -> Lap {
         self.heard = None;
         self.watch.start()
     }
 
-    /// What is told is this. Of several things the first is the cause of the others.
+    /// Sets the label of the current event. If there are several, the first is the cause of the others.
     pub(crate) fn hears(&mut self, event: EventLabel) {
         self.heard.get_or_insert(event);
     }
 
-    /// What was told is taken in.
+    /// Ends the measurement of an event.
     pub(crate) fn event_over(&mut self, lap: Lap) {
         let Some(event) = self.heard.take() else { return };
         if let Some(span) = self.watch.since(lap) {

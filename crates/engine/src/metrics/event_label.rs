@@ -1,4 +1,4 @@
-//! What moves pods through the queue, in kube-scheduler's words.
+//! Labels of events that move pods through the queue, as in kube-scheduler.
 
 use plimsoll_api::{
     CsiDriver, CsiNode, CsiStorageCapacity, KindRef, Namespace, Node, PersistentVolume,
@@ -17,7 +17,7 @@ pub(crate) enum EventLabel {
     Brought(KindRef, usize),
 }
 
-/// What happens to pods and not in the cluster. As in framework/events.go.
+/// Events of pods that are not changes of the cluster. As in framework/events.go.
 const SPECIAL: [&str; 6] = [
     "ScheduleAttemptFailure",
     "BackoffComplete",
@@ -50,7 +50,7 @@ const KINDS: [KindRef; 13] = [
     KindRef::of::<VolumeAttachment>(),
 ];
 
-/// What happens to objects, in the order of the bits of [`Action`]. As in ActionType.String.
+/// The actions on objects, in the order of the bits of [`Action`]. As in ActionType.String.
 const ACTIONS: [&str; 12] = [
     "Add",
     "Delete",
@@ -107,7 +107,7 @@ impl EventLabel {
     pub(crate) const PENDING_POD_UPDATE: Self = Self::pending_pod(Action::UPDATE_OTHER);
     pub(crate) const PENDING_POD_DELETE: Self = Self::pending_pod(Action::DELETE);
 
-    /// Something that happened to an object of the cluster.
+    /// The label of a change of an object in the cluster.
     pub(crate) fn of(change: &Change<'_>) -> Self {
         match change.object {
             Object::Itself { .. } => Self::pending_pod(change.event.action),
@@ -126,7 +126,7 @@ impl EventLabel {
         }
     }
 
-    /// Something that happened to a pending pod.
+    /// The label of an event about a pending pod.
     pub(crate) const fn pending_pod(action: Action) -> Self {
         Self::new(PENDING_POD, action)
     }

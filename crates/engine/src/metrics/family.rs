@@ -1,48 +1,48 @@
-//! Metrics as values: what they are called, and what they say.
+//! Metrics as values: descriptors and series.
 
 use plimsoll_api::Str;
 
 use super::histogram::{Buckets, Histogram};
 
-/// What a metric is called and means.
+/// The description of a metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Descriptor {
     /// Its name, with prefix and unit.
     pub name: &'static str,
-    /// What it says, in kube-scheduler's words.
+    /// The help text of kube-scheduler.
     pub help: &'static str,
-    /// How far its users may trust that it stays as it is.
+    /// Its stability level.
     pub stability: Stability,
-    /// What it counts.
+    /// Its type.
     pub kind: Kind,
     /// The names of its labels.
     pub labels: &'static [&'static str],
 }
 
-/// What a metric counts.
+/// The type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
-    /// Something that only grows.
+    /// A value that only grows.
     Counter,
-    /// Something that is so now.
+    /// A current value.
     Gauge,
-    /// How often something was how large.
+    /// A distribution of values.
     Histogram(Buckets),
 }
 
-/// How far users may trust that a metric stays as it is, as Kubernetes says it.
+/// The stability levels of Kubernetes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stability {
-    /// It may change or go at any time.
+    /// It may change or be removed at any time.
     Alpha,
-    /// Its labels may grow.
+    /// Labels may be added.
     Beta,
-    /// It stays.
+    /// It does not change.
     Stable,
 }
 
 impl Stability {
-    /// The word that stands before the help text, such as `STABLE`.
+    /// The word before the help text, such as `STABLE`.
     pub fn as_str(self) -> &'static str {
         match self {
             Stability::Alpha => "ALPHA",
@@ -52,21 +52,21 @@ impl Stability {
     }
 }
 
-/// A metric with all that it says.
+/// A metric with all its series.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Family {
-    /// What it is.
+    /// Its description.
     pub descriptor: &'static Descriptor,
-    /// What it says, one for each combination of label values; in no particular order.
+    /// One series for each combination of label values, in no particular order.
     pub series: Vec<Series>,
 }
 
-/// What a metric says for one combination of label values.
+/// The value of a metric for one combination of label values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
     /// The values of the labels, in the order of [`Descriptor::labels`].
     pub labels: Vec<Str>,
-    /// What it says.
+    /// Its value.
     pub value: Value,
 }
 

@@ -2,66 +2,66 @@
 
 use std::time::Duration;
 
-/// The upper bounds of a histogram: `start`, and then each `factor` times the one before.
+/// The upper bounds of a histogram: `start`, and then each bound is `factor` times the previous one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Buckets {
     /// The first bound.
     pub start: f64,
-    /// How much greater the next one is.
+    /// The factor between bounds.
     pub factor: f64,
-    /// How many there are; what is greater than the last one is counted, too.
+    /// The number of bounds; greater values are counted, too.
     pub count: usize,
 }
 
 impl Buckets {
-    /// The bounds, ascending. They are multiplied one after the other, as client_golang does, so that
-    /// they are its bounds to the last digit.
+    /// The bounds, ascending. They are multiplied one after the other, as in client_golang, so that all
+    /// digits are the same.
     pub fn bounds(self) -> impl Iterator<Item = f64> {
         std::iter::successors(Some(self.start), move |bound| Some(bound * self.factor))
             .take(self.count)
     }
 }
 
-/// How often something was how large.
+/// A histogram.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Histogram {
     bounds: Box<[f64]>,
-    /// One more than bounds: the last counts what is greater than all of them.
+    /// One more than bounds: the last one counts values above all bounds.
     counts: Box<[u64]>,
     sum: f64,
 }
 
 impl Histogram {
-    /// A histogram of nothing.
+    /// An empty histogram.
     pub fn new(buckets: Buckets) -> Self {
         let bounds: Box<[f64]> = buckets.bounds().collect();
         Histogram { counts: vec![0; bounds.len() + 1].into(), bounds, sum: 0.0 }
     }
 
-    /// Takes a value in.
+    /// Adds a value.
     pub fn observe(&mut self, value: f64) {
         self.observe_times(value, 1);
     }
 
-    /// Takes a span in, in seconds.
+    /// Adds a duration, in seconds.
     pub fn observe_span(&mut self, span: Duration) {
         self.observe(span.as_secs_f64());
     }
 
-    /// Takes a value in that was seen several times.
+    /// Adds a value several times.
     pub fn observe_times(&mut self, value: f64, times: u32) {
         let bucket = self.bounds.partition_point(|bound| *bound < value);
         self.counts[bucket] += u64::from(times);
         self.sum += value * f64::from(times);
     }
 
-    /// Takes so many spans in that do not exceed the first bound, of which the sum is known.
+    /// Adds durations that do not exceed the first bound, by their number and sum.
     pub(super) fn add_to_first(&mut self, count: u64, sum: Duration) {
         self.counts[0] += count;
         self.sum += sum.as_secs_f64();
     }
 
-    /// The bounds, each with how many values are not greater; ascending.
+    /// The bounds, ascending, each with the number of values that do not exceed it.
     pub fn cumulative(&self) -> impl Iterator<Item = (f64, u64)> {
         let sums = self.counts.iter().scan(0, |sum, count| {
             *sum += count;
@@ -70,7 +70,7 @@ impl Histogram {
         self.bounds.iter().copied().zip(sums)
     }
 
-    /// How many values were taken in.
+    /// The number of values.
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
     }
@@ -101,7 +101,7 @@ mod tests {
     fn bounds_are_those_of_client_golang_to_the_last_digit() {
         let buckets = Buckets { start: 0.00001, factor: 1.5, count: 4 };
         let bounds: Vec<_> = buckets.bounds().collect();
-        // What kube-scheduler prints as `le`.
+        // The values of `le` in kube-scheduler.
         let printed =
             ["1e-5", "1.5000000000000002e-5", "2.2500000000000005e-5", "3.375000000000001e-5"];
         assert_eq!(bounds.iter().map(|bound| format!("{bound:e}")).collect::<Vec<_>>(), printed);

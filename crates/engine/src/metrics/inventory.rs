@@ -1,9 +1,9 @@
-//! What there is to count: kube-scheduler's metrics, to the letter, as in scheduler/metrics/metrics.go. Those
-//! of the newest release; [`inventory`] has those of each.
+//! The metrics of kube-scheduler, exactly as in scheduler/metrics/metrics.go of the newest release;
+//! [`inventory`] has those of each release.
 //!
-//! Those are missing that count what is not done here: batches and node hints (decisions are remembered
-//! in another way), calls by the API dispatcher, pod groups, and what the plugins for volumes and devices
-//! count by themselves.
+//! Metrics about things that do not exist here are missing: batches and node hints (results are
+//! remembered in another way), calls by the API dispatcher, pod groups, and the metrics of the volume
+//! binder and of device allocation.
 
 use plimsoll_framework::Release;
 
@@ -49,11 +49,11 @@ static NEWEST: [Descriptor; 27] = [
     UNSCHEDULABLE_PODS,
 ];
 
-/// What came with a release.
+/// Metrics that are new in a release.
 const SINCE: [(Release, &str); 2] =
     [(Release::V1_37, INCOMING_ENTITIES.name), (Release::V1_37, QUEUED_ENTITIES.name)];
 
-/// What was otherwise before a release.
+/// Metrics that were different before a release.
 static BEFORE: [(Release, Descriptor); 6] = [
     (
         Release::V1_37,
@@ -86,7 +86,7 @@ pub fn inventory(release: Release) -> impl Iterator<Item = &'static Descriptor> 
     NEWEST.iter().filter_map(move |one| as_of(release, one))
 }
 
-/// A metric as a release has it; `None` where it has not.
+/// A metric in a release; `None` if the release does not have it.
 pub(super) fn as_of(release: Release, newest: &'static Descriptor) -> Option<&'static Descriptor> {
     let is_later = |(since, name): &(Release, &str)| *name == newest.name && release < *since;
     if SINCE.iter().any(is_later) {

@@ -1,4 +1,4 @@
-//! Measuring how long things take, where there is a stopwatch.
+//! Measures durations, if there is a stopwatch.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::Stopwatch;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Watch(Option<Stopwatch>);
 
-/// When something began; nothing without a stopwatch.
+/// A start time; empty without a stopwatch.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Lap(Option<Duration>);
 
@@ -19,12 +19,12 @@ impl Watch {
         Watch(stopwatch)
     }
 
-    /// Something begins.
+    /// Reads the stopwatch.
     pub(crate) fn start(self) -> Lap {
         Lap(self.0.map(|read| read()))
     }
 
-    /// How long it took.
+    /// The duration since `lap`.
     pub(crate) fn since(self, lap: Lap) -> Option<Duration> {
         self.start().after(lap)
     }
@@ -36,13 +36,13 @@ impl Lap {
         self.0.is_some()
     }
 
-    /// How long after `earlier` it was.
+    /// The duration since `earlier`.
     pub(crate) fn after(self, earlier: Lap) -> Option<Duration> {
         Some(self.0?.saturating_sub(earlier.0?))
     }
 }
 
-/// The extension points as metrics know them.
+/// The extension points of metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum MeteredPoint {
     PreEnqueue,
@@ -98,7 +98,7 @@ impl MeteredPoint {
     }
 }
 
-/// How an extension point ended, as metrics know it.
+/// The status of an extension point in metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Status {
     Success,
@@ -147,19 +147,19 @@ impl From<Code> for Status {
     }
 }
 
-/// What is measured of one scheduling cycle from scratch. Without a stopwatch it takes no room and does
-/// nothing.
+/// The measurements of one scheduling cycle from scratch. Without a stopwatch it takes no memory and
+/// does nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Meter(Option<Box<Readings>>);
 
-/// What was measured.
+/// The measurements.
 #[derive(Debug, Default)]
 pub(super) struct Readings {
     watch: Watch,
-    /// Whether plugins are measured one by one.
+    /// Whether single plugins are measured.
     samples: bool,
     pub(super) stages: Vec<(MeteredPoint, Status, Duration)>,
-    /// How long PreScore took of all plugins so far.
+    /// The PreScore time of all plugins so far.
     pre_scored: Duration,
     /// The time of each of several equal runs.
     pub(super) plugins: Vec<(&'static str, MeteredPoint, Status, Duration, u32)>,
@@ -167,7 +167,7 @@ pub(super) struct Readings {
 }
 
 impl Meter {
-    /// Measures extension points, and `samples` plugins one by one.
+    /// Measures extension points, and single plugins if `samples`.
     pub(crate) fn new(watch: Watch, samples: bool) -> Self {
         let readings = || Box::new(Readings { watch, samples, ..Readings::default() });
         Meter(watch.0.map(|_| readings()))
@@ -178,20 +178,20 @@ impl Meter {
         self.0.is_some()
     }
 
-    /// An extension point begins.
+    /// Starts an extension point.
     pub(crate) fn start(&self) -> Lap {
         self.0.as_ref().map_or_else(Lap::default, |readings| readings.watch.start())
     }
 
-    /// A plugin begins. The stopwatch is read whether that counts or not: whoever gave it sees that a long
-    /// decision goes on.
+    /// Starts a plugin. The stopwatch is always read, so that its provider sees that a long decision
+    /// makes progress.
     pub(crate) fn start_plugin(&self) -> Lap {
         let Some(readings) = &self.0 else { return Lap::default() };
         let lap = readings.watch.start();
         if readings.samples { lap } else { Lap::default() }
     }
 
-    /// An extension point is over.
+    /// Records an extension point.
     pub(crate) fn stage(&mut self, stage: MeteredPoint, status: Status, lap: Lap) {
         let Some(readings) = &mut self.0 else { return };
         if let Some(span) = readings.watch.since(lap) {
@@ -199,8 +199,8 @@ impl Meter {
         }
     }
 
-    /// A plugin has scored `n_nodes`. It began at `began`, and at `prepared` it knew of the pod what it
-    /// learns at PreScore, if it stands there.
+    /// Records that a plugin has scored `n_nodes`. It began at `began`, and its PreScore ended at
+    /// `prepared`, if it is enabled there.
     pub(crate) fn scored(
         &mut self,
         plugin: &'static str,
@@ -220,7 +220,7 @@ impl Meter {
         self.plugin(plugin, MeteredPoint::Score, Status::Success, began, n_nodes);
     }
 
-    /// PreScore and Score are over, which began at `lap`.
+    /// Records PreScore and Score, which began at `lap`.
     pub(crate) fn all_scored(&mut self, status: Status, lap: Lap) {
         let Some(readings) = &mut self.0 else { return };
         if let Some(span) = readings.watch.since(lap) {
@@ -230,7 +230,8 @@ impl Meter {
         }
     }
 
-    /// A plugin is done, which ran so many `times` in one go: each counts as long as the others.
+    /// Records a plugin that ran this many `times` in one call: each run gets an equal share of the
+    /// time.
     pub(crate) fn plugin(
         &mut self,
         plugin: &'static str,
@@ -246,7 +247,7 @@ impl Meter {
         }
     }
 
-    /// A plugin was asked so many `times`.
+    /// Counts this many calls of a plugin.
     pub(crate) fn evaluated(&mut self, plugin: &'static str, stage: MeteredPoint, times: usize) {
         let Some(readings) = &mut self.0 else { return };
         let times = u32::try_from(times).unwrap_or(u32::MAX);
@@ -255,7 +256,7 @@ impl Meter {
         }
     }
 
-    /// What was measured.
+    /// Takes the measurements.
     pub(super) fn readings(&mut self) -> Option<Box<Readings>> {
         self.0.take()
     }

@@ -1,14 +1,14 @@
-//! What is counted and measured, as plain values: names, labels and buckets are kube-scheduler's.
+//! Metrics as plain values. Names, labels and buckets are those of kube-scheduler.
 //!
-//! Counting is an addition to a number in a fixed place. Durations are measured only where a
-//! [`Stopwatch`] was given ([`Options::stopwatch`](crate::Options::stopwatch)): the engine reads no clock
-//! by itself, and nothing that is measured changes a decision. Gauges cost nothing until somebody asks:
-//! they are counted when [`Scheduler::metrics`](crate::Scheduler::metrics) is called.
+//! Counting increments a number at a fixed index. Durations are measured only if there is a
+//! [`Stopwatch`] ([`Options::stopwatch`](crate::Options::stopwatch)): the engine itself reads no clock,
+//! and measurements do not influence decisions. Gauges are computed only when
+//! [`Scheduler::metrics`](crate::Scheduler::metrics) is called.
 //!
-//! Each attempt observes the extension points that it went through. Where a decision is made from memory
-//! ([`Engine::Fast`](crate::Engine::Fast)) what is remembered counts as the point that it stands for, see
-//! `Phases`, and plugins are measured in one decision of ten, see `Sampled`: `plimsoll_decisions_total`
-//! says how many decisions of each kind there were.
+//! Each attempt observes the extension points that it went through. In a decision from memory
+//! ([`Engine::Fast`](crate::Engine::Fast)) each remembered part counts as the extension point that it
+//! replaces, see `Phases`. Plugins are measured in one decision of ten, see `Sampled`.
+//! `plimsoll_decisions_total` counts the decisions of each kind.
 
 mod counts;
 mod event_label;
@@ -33,6 +33,5 @@ pub(crate) use phases::{Phases, Went, went};
 pub(crate) use queue_counts::{Hints, QueueCounts, QueueName};
 pub(crate) use sampled::Sampled;
 
-/// Reads a clock that never goes back: the span since some fixed moment. It measures, and decides
-/// nothing.
+/// Reads a monotonic clock: the time since some fixed moment. It is only for measurements.
 pub type Stopwatch = fn() -> Duration;

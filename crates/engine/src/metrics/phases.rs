@@ -1,9 +1,9 @@
-//! What is measured of a decision from memory.
+//! Measurements of a decision from memory.
 //!
-//! It goes through the phases of a scheduling cycle as one from scratch does, only that most of each
-//! was done before: bringing counts and kinds up is its PreFilter, bringing nodes up its Filter, choosing
-//! among cells its Score, and the survey with its clearings its PostFilter. What is remembered as a whole
-//! counts as the phases that it stands for, which then took next to no time.
+//! It has the same phases as a scheduling cycle from scratch, but most of the work was done before:
+//! updating counts and kinds is its PreFilter, updating nodes its Filter, choosing among cells its
+//! Score, and the survey with its clearings its PostFilter. A completely remembered result counts as
+//! the phases that it replaces, which then took almost no time.
 
 use std::time::Duration;
 
@@ -14,23 +14,23 @@ use super::meter::{Lap, MeteredPoint, Status, Watch};
 use crate::cycle::{Cycle, CycleResult};
 use crate::profile::Profile;
 
-/// The phases that a decision went through, in their order, with how each ended.
+/// The phases of a decision, in order, with their status.
 pub(crate) type Went = SmallVec<[(MeteredPoint, Status); 4]>;
 
-/// How long the phases of one decision took, each from the end of the one before it.
+/// The durations of the phases of one decision, each from the end of the previous one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Phases {
     watch: Watch,
-    /// When the last phase was over.
+    /// The end of the last phase.
     last: Lap,
-    /// Up to Score: what comes behind it is measured as it happens.
+    /// Up to Score; later points are measured separately.
     spans: [Duration; Phases::COUNT],
     /// Whether several nodes were feasible, so that scores decided.
     pub(crate) is_scored: bool,
 }
 
 impl Phases {
-    /// Up to Score, by their numbers; PreEnqueue is never one of them.
+    /// Up to Score, by their numbers; PreEnqueue never occurs.
     pub(super) const COUNT: usize = MeteredPoint::Score as usize + 1;
 
     /// The first phase begins at `lap`.
@@ -38,7 +38,7 @@ impl Phases {
         Phases { watch, last: lap, ..Phases::default() }
     }
 
-    /// A phase, or a part of it, is over.
+    /// Ends a phase or a part of it.
     pub(crate) fn over(&mut self, phase: MeteredPoint) {
         let now = self.watch.start();
         if let Some(span) = now.after(self.last) {
@@ -52,15 +52,15 @@ impl Phases {
         self.last.is_measured()
     }
 
-    /// How long a phase took.
+    /// The duration of a phase.
     pub(super) fn span(&self, phase: MeteredPoint) -> Duration {
         self.spans[phase as usize]
     }
 }
 
-/// Through which phases a decision from memory went. `is_scored` says whether several nodes were feasible.
+/// The phases of a decision from memory. `is_scored` says whether several nodes were feasible.
 ///
-/// As in schedule_one.go: one feasible node is not scored, and PostFilter is asked where there is none.
+/// As in schedule_one.go: a single feasible node is not scored, and PostFilter runs if there is none.
 pub(crate) fn went(profile: &Profile, cycle: &Cycle, is_scored: bool) -> Went {
     const FILTERED: [(MeteredPoint, Status); 4] = [
         (MeteredPoint::PreFilter, Status::Success),

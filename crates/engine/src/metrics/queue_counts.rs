@@ -54,7 +54,7 @@ impl QueueCounts {
         }
     }
 
-    /// A pod comes into a queue.
+    /// Counts a pod that was added to a queue.
     pub(crate) fn came(&mut self, queue: QueueName, event: EventLabel) {
         match event.index() {
             Some(index) => self.incoming[queue as usize][index] += 1,
@@ -62,17 +62,17 @@ impl QueueCounts {
         }
     }
 
-    /// Something begins.
+    /// Starts a measurement.
     pub(crate) fn start(&self) -> Lap {
         self.hints.watch.start()
     }
 
-    /// How long it took.
+    /// The duration since `lap`.
     pub(crate) fn since(&self, lap: Lap) -> Option<Duration> {
         self.hints.watch.since(lap)
     }
 
-    /// The gates of a profile were asked about a pod.
+    /// Records a run of the gates of a profile.
     pub(crate) fn gated(&mut self, profile: usize, status: Status, lap: Lap) {
         if let Some(span) = self.since(lap) {
             let buckets = inventory::EXTENSION_POINT_BUCKETS;
@@ -99,14 +99,14 @@ impl QueueCounts {
     }
 }
 
-/// How long queueing hints took.
+/// The durations of queueing hints.
 #[derive(Debug, Default)]
 pub(crate) struct Hints {
     watch: Watch,
     took: BTreeMap<(&'static str, EventLabel, Worth), Histogram>,
 }
 
-/// What a hint says. As in metrics.go; hints cannot fail here.
+/// The result of a hint. As in metrics.go; hints cannot fail here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Worth {
     Queue,
@@ -124,12 +124,12 @@ impl Worth {
 }
 
 impl Hints {
-    /// A plugin is asked.
+    /// Starts a hint.
     pub(crate) fn start(&self) -> Lap {
         self.watch.start()
     }
 
-    /// A plugin has said whether a pod is worth another attempt.
+    /// Records the result of a hint.
     pub(crate) fn said(&mut self, plugin: &'static str, event: EventLabel, queue: bool, lap: Lap) {
         if let Some(span) = self.watch.since(lap) {
             let worth = if queue { Worth::Queue } else { Worth::Skip };
@@ -138,7 +138,7 @@ impl Hints {
         }
     }
 
-    /// All that was measured.
+    /// All measurements.
     pub(super) fn iter(
         &self,
     ) -> impl Iterator<Item = (&'static str, EventLabel, Worth, &Histogram)> {

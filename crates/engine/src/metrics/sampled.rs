@@ -1,10 +1,10 @@
-//! What plugins take in decisions from memory, which hardly run any.
+//! Measures plugins in decisions from memory, which hardly call any.
 //!
-//! Of ten such decisions one is looked at after it was made. Every plugin that has a say about the pod counts
-//! as asked once by each of the ten. One plugin, in turn, is run once more, about one node, and that is
-//! measured: one that judges node by node at all its points, one that judges by counts by those that are
-//! remembered ([`Memo::measure_counted`](crate::memo::Memo::measure_counted)), and not at PreFilter and
-//! PreScore, for which it would have to look at the whole cluster.
+//! After one of ten such decisions, every plugin that does not skip the pod counts as called once by
+//! each of the ten. One plugin, in turn, is run again for one node, and that is measured: a plugin that
+//! judges node by node at all its points, a plugin that judges by counts with the remembered counts
+//! ([`Memo::measure_counted`](crate::memo::Memo::measure_counted)), but not at PreFilter and PreScore,
+//! for which it would have to read the whole cluster.
 
 use plimsoll_framework::{ByRow, CycleState, PodInfo, Point, Row, Verdict, View};
 
@@ -13,19 +13,19 @@ use super::meter::{Meter, MeteredPoint, Status};
 use super::phases::Went;
 use crate::profile::{PluginIndex, Profile, ProfilePlugin};
 
-/// One decision that is looked at.
+/// One sampled decision.
 pub(crate) struct Sampled<'a> {
     pub(crate) profile: &'a Profile,
     pub(crate) pod: &'a PodInfo,
     pub(crate) view: View<'a>,
-    /// The node that was chosen, or any where there is none.
+    /// The chosen node, or any node if there is none.
     pub(crate) row: Row,
-    /// Through which phases it went.
+    /// Its phases.
     pub(crate) went: &'a Went,
 }
 
 impl<'a> Sampled<'a> {
-    /// Counts which plugins have a say, each as often as there are decisions like this one.
+    /// Counts the plugins that do not skip the pod, each as often as this sample represents decisions.
     pub(crate) fn count(&self, evaluations: &mut Evaluations) {
         for (phase, point) in [
             (MeteredPoint::PreFilter, Point::PreFilter),
@@ -44,7 +44,7 @@ impl<'a> Sampled<'a> {
         }
     }
 
-    /// The plugin whose turn it is, of those that have a say.
+    /// The plugin whose turn it is, among those that do not skip the pod.
     pub(crate) fn plugin(&self, turn: u64) -> Option<&'a ProfilePlugin> {
         let at = |point, phase| self.profile.indices(point).map(move |(index, _)| (index, phase));
         let all = || {
@@ -60,7 +60,7 @@ impl<'a> Sampled<'a> {
         Some(self.profile.get(index))
     }
 
-    /// Runs a plugin, as far as it judges node by node, and takes note of how long that took.
+    /// Runs a plugin, as far as it judges node by node, and records the duration.
     pub(crate) fn measure(&self, plugin: &ProfilePlugin, meter: &mut Meter) {
         if plugin.points.filter_is_local && self.went_through(MeteredPoint::Filter) {
             self.filter(plugin, meter);
@@ -70,7 +70,7 @@ impl<'a> Sampled<'a> {
         }
     }
 
-    /// Whether it went through a phase.
+    /// Whether it had a phase.
     fn went_through(&self, phase: MeteredPoint) -> bool {
         self.went.iter().any(|&(one, _)| one == phase)
     }
@@ -92,7 +92,7 @@ impl<'a> Sampled<'a> {
         self.profile.at(point).any(|(other, _)| other.name == plugin.name)
     }
 
-    /// Asks a plugin at PreFilter and Filter.
+    /// Runs a plugin at PreFilter and Filter.
     fn filter(&self, plugin: &ProfilePlugin, meter: &mut Meter) {
         let Some(filter) = plugin.points.filter.as_ref().filter(|one| one.applies(self.pod)) else {
             return;
@@ -117,7 +117,7 @@ impl<'a> Sampled<'a> {
         }
     }
 
-    /// Asks a plugin at PreScore and Score.
+    /// Runs a plugin at PreScore and Score.
     fn score(&self, plugin: &ProfilePlugin, meter: &mut Meter) {
         let score = plugin.points.score.as_ref();
         let score = score.filter(|score| score.is_by_row() && score.applies(self.pod));

@@ -1,4 +1,4 @@
-//! All that was counted and is so now, told as metrics.
+//! A snapshot of all metrics.
 
 use std::collections::BTreeMap;
 
@@ -15,11 +15,11 @@ use super::queue_counts::QueueCounts;
 use crate::queue::Place;
 use crate::scheduler::Scheduler;
 
-/// What is queued: there are no groups of pods.
+/// The type of queued entities: there are no pod groups.
 const POD: &str = "pod";
 
 impl Scheduler {
-    /// All metrics that say something, by name. It looks at every pending pod.
+    /// All metrics with values, by name. This iterates over all pending pods.
     pub fn metrics(&self) -> Vec<Family> {
         let mut book = Book { release: self.options.release, families: BTreeMap::new() };
         self.attempts(&mut book);
@@ -36,7 +36,7 @@ impl Scheduler {
         book.families.into_values().collect()
     }
 
-    /// Begins to count anew.
+    /// Resets the metrics.
     pub fn reset_metrics(&mut self) {
         let stopwatch = self.options.stopwatch;
         self.counts = Counts::new(self.profiles.iter().count(), stopwatch);
@@ -165,9 +165,9 @@ impl Scheduler {
     }
 }
 
-/// Metrics as they are put together.
+/// A collection of metrics.
 struct Book {
-    /// Which metrics there are, and how they are called.
+    /// Which metrics exist, and their names.
     release: Release,
     families: BTreeMap<&'static str, Family>,
 }
@@ -177,7 +177,7 @@ impl Book {
         self.add(descriptor, labels, Value::Number(number));
     }
 
-    /// A number that stands for nothing as long as it is 0.
+    /// Adds a number, unless it is 0.
     fn counted(&mut self, descriptor: &'static Descriptor, labels: &[&str], number: u64) {
         if number != 0 {
             self.number(descriptor, labels, number);
@@ -188,7 +188,7 @@ impl Book {
         self.add(descriptor, labels, Value::Histogram(all.clone()));
     }
 
-    /// A histogram that stands for nothing as long as it is empty.
+    /// Adds a histogram, unless it is empty.
     fn measured(&mut self, descriptor: &'static Descriptor, labels: &[&str], all: &Histogram) {
         if all.count() != 0 {
             self.histogram(descriptor, labels, all);

@@ -8,7 +8,7 @@ use plimsoll_framework::Time;
 /// the order of the queue. As in backoff_queue.go, backoffQOrderingWindowDuration.
 const WINDOW: Duration = Duration::from_secs(1);
 
-/// The span of the first backoff, and the longest.
+/// The first and the longest backoff.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backoff {
     /// After the first failure (`podInitialBackoffSeconds`).
@@ -25,22 +25,23 @@ impl Default for Backoff {
 }
 
 impl Backoff {
-    /// The span after `failures` failures in a row: doubling each time.
+    /// The duration after `failures` failures in a row, which doubles each time.
     pub(crate) fn span(self, failures: u32) -> Duration {
         let Some(doublings) = failures.checked_sub(1) else { return Duration::ZERO };
         let factor = 1_u32.checked_shl(doublings).filter(|&factor| factor != 0);
         factor.and_then(|factor| self.initial.checked_mul(factor)).unwrap_or(self.max).min(self.max)
     }
 
-    /// When the backoff of a pod ends that failed at `since`; `None` where there is none. As in
-    /// backoff_queue.go, isPodBackingoff: it lasts to the end of the [`WINDOW`] in which its span ends.
+    /// When the backoff of a pod that failed at `since` ends; `None` if it has none. As in
+    /// backoff_queue.go, isPodBackingoff: it lasts to the end of the [`WINDOW`] in which the duration
+    /// ends.
     pub(crate) fn end(self, since: Time, failures: u32) -> Option<Time> {
         let any = 0 < failures && !self.max.is_zero();
         any.then(|| align(since + self.span(failures)) + WINDOW)
     }
 }
 
-/// The beginning of the window that `time` lies in.
+/// The start of the window that contains `time`.
 fn align(time: Time) -> Time {
     let window = i64::try_from(WINDOW.as_millis()).expect("a window is short");
     Time::from_millis(time.millis().div_euclid(window) * window)

@@ -1,8 +1,8 @@
-//! The pods in backoff, in the order in which they are tried before it is over when nothing else is ready.
+//! The pods in backoff, in the order in which they are tried early if nothing else is ready.
 //!
-//! As PopFromBackoffQ has it. Unlike there, a pod whose like has been tried in vain is passed over until
-//! something changes, or until its backoff is over: most likely it would fail, too. Otherwise each change
-//! that wakes a thousand pods of which one fits would have all of them tried at once.
+//! As with PopFromBackoffQ. Unlike there, if an equal pod has failed, a pod is skipped until something
+//! changes or its backoff is over, since it would most likely fail, too. Otherwise a change that wakes
+//! a thousand pods of which one fits would cause a thousand attempts.
 
 use std::collections::BTreeSet;
 
@@ -15,24 +15,24 @@ use crate::class::ClassId;
 use crate::lane::Lane;
 use crate::names::PodId;
 
-/// Where a pod stands among those in backoff.
+/// The order of a pod among those in backoff.
 pub(super) type BackoffKey = (Time, ActiveKey);
 
 /// The pods that are tried early.
 #[derive(Debug, Default)]
 pub(super) struct Early {
-    /// Pods that are not known to be like others.
+    /// Pods without a known class.
     single: Lane<BackoffKey>,
     /// The others, by class.
     alike: HashMap<ClassId, Lane<BackoffKey>, FxBuildHasher>,
-    /// The first pod of each class that is not passed over.
+    /// The first pod of each class that is not skipped.
     firsts: BTreeSet<(BackoffKey, ClassId)>,
-    /// The classes that are passed over.
+    /// The skipped classes.
     in_vain: BTreeSet<ClassId>,
 }
 
 impl Early {
-    /// Puts a pod in.
+    /// Inserts a pod.
     pub(super) fn put(&mut self, key: BackoffKey, class: Option<ClassId>, pod: PodId) {
         match class {
             None => self.single.insert(key, pod),
@@ -40,7 +40,7 @@ impl Early {
         }
     }
 
-    /// Takes a pod out.
+    /// Removes a pod.
     pub(super) fn take(&mut self, key: BackoffKey, class: Option<ClassId>) {
         match class {
             None => self.single.remove(key),
@@ -48,7 +48,7 @@ impl Early {
         }
     }
 
-    /// A pod of a class was tried in vain.
+    /// Skips a class after one of its pods has failed.
     pub(super) fn pass_over(&mut self, class: ClassId) {
         if self.in_vain.insert(class)
             && let Some((first, _)) = self.alike.get(&class).and_then(Lane::first)
@@ -57,7 +57,7 @@ impl Early {
         }
     }
 
-    /// Something has changed: all may be tried again.
+    /// Stops skipping classes after a change.
     pub(super) fn pass_over_none(&mut self) {
         for class in std::mem::take(&mut self.in_vain) {
             if let Some((first, _)) = self.alike.get(&class).and_then(Lane::first) {
@@ -66,7 +66,7 @@ impl Early {
         }
     }
 
-    /// The pod to be tried next.
+    /// The next pod to try.
     pub(super) fn first(&self) -> Option<PodId> {
         let alike = self.firsts.first().and_then(|(_, class)| self.alike.get(class)?.first());
         self.single.first().into_iter().chain(alike).min_by_key(|(key, _)| *key).map(|(_, pod)| pod)

@@ -1,5 +1,5 @@
-//! Pods that wait, by what can end their waiting: of pods that are alike and were rejected by the same
-//! plugins a change helps all or none.
+//! Waiting pods, grouped by what can help them: of equal pods that the same plugins rejected, a change
+//! helps all or none.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,21 +8,22 @@ use super::pod::Verdict;
 use crate::class::ClassId;
 use crate::names::PodId;
 
-/// What the pods of a group have in common.
+/// The key of a group.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Common {
-    /// Their class; `None` where a plugin reads of pods what is their own, so that each must be asked.
+    /// Their class; `None` if a plugin reads individual fields of pods, so that each pod must be
+    /// checked.
     pub(super) class: Option<ClassId>,
-    /// What they wait for.
+    /// The reason why they wait.
     pub(super) wait: Wait,
 }
 
-/// What a pod waits for.
+/// The reason why a pod waits.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Wait {
-    /// A change that helps against those that rejected it.
+    /// It waits for a change that helps with the plugins that rejected it.
     Change(Arc<Verdict>),
-    /// That this plugin opens its gate.
+    /// It waits until this plugin opens its gate.
     Gate(&'static str),
 }
 
@@ -37,10 +38,10 @@ impl Wait {
     }
 }
 
-/// The number of a group; used again once the group is empty.
+/// The id of a group; it is reused after the group becomes empty.
 pub(super) type GroupId = usize;
 
-/// Pods that wait for the same.
+/// Pods with the same key.
 #[derive(Debug)]
 pub(super) struct Group {
     pub(super) common: Common,
@@ -48,21 +49,21 @@ pub(super) struct Group {
     pub(super) pods: Vec<PodId>,
 }
 
-/// The pods that wait, in groups.
+/// The waiting pods, in groups.
 #[derive(Debug, Default)]
 pub(super) struct Groups {
     all: Vec<Option<Group>>,
     free: Vec<GroupId>,
     by_common: BTreeMap<Common, GroupId>,
-    /// Groups by each plugin that keeps them waiting: a change that a plugin does not hear of costs
-    /// nothing, however many wait for it.
+    /// Groups by each plugin for which they wait: a change for which a plugin is not registered costs
+    /// nothing, however many pods wait.
     by_plugin: BTreeMap<&'static str, BTreeSet<GroupId>>,
-    /// How many pods wait for a change; the rest are gated.
+    /// How many pods wait for a change; the others are gated.
     n_for_change: usize,
 }
 
 impl Groups {
-    /// Puts a pod in: its group and its place there.
+    /// Inserts a pod, and returns its group and its index there.
     pub(super) fn insert(&mut self, common: Common, pod: PodId) -> (GroupId, usize) {
         if matches!(common.wait, Wait::Change(_)) {
             self.n_for_change += 1;
@@ -76,7 +77,7 @@ impl Groups {
         (id, pods.len() - 1)
     }
 
-    /// Takes the pod at place `at` of a group out; the pod that is there now instead.
+    /// Removes the pod at index `at` of a group, and returns the pod that has moved there.
     pub(super) fn remove(&mut self, id: GroupId, at: usize) -> Option<PodId> {
         let group = self.all[id].as_mut().expect(KNOWN);
         if matches!(group.common.wait, Wait::Change(_)) {
@@ -90,7 +91,7 @@ impl Groups {
         moved
     }
 
-    /// Takes a whole group out.
+    /// Removes a whole group.
     pub(super) fn take(&mut self, id: GroupId) -> Group {
         let group = self.forget(id);
         if matches!(group.common.wait, Wait::Change(_)) {
@@ -99,12 +100,12 @@ impl Groups {
         group
     }
 
-    /// The group of this number.
+    /// The group with this id.
     pub(super) fn get(&self, id: GroupId) -> &Group {
         self.all[id].as_ref().expect(KNOWN)
     }
 
-    /// The groups that wait for a plugin that `hears` says to ask.
+    /// The groups that wait for a plugin for which `hears` is true.
     pub(super) fn waiting_for(&self, hears: impl Fn(&'static str) -> bool) -> Vec<GroupId> {
         let asked = self.by_plugin.iter().filter(|(plugin, _)| hears(plugin));
         let mut groups: Vec<GroupId> = asked.flat_map(|(_, groups)| groups).copied().collect();

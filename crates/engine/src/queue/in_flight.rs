@@ -1,7 +1,7 @@
-//! What happened while pods were being scheduled.
+//! Events during the attempts of pods in flight.
 //!
-//! A pod that fails must hear of everything that happened during its attempt, or it would sleep
-//! through the very change it waits for.
+//! A pod that fails must be checked against every event during its attempt. Otherwise it could miss the
+//! change that it waits for.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ impl Kept {
         Kept { event: change.event, object }
     }
 
-    /// What happened, for metrics.
+    /// The label for metrics.
     fn label(&self) -> EventLabel {
         match self.object {
             KeptObject::Itself { .. } => EventLabel::pending_pod(self.event.action),
@@ -54,7 +54,7 @@ impl Kept {
         }
     }
 
-    /// The change as it looks now.
+    /// The change with the present state of the cluster.
     pub(crate) fn replay<'a>(&'a self, cache: &'a Cache) -> Change<'a> {
         let object = match &self.object {
             KeptObject::Node { before, after } => Object::Node {
@@ -77,21 +77,21 @@ impl Kept {
     }
 }
 
-/// What happened since the first of the pods began that are being scheduled.
+/// The events since the earliest attempt in flight began.
 #[derive(Debug, Default)]
 pub(crate) struct InFlight {
-    /// How many pods began before each change, the earliest first. The first is never 0.
+    /// How many attempts began before each change, earliest first. The first number is never 0.
     begun: VecDeque<(Since, usize)>,
-    /// The changes, numbered without a gap up to `next`.
+    /// The changes, numbered consecutively up to `next`.
     log: VecDeque<(Option<PodId>, Kept)>,
     next: Since,
 }
 
-/// The number of the first change that a pod in flight has not seen.
+/// The number of the first change after the start of an attempt.
 pub(crate) type Since = u64;
 
 impl InFlight {
-    /// An attempt begins: what must be told when it ends.
+    /// Begins an attempt. The returned value must be passed to [`InFlight::end`].
     pub(crate) fn begin(&mut self) -> Since {
         match self.begun.back_mut() {
             Some((since, count)) if *since == self.next => *count += 1,
@@ -100,7 +100,7 @@ impl InFlight {
         self.next
     }
 
-    /// Something happened: to everyone, or to one pod in flight only.
+    /// Records an event, for all pods in flight or only for one.
     pub(crate) fn record(&mut self, only: Option<PodId>, change: &Change<'_>) {
         if !self.begun.is_empty() {
             self.log.push_back((only, Kept::new(change)));
@@ -108,7 +108,7 @@ impl InFlight {
         }
     }
 
-    /// The attempt of `pod` that began at `since` has ended: what happened since.
+    /// Ends the attempt of `pod` that began at `since`, and returns the events since then.
     pub(crate) fn end(&mut self, pod: PodId, since: Since) -> Vec<Kept> {
         let n_heard = usize::try_from(self.next - since).expect("the log lies in memory");
         let heard = self.log.range(self.log.len() - n_heard..);
@@ -118,7 +118,7 @@ impl InFlight {
         heard
     }
 
-    /// An attempt that began at `since` has ended, and its pod need not hear of what happened.
+    /// Ends an attempt that began at `since`, without its events.
     pub(crate) fn forget(&mut self, since: Since) {
         let at = self.begun.binary_search_by_key(&since, |(since, _)| *since);
         let at = at.expect("it began then");
@@ -127,13 +127,13 @@ impl InFlight {
         self.prune();
     }
 
-    /// How many pods are in flight, and what is kept for them.
+    /// The number of pods in flight, and the events kept for them.
     pub(crate) fn kept(&self) -> (usize, impl Iterator<Item = EventLabel>) {
         let n_pods = self.begun.iter().map(|(_, count)| count).sum();
         (n_pods, self.log.iter().map(|(_, kept)| kept.label()))
     }
 
-    /// Drops what every pod in flight has heard.
+    /// Drops events that no attempt in flight needs.
     fn prune(&mut self) {
         let oldest = self.begun.front().map_or(self.next, |(since, _)| *since);
         let n_unheard = usize::try_from(self.next - oldest).expect("the log lies in memory");

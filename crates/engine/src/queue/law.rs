@@ -1,4 +1,5 @@
-//! The queue against the slow, obvious one: every pod is asked for itself, and the first is looked for.
+//! Compares the queue with a slow, obvious one, which checks each pod individually and searches for the
+//! first.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -28,11 +29,11 @@ const MAX_WAIT: Duration = Duration::from_mins(5);
 #[derive(Default)]
 struct Slow {
     pods: BTreeMap<PodKey, QueuedPodInfo>,
-    /// What happened since each pod in flight began.
+    /// The events since each attempt in flight began.
     in_flight: BTreeMap<PodKey, Vec<Kept>>,
     arrivals: u64,
     next_flush: Option<Time>,
-    /// Pods that were tried in vain since the last change, with what rejected them.
+    /// Pods that failed since the last change, with their rejectors.
     in_vain: Vec<QueuedPodInfo>,
 }
 
@@ -175,12 +176,12 @@ fn waits(info: &QueuedPodInfo) -> bool {
     info.place == Place::Unschedulable
 }
 
-/// Whether what rejected a pod would most likely reject all that are like it.
+/// Whether the plugins that rejected a pod would most likely reject all equal pods.
 fn fails_alike(info: &QueuedPodInfo, with: Surroundings<'_>) -> bool {
     info.verdict.as_ref().is_some_and(|verdict| with.fail_alike(&info.pod, verdict))
 }
 
-/// Both queues, and the cluster around them.
+/// Both queues, and the cluster.
 struct Both {
     names: Names,
     fast: Queue,
@@ -207,7 +208,7 @@ impl Both {
         }
     }
 
-    /// Does one thing to both.
+    /// Does one random action on both.
     fn act(&mut self, rng: &mut Pcg64) {
         let what = rng.random_range(0..20);
         write!(self.trace, " {what}").expect("text can grow");
@@ -290,7 +291,7 @@ impl Both {
         self.tell(ClusterEvent::of::<Node>(action), object, Audience::All);
     }
 
-    /// A pod leaves a node.
+    /// Removes a pod from a node.
     fn left(&mut self, rng: &mut Pcg64) {
         let pod = PodInfo::new(random_pod(rng)).placed_on("n0".into());
         let object =

@@ -1,5 +1,4 @@
-//! The scheduling queue: pods ready to be tried, pods in backoff, pods that wait for a change, and
-//! pods that a gate keeps out.
+//! The scheduling queue: pods that are ready, in backoff, waiting for a change, or gated.
 
 mod backoff;
 mod early;
@@ -34,55 +33,56 @@ use crate::class::{ClassId, Classes, OWN_PARTS};
 use crate::metrics::{Bound, EventLabel, Lap, QueueCounts, QueueName, Stopwatch};
 use crate::names::PodId;
 
-/// How often pods that wait for a change are looked at for those that wait too long.
+/// How often the queue is checked for pods that have waited too long.
 const FLUSH_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Why a pod is kept out whose victims are being evicted.
+/// The reason why a pod is held back while its victims are being evicted.
 const EVICTING: &str = "waiting for the preemption for this pod to be finished";
 
 /// The scheduling queue.
 #[derive(Debug)]
 pub(crate) struct Queue {
     backoff: Backoff,
-    /// How long a pod may wait for a change before it is tried all the same.
+    /// How long a pod may wait for a change before it is tried anyway.
     max_wait: Duration,
     pods: ByPod<Entry>,
     shelves: Shelves,
     groups: Groups,
     classes: Classes,
-    /// The same, whatever claims pods name.
+    /// The same, ignoring the claims of pods.
     likes: Classes,
     in_flight: InFlight,
-    /// Pods whose victims are being evicted, with the plugin that wants it: kept out meanwhile.
+    /// Pods that are held back while their victims are being evicted, with the plugin that requested
+    /// it.
     held: BTreeMap<PodId, &'static str>,
     arrivals: u64,
-    /// How often something was heard of the cluster.
+    /// The number of events of the cluster.
     heard: u64,
     next_flush: Option<Time>,
     pub(crate) counts: QueueCounts,
 }
 
-/// A pod of the queue, with where to find it there.
+/// A pod of the queue, with its position.
 #[derive(Debug)]
 struct Entry {
     info: QueuedPodInfo,
-    /// Where it stands among the ready ones; follows from the pod and when it was queued.
+    /// Its order among the ready pods, derived from the pod and its time of queueing.
     sort: SortKey,
-    /// Since when it is in flight and hears of what happens.
+    /// The start of its attempt in the event log, while it is in flight.
     hears_since: Option<Since>,
-    /// Its group and its place there, while it waits.
+    /// Its group and its index there, while it waits.
     group: Option<(GroupId, usize)>,
-    /// The class of pods that most likely fail as it does, if there is one; once it was asked for.
+    /// The class of pods that most likely fail like this one, once computed.
     like: Like,
 }
 
-/// The class of pods that most likely fail as one does.
+/// The class of pods that most likely fail like a given one.
 #[derive(Clone, Copy, Debug, Default)]
 enum Like {
-    /// Nobody has asked for it.
+    /// Not computed yet.
     #[default]
     Unasked,
-    /// It is this one; none where nothing can be told of others.
+    /// This class; `None` if nothing can be concluded about other pods.
     Is(Option<ClassId>),
 }
 
@@ -111,12 +111,12 @@ impl Queue {
         }
     }
 
-    /// Something is heard of the cluster: what went wrong before may not go wrong again.
+    /// Records an event of the cluster: what failed before may succeed now.
     pub(crate) fn hears(&mut self) {
         self.heard += 1;
     }
 
-    /// Takes in a pod that is new, or what became of one.
+    /// Adds or updates a pod.
     pub(crate) fn set(&mut self, now: Time, id: PodId, pod: PodInfo, with: Surroundings<'_>) {
         match self.pods.has(id) {
             true => self.update(now, id, pod, with),
@@ -124,7 +124,7 @@ impl Queue {
         }
     }
 
-    /// Takes in a pod that is not known.
+    /// Adds an unknown pod.
     fn add(&mut self, now: Time, id: PodId, pod: PodInfo, with: Surroundings<'_>) {
         self.arrivals += 1;
         let info = QueuedPodInfo::new(pod, now, self.arrivals);
@@ -157,7 +157,7 @@ impl Queue {
                 Strategy::Skip
             }
             Place::Active | Place::Backoff { .. } | Place::ErrorBackoff { .. } => Strategy::Skip,
-            // A gate reads the pod: it is asked again rather than for a hint.
+            // The gate reads the pod, so it is checked again instead of its hint.
             Place::Gated { .. } => Strategy::AfterBackoff,
             Place::Unschedulable => with.worth(&entry.info, &change, &mut self.counts.hints),
         };
@@ -168,14 +168,14 @@ impl Queue {
         }
     }
 
-    /// Takes in what became of a pod in flight that hears of no change of its own.
+    /// Updates a pod in flight without recording this as an event.
     pub(crate) fn refresh(&mut self, id: PodId, pod: PodInfo) {
         if let Some(entry) = self.pods.get_mut(id) {
             entry.info.pod = pod;
         }
     }
 
-    /// Forgets a pod.
+    /// Removes a pod.
     pub(crate) fn remove(&mut self, id: PodId) {
         self.held.remove(&id);
         if self.pods.has(id) {
@@ -184,7 +184,7 @@ impl Queue {
         }
     }
 
-    /// The next pod to be tried.
+    /// Takes the next pod to try.
     pub(crate) fn pop(
         &mut self,
         now: Time,
@@ -205,7 +205,7 @@ impl Queue {
         Some(Attempt { id, pod: entry.info.pod.clone(), number: entry.info.attempts })
     }
 
-    /// The pod needs no further attempt. What metrics say of it.
+    /// Removes a pod that needs no further attempt, and returns its data for metrics.
     pub(crate) fn done(&mut self, id: PodId) -> Option<Bound> {
         let bound = self.pods.get(id)?.info.bound();
         self.take(id);
@@ -213,8 +213,8 @@ impl Queue {
         Some(bound)
     }
 
-    /// No plugin can reject the pod any more. As in schedule_one.go, bindingCycle: what happens from
-    /// now on need not be kept for it, since after an error it is tried again in any case.
+    /// To be called when no plugin can reject the pod any more. As in schedule_one.go, bindingCycle:
+    /// further events need not be kept for it, since after an error it is tried again in any case.
     pub(crate) fn permitted(&mut self, id: PodId) {
         let since = self.pods.get_mut(id).and_then(|entry| entry.hears_since.take());
         if let Some(since) = since {
@@ -222,13 +222,13 @@ impl Queue {
         }
     }
 
-    /// A pod that is in flight waits before anything is decided about it: what happens until it is to
-    /// [hear](Self::hear) again need not be kept for it.
+    /// Suspends a pod in flight before its decision: events need not be kept for it until it
+    /// [resumes](Self::hear).
     pub(crate) fn rest(&mut self, id: PodId) {
         self.permitted(id);
     }
 
-    /// A pod that has rested is decided now: its attempt begins. `None` if it is not there any more.
+    /// Resumes a suspended pod: its attempt begins now. `None` if it no longer exists.
     pub(crate) fn hear(&mut self, id: PodId, began: Lap) -> Option<()> {
         let entry = self.pods.get_mut(id)?;
         entry.info.began = began;
@@ -236,14 +236,15 @@ impl Queue {
         Some(())
     }
 
-    /// The attempt at a pod that is under way, with the pod as it was last seen.
+    /// The attempt in progress for a pod, with the pod as last observed.
     pub(crate) fn attempt(&self, id: PodId) -> Option<Attempt> {
         let info = self.get(id).filter(|info| info.place == Place::InFlight)?;
         Some(Attempt { id, pod: info.pod.clone(), number: info.attempts })
     }
 
-    /// The attempt of a pod failed. As in scheduling_queue.go, AddUnschedulableIfNotPresent: it hears of
-    /// what happened meanwhile, and after an error it is tried again in any case. When the attempt began.
+    /// Handles a failed attempt of a pod. As in scheduling_queue.go, AddUnschedulableIfNotPresent: it
+    /// is checked against the events of the meantime, and after an error it is tried again in any case.
+    /// Returns when the attempt began.
     pub(crate) fn failed(
         &mut self,
         now: Time,
@@ -273,8 +274,8 @@ impl Queue {
         Some(began)
     }
 
-    /// Something happened: pods of the audience for which it may help are tried again. Pods that wait for
-    /// the same are asked as one.
+    /// Handles a change: wakes pods of the audience that it may help. Pods of one group are checked
+    /// once.
     pub(crate) fn on_change(
         &mut self,
         now: Time,
@@ -310,7 +311,7 @@ impl Queue {
         }
     }
 
-    /// The pods of a group that are of the audience are tried again: all, or all but one.
+    /// Wakes the pods of a group that are in the audience: all, or all except one.
     fn wake(
         &mut self,
         now: Time,
@@ -321,7 +322,7 @@ impl Queue {
     ) {
         let id = self.groups.get(group).pods[0];
         let first = &self.pods[id].info;
-        // Pods of one group have one priority.
+        // Pods of one group have the same priority.
         if matches!(audience, Audience::UpTo(_)) && !audience.has(id, first) {
             return;
         }
@@ -337,11 +338,11 @@ impl Queue {
         }
     }
 
-    /// Moves pods whose time has come: from backoff to ready, and from waiting too long to either.
+    /// Moves pods by time: from backoff to ready, and from waiting too long to either.
     pub(crate) fn tick(&mut self, now: Time, with: Surroundings<'_>) {
         while let Some(id) = self.shelves.backoff_over(now) {
             self.take(id);
-            // Its gates were asked when its backoff began.
+            // Its gates were checked when its backoff began.
             self.pods[id].info.place = Place::Active;
             self.came(now, id, EventLabel::BACKOFF_COMPLETE);
             self.put(id, with);
@@ -360,7 +361,7 @@ impl Queue {
         for id in stale {
             self.take(id);
             self.requeue(now, id, Strategy::AfterBackoff, EventLabel::UNSCHEDULABLE_TIMEOUT, with);
-            // As in scheduling_queue.go: a pod that a gate keeps out was not flushed.
+            // As in scheduling_queue.go: a gated pod does not count as flushed.
             let info = &mut self.pods[id].info;
             info.flushed = !matches!(info.place, Place::Gated { .. });
         }
@@ -376,7 +377,7 @@ impl Queue {
         self.shelves.has_backoff()
     }
 
-    /// Whether some pod is to be tried again after an error that may have been an accident.
+    /// Whether some pod will be tried again after an error that may be transient.
     pub(crate) fn mends(&self) -> bool {
         self.shelves.after_errors().any(|id| !self.pods[id].info.errs_in_vain(self.heard))
     }
@@ -386,7 +387,7 @@ impl Queue {
         self.shelves.next_backoff_over()
     }
 
-    /// When pods that wait for a change are next looked at.
+    /// When the next flush is.
     pub(crate) fn next_flush(&self) -> Option<Time> {
         self.next_flush.filter(|_| self.groups.has_for_change())
     }
@@ -413,28 +414,29 @@ impl Queue {
         self.pods.get(id).map(|entry| &entry.info)
     }
 
-    /// Keeps a pod out until its victims have been told to go.
+    /// Holds a pod back until its victims have been evicted.
     pub(crate) fn hold(&mut self, id: PodId, plugin: &'static str) {
         self.held.insert(id, plugin);
     }
 
-    /// The victims of a pod have been told to go, or `failed` to be. A pod that was woken meanwhile may
-    /// be tried again, once its backoff is over; after a failure also one that was not, since nobody else
-    /// might wake it.
+    /// Ends the hold of a pod after the evictions of its victims were done or have `failed`. A pod that
+    /// was woken meanwhile may be tried again after its backoff; after a failure also one that was not,
+    /// since nothing else might wake it.
     pub(crate) fn release(&mut self, now: Time, id: PodId, failed: bool, with: Surroundings<'_>) {
         let Some(plugin) = self.held.remove(&id) else { return };
         let Some(place) = self.get(id).map(|info| &info.place) else { return };
         let kept_out = matches!(place, Place::Gated { plugin: by, .. } if *by == plugin);
         if kept_out || (failed && *place == Place::Unschedulable) {
             if failed {
-                // After an error a pod is not tried before its backoff is over, however idle the scheduler is.
+                // After an error a pod is not tried before its backoff is over, even if the scheduler
+                // is idle.
                 self.pods[id].info.verdict = None;
             }
             self.wake_one(now, id, with);
         }
     }
 
-    /// A pod that waits for a change is tried again once its backoff is over.
+    /// Wakes a waiting pod, which is tried again after its backoff.
     pub(crate) fn retry(&mut self, now: Time, id: PodId, with: Surroundings<'_>) {
         self.shelves.changed();
         if self.get(id).is_some_and(|info| info.place == Place::Unschedulable) {
@@ -442,8 +444,8 @@ impl Queue {
         }
     }
 
-    /// An attempt at a pod has failed, and no other node is to be cleared for it: attempts at pods like it
-    /// would fail, too.
+    /// Records that an attempt has failed without a preemption: attempts for equal pods would fail,
+    /// too.
     pub(crate) fn tried_in_vain(&mut self, id: PodId, with: Surroundings<'_>) {
         let waits = self.get(id).is_some_and(|info| info.place == Place::Unschedulable);
         if let Some(like) = waits.then(|| self.like(id, with)).flatten() {
@@ -471,7 +473,7 @@ impl Queue {
         self.requeue_behind(now, id, (strategy, label), gate, with);
     }
 
-    /// Puts a pod where a change that is worth `strategy` leads it, or behind its gate.
+    /// Moves a pod according to `strategy`, or behind its gate.
     fn requeue_behind(
         &mut self,
         now: Time,
@@ -500,8 +502,8 @@ impl Queue {
         self.put(id, with);
     }
 
-    /// A pod comes to the place that it says. As in unschedulable_pods.go, for metrics pods that wait
-    /// for a change and gated ones are in one queue.
+    /// Counts a pod that has moved to its place. As in unschedulable_pods.go, waiting and gated pods
+    /// are in the same queue in metrics.
     fn came(&mut self, now: Time, id: PodId, label: EventLabel) {
         let info = &mut self.pods[id].info;
         let queue = match info.place {
@@ -520,13 +522,13 @@ impl Queue {
         self.hold_of(id).or_else(|| with.gate(&self.pods[id].info.pod, &mut self.counts))
     }
 
-    /// Where a pod is kept whose victims are being evicted.
+    /// The place of a pod that is held back while its victims are being evicted.
     fn hold_of(&self, id: PodId) -> Option<Place> {
         let plugin = self.held.get(&id)?;
         Some(Place::Gated { plugin, why: Rejection::unresolvable(EVICTING) })
     }
 
-    /// Puts a pod onto the shelf or into the group that its place says.
+    /// Inserts a pod into the shelf or group of its place.
     fn put(&mut self, id: PodId, with: Surroundings<'_>) {
         let entry = &self.pods[id];
         let wait = match entry.info.place {
@@ -544,8 +546,8 @@ impl Queue {
         self.pods[id].group = Some(self.groups.insert(Common { class, wait }, id));
     }
 
-    /// The class of pods that most likely fail as this one did: they differ from it in nothing but what is
-    /// their own, or the claims that they name.
+    /// The class of pods that most likely fail like this one: they differ from it only in individual
+    /// fields or claims.
     fn like(&mut self, id: PodId, with: Surroundings<'_>) -> Option<ClassId> {
         let entry = &mut self.pods[id];
         if let Like::Is(class) = entry.like {
@@ -558,7 +560,7 @@ impl Queue {
         class
     }
 
-    /// Takes a pod from where it is.
+    /// Removes a pod from its place.
     fn take(&mut self, id: PodId) {
         let entry = &mut self.pods[id];
         match entry.group.take() {
@@ -577,7 +579,7 @@ impl Queue {
         }
     }
 
-    /// Forgets a pod that was taken from where it was.
+    /// Drops a pod that was removed from its place.
     fn leave(&mut self, id: PodId) {
         let since = self.pods.remove(id).and_then(|entry| entry.hears_since);
         if let Some(since) = since {

@@ -1,4 +1,4 @@
-//! A pod of the queue, with where it is and what has become of it so far.
+//! A pod of the queue, with its place and history.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,9 +11,9 @@ use crate::names::PodId;
 /// Where a pod of the queue is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// Ready to be tried.
+    /// It is ready to be tried.
     Active,
-    /// To be tried when its backoff ends, or earlier if nothing else is ready.
+    /// It is tried when its backoff ends, or earlier if nothing else is ready.
     Backoff {
         /// When it ends.
         until: Time,
@@ -23,21 +23,22 @@ pub enum Place {
         /// When it ends.
         until: Time,
     },
-    /// Waits for a change that may help.
+    /// It waits for a change that may help.
     Unschedulable,
-    /// Kept out.
+    /// It is held back.
     Gated {
-        /// The plugin that keeps it out.
+        /// The plugin that holds it back.
         plugin: &'static str,
         /// Why.
         why: Rejection,
     },
-    /// Being scheduled or bound.
+    /// It is being scheduled or bound.
     InFlight,
 }
 
-/// So many errors in a row, while nothing changes in the cluster, are no accident: a write that is refused by
-/// chance, or a node that is met only in some samples, is tried again that often.
+/// After this many errors in a row without a change of the cluster, errors count as permanent.
+/// Transient ones, such as a refused write or a node that is only in some samples, disappear within
+/// fewer retries.
 const MOST_ERRORS: u32 = 5;
 
 /// A pod of the queue.
@@ -45,36 +46,37 @@ const MOST_ERRORS: u32 = 5;
 pub struct QueuedPodInfo {
     /// The pod.
     pub pod: PodInfo,
-    /// Where it is.
+    /// Its place.
     pub place: Place,
     /// How often it was tried.
     pub attempts: u32,
-    /// When it came, or came back after its last attempt.
+    /// When it was added, or returned after its last attempt.
     pub queued: Time,
     /// When it was first ready to be tried.
     pub first_ready: Option<Time>,
     /// When the last attempt began, for metrics.
     pub(super) began: Lap,
-    /// Whether it is only tried since it has waited too long.
+    /// Whether it is tried only because of a flush.
     pub(super) flushed: bool,
     /// How often plugins rejected it.
     unschedulable_count: u32,
-    /// How many errors it has met in a row.
+    /// How many errors in a row it has had.
     consecutive_errors: u32,
-    /// How many of them since the cluster last changed, and what was [heard](super::Queue::hears) then.
+    /// How many of them since the last change of the cluster, and the [event
+    /// count](super::Queue::hears) at that time.
     vain_errors: (u32, u64),
     /// Which plugins rejected it last time; `None` if none did.
     pub(super) verdict: Option<Arc<Verdict>>,
-    /// The order of its arrival: of two pods with equal keys the earlier goes first.
+    /// The order of its arrival: of two pods with equal keys the earlier one is first.
     pub(super) arrival: u64,
 }
 
-/// An attempt at a pod begins.
+/// An attempt to schedule a pod.
 #[derive(Clone, Debug)]
 pub(crate) struct Attempt {
     pub(crate) id: PodId,
     pub(crate) pod: PodInfo,
-    /// The how-manieth attempt at the pod it is, from 1.
+    /// The number of the attempt, starting with 1.
     pub(crate) number: u32,
 }
 
@@ -83,12 +85,12 @@ pub(crate) struct Attempt {
 pub(crate) struct Verdict {
     /// The plugins that rejected the pod; none after an error.
     pub(crate) rejectors: BTreeSet<&'static str>,
-    /// Those of them that wait for something outside.
+    /// Those of them that wait for an external change.
     pub(crate) pending: BTreeSet<&'static str>,
 }
 
 impl QueuedPodInfo {
-    /// A pod that has just come.
+    /// A new pod.
     pub(super) fn new(pod: PodInfo, now: Time, arrival: u64) -> Self {
         QueuedPodInfo {
             pod,
@@ -106,15 +108,16 @@ impl QueuedPodInfo {
         }
     }
 
-    /// An attempt begins.
+    /// Begins an attempt.
     pub(super) fn begin(&mut self, began: Lap) {
         self.attempts += 1;
         self.began = began;
         self.verdict = None;
     }
 
-    /// The attempt failed. As in scheduling_queue.go, AddUnschedulableIfNotPresent: errors count by
-    /// themselves, and a rejection ends their row. `heard` tells apart what was heard of the cluster.
+    /// Records a failed attempt. As in scheduling_queue.go, AddUnschedulableIfNotPresent: errors are
+    /// counted separately, and a rejection ends their series. `heard` is the event count of the
+    /// cluster.
     pub(super) fn fail(&mut self, now: Time, verdict: Verdict, heard: u64) {
         if verdict.rejectors.is_empty() {
             self.consecutive_errors = self.consecutive_errors.saturating_add(1);
@@ -131,7 +134,7 @@ impl QueuedPodInfo {
         self.flushed = false;
     }
 
-    /// Which plugins keep it out, or rejected it last time.
+    /// The plugins that hold it back, or rejected it last time.
     pub(crate) fn rejectors(&self) -> impl Iterator<Item = &'static str> {
         let gate = match self.place {
             Place::Gated { plugin, .. } => Some(plugin),
@@ -142,18 +145,18 @@ impl QueuedPodInfo {
         gate.into_iter().chain(rejectors)
     }
 
-    /// What metrics say of it once it is bound.
+    /// Its data for metrics when it is bound.
     pub(super) fn bound(&self) -> Bound {
         let &QueuedPodInfo { attempts, first_ready, began, flushed, .. } = self;
         Bound { attempts, first_ready, flushed, began }
     }
 
-    /// Whether it has erred so often since the cluster last changed that it will err again.
+    /// Whether it has had so many errors since the last change of the cluster that it will fail again.
     pub(super) fn errs_in_vain(&self, heard: u64) -> bool {
         MOST_ERRORS <= self.vain_errors.0 && self.vain_errors.1 == heard
     }
 
-    /// The failures that its backoff counts.
+    /// The number of failures for its backoff.
     pub(super) fn failures(&self) -> u32 {
         match self.consecutive_errors {
             0 => self.unschedulable_count,

@@ -1,4 +1,4 @@
-//! The pods that go by themselves, each shelf in the order in which it is emptied.
+//! The pods that are ready or in backoff, each shelf sorted in the order of removal.
 
 use plimsoll_framework::{SortKey, Time};
 
@@ -8,7 +8,7 @@ use crate::class::ClassId;
 use crate::lane::Lane;
 use crate::names::PodId;
 
-/// Where a pod stands among the ready ones: of two with equal keys the one that came earlier goes first.
+/// The order of a pod among the ready ones: of two with equal keys the earlier one is first.
 pub(super) type ActiveKey = (SortKey, u64);
 
 /// Which pods may be tried.
@@ -16,23 +16,24 @@ pub(super) type ActiveKey = (SortKey, u64);
 pub(crate) enum Ready {
     /// Those whose backoff is over.
     Due,
-    /// If there is none, one whose backoff is not over, too. As PopFromBackoffQ has it, but for those of
-    /// whom it is known that it would be in vain.
+    /// If there is none, also one in backoff. As with PopFromBackoffQ, except for pods that would most
+    /// likely fail.
     Early,
 }
 
-/// The pods that are ready or in backoff. Pods in flight and pods that wait are on no shelf.
+/// The pods that are ready or in backoff. Pods in flight and waiting pods are on no shelf.
 #[derive(Debug, Default)]
 pub(super) struct Shelves {
     active: Lane<ActiveKey>,
     backoff: Lane<(Time, ActiveKey)>,
-    /// Those in backoff again, as they are tried before it is over.
+    /// The pods in backoff again, in the order in which they are tried early.
     early: Early,
     error_backoff: Lane<(Time, ActiveKey)>,
 }
 
 impl Shelves {
-    /// Puts a pod where its place says; `class` is that of pods that are tried in vain if it is.
+    /// Inserts a pod into the shelf of its place; `class` is that of pods that most likely fail like
+    /// it.
     pub(super) fn put(
         &mut self,
         place: &Place,
@@ -51,7 +52,7 @@ impl Shelves {
         }
     }
 
-    /// Takes a pod from where its place says.
+    /// Removes a pod from the shelf of its place.
     pub(super) fn take(&mut self, place: &Place, key: ActiveKey, class: Option<ClassId>) {
         match place {
             Place::Active => self.active.remove(key),
@@ -64,7 +65,7 @@ impl Shelves {
         }
     }
 
-    /// The pod to be tried next.
+    /// The next pod to try.
     pub(super) fn first(&self, ready: Ready) -> Option<PodId> {
         match (self.active.first(), ready) {
             (Some((_, pod)), _) => Some(pod),
@@ -81,13 +82,13 @@ impl Shelves {
         over(&self.backoff).or_else(|| over(&self.error_backoff))
     }
 
-    /// When the next pod leaves backoff.
+    /// When the next backoff ends.
     pub(super) fn next_backoff_over(&self) -> Option<Time> {
         let over = |lane: &Lane<(Time, ActiveKey)>| lane.first().map(|((until, _), _)| until);
         over(&self.error_backoff).into_iter().chain(over(&self.backoff)).min()
     }
 
-    /// The pods whose last attempt met an error and that are not ready yet, in no particular order.
+    /// The pods in backoff after an error, in no particular order.
     pub(super) fn after_errors(&self) -> impl Iterator<Item = PodId> {
         self.error_backoff.iter()
     }
@@ -102,13 +103,13 @@ impl Shelves {
         !self.backoff.is_empty()
     }
 
-    /// A pod of a class was tried in vain: none of them is tried before its backoff is over, until something
+    /// Records that a pod of a class has failed: no pod of the class is tried early until something
     /// [changes](Self::changed).
     pub(super) fn tried_in_vain(&mut self, class: ClassId) {
         self.early.pass_over(class);
     }
 
-    /// Something has changed.
+    /// Records a change of the cluster.
     pub(super) fn changed(&mut self) {
         self.early.pass_over_none();
     }

@@ -1,4 +1,4 @@
-//! Whether a pod may enter the queue, and what a change is worth to one that waits.
+//! Whether a pod may enter the queue, and whether a change helps a waiting one.
 
 use std::collections::BTreeSet;
 
@@ -12,12 +12,12 @@ use crate::names::PodId;
 use crate::profile::{Profile, ProfilePlugin};
 use crate::profiles::Profiles;
 
-/// What a change means for a pod that failed.
+/// The effect of a change on a pod that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Strategy {
-    /// Nothing.
+    /// None.
     Skip,
-    /// It is tried again, but not before its backoff is over.
+    /// It is tried again after its backoff.
     AfterBackoff,
     /// It is tried again at once.
     Immediately,
@@ -28,9 +28,9 @@ pub(super) enum Strategy {
 pub(crate) enum Audience {
     /// Any.
     All,
-    /// Any but the one that caused it.
+    /// All except the one that caused it.
     AllBut(PodId),
-    /// Those of this priority and lower ones.
+    /// Those with this priority or a lower one.
     UpTo(i32),
 }
 
@@ -44,7 +44,7 @@ impl Audience {
     }
 }
 
-/// What the queue must know of the rest to work.
+/// What the queue needs from the scheduler.
 #[derive(Clone, Copy)]
 pub(crate) struct Surroundings<'a> {
     pub(crate) profiles: &'a Profiles,
@@ -52,12 +52,12 @@ pub(crate) struct Surroundings<'a> {
 }
 
 impl Surroundings<'_> {
-    /// Where a pod stands among the ready ones.
+    /// The sort key of a pod.
     pub(super) fn key(&self, info: &QueuedPodInfo) -> SortKey {
         self.profiles.sort_key(&QueuedPod { pod: &info.pod, queued: info.queued })
     }
 
-    /// The first gate that keeps a pod out.
+    /// The first gate that holds a pod back.
     pub(super) fn gate(&self, pod: &PodInfo, counts: &mut QueueCounts) -> Option<Place> {
         let profile = self.profile(pod);
         let lap = counts.start();
@@ -76,7 +76,7 @@ impl Surroundings<'_> {
         gate
     }
 
-    /// What a change is worth to a pod that waits. As in scheduling_queue.go, isPodWorthRequeuing.
+    /// The effect of a change on a waiting pod. As in scheduling_queue.go, isPodWorthRequeuing.
     pub(super) fn worth(
         &self,
         info: &QueuedPodInfo,
@@ -117,8 +117,8 @@ impl Surroundings<'_> {
         }
     }
 
-    /// Whether pods like `pod` may be asked as one: no plugin of those that keep it waiting, and none that
-    /// could gate it, reads what is its own.
+    /// Whether equal pods can be checked once for all: no plugin for which `pod` waits, and none that
+    /// could gate it, reads its individual fields.
     pub(super) fn asks_as_one(&self, pod: &PodInfo, wait: &Wait) -> bool {
         let profile = self.profile(pod);
         let mut gates = profile.at(Point::PreEnqueue).map(|(plugin, _)| plugin);
@@ -127,8 +127,8 @@ impl Surroundings<'_> {
             && waits.all(ProfilePlugin::has_one_answer_for_a_class)
     }
 
-    /// Whether pods like `pod` most likely fail as it did: no plugin that rejected it reads what is its own,
-    /// other than for the sake of its volumes.
+    /// Whether equal pods most likely fail like `pod`: no plugin that rejected it reads its individual
+    /// fields, except because of its volumes.
     pub(super) fn fail_alike(&self, pod: &PodInfo, verdict: &Verdict) -> bool {
         let profile = self.profile(pod);
         let mut rejectors = verdict.rejectors.iter().filter_map(|name| profile.named(name));

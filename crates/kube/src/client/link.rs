@@ -120,7 +120,7 @@ impl Link {
         tokio::spawn(async move {
             let _looking = looking;
             if let Err(error) = renewed.await {
-                tracing::warn!(%error, "credentials could not be made anew; the old ones stay");
+                tracing::warn!(%error, "could not reload credentials; the old ones stay in use");
             }
         });
     }
@@ -133,7 +133,7 @@ impl Link {
             return Ok(());
         }
         let built = Built::new(loaded, old.number + 1).await?;
-        tracing::info!(from = %built.loaded.place, "credentials were made anew");
+        tracing::info!(from = %built.loaded.place, "credentials were reloaded");
         *self.built.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(built);
         Ok(())
     }
@@ -220,7 +220,7 @@ impl TokenFile {
             match TokenFile::read(&self.path) {
                 Ok(header) => last.0 = header,
                 Err(error) => {
-                    tracing::warn!(file = %self.path.display(), %error, "the token cannot be read");
+                    tracing::warn!(file = %self.path.display(), %error, "could not read the token file");
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! The task that gives events out to be written.
+//! The task that queues events and sends them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -22,40 +22,40 @@ use super::{Occurrence, Options, Tally};
 const TRIES_MAX: u32 = 12;
 /// How often the counts of series are written, so that the API server does not forget them.
 const REFRESHED_AFTER: Duration = Duration::from_mins(30);
-/// How often it is told that events were lost.
+/// How often lost events are logged.
 const TOLD_AFTER: Duration = Duration::from_mins(1);
 
-/// What the desk is told.
+/// A command to the desk.
 #[derive(Debug)]
 pub(super) enum Order {
-    /// Say when all is written.
+    /// Reply when all events are written.
     Finish(oneshot::Sender<()>),
-    /// End.
+    /// Stop.
     Stop,
 }
 
-/// An event on its way.
+/// An event that is being sent.
 #[derive(Debug)]
 struct Letter {
     event: Event,
     tries: u32,
 }
 
-/// Gives events out to be written.
+/// Queues events and sends them.
 pub(super) struct Desk {
     sender: Sender,
     options: Options,
     tally: Arc<Tally>,
     series: Series,
     ready: VecDeque<Letter>,
-    /// Those that will be tried again, by when; the number tells equal times apart.
+    /// Events that wait for a retry, by time; the number distinguishes equal times.
     resting: BTreeMap<(Instant, u64), Letter>,
     n_rested: u64,
     tasks: JoinSet<(Letter, Written)>,
     finishing: Vec<oneshot::Sender<()>>,
-    /// The process ends, and the API server cannot be reached: what is left is given up.
+    /// The process ends and the API server cannot be reached: the remaining events are dropped.
     is_hopeless: bool,
-    /// How many lost events were told of.
+    /// How many lost events have been logged.
     n_told: u64,
 }
 
@@ -77,13 +77,13 @@ impl Desk {
         }
     }
 
-    /// Works until it is told to stop, or all broadcasters are gone.
+    /// Runs until it gets [`Order::Stop`], or all broadcasters are dropped.
     pub(super) async fn run(
         mut self,
         mut occurrences: mpsc::Receiver<Occurrence>,
         mut orders: mpsc::UnboundedReceiver<Order>,
     ) {
-        // Nobody can write events before it is known where; they wait in the channel.
+        // Events cannot be written before the API is known; they wait in the channel.
         let dialect = loop {
             tokio::select! {
                 dialect = self.dialect() => match dialect {
@@ -135,8 +135,8 @@ impl Desk {
         }
     }
 
-    /// Asks the API server for its dialect until it knows. At the end it asks only as often, and only where,
-    /// it would try an event again.
+    /// Asks the API server for its dialect until it answers. When the process ends, it asks only if,
+    /// and as often as, it would retry an event.
     async fn dialect(&self) -> Option<Dialect> {
         if let Some(dialect) = self.options.dialect {
             return Some(dialect);
@@ -152,19 +152,19 @@ impl Desk {
             let rest = match self.is_finishing() {
                 true if tries == TRIES_MAX => None,
                 true => rest.and_then(|span| send::rest_at_the_end(&failed, span)),
-                // No event can be written before this is known, whatever the API server says.
+                // No event can be written before this is known, so any error is retried.
                 false => Some(rest.unwrap_or_else(send::pause)),
             };
             let Some(rest) = rest else {
-                tracing::warn!(error = %failed, "no event can be written: those that wait are given up");
+                tracing::warn!(error = %failed, "could not learn which events API there is; waiting events are dropped");
                 return None;
             };
-            tracing::warn!(error = %failed, "could not learn which API for events there is");
+            tracing::warn!(error = %failed, "could not learn which events API there is; trying again");
             tokio::time::sleep(rest).await;
         }
     }
 
-    /// Begins to write as many as may be under way.
+    /// Sends as many events as may be in flight.
     fn send(&mut self, dialect: Dialect) {
         if self.is_hopeless {
             self.lose(self.ready.len() + self.resting.len());
@@ -186,7 +186,7 @@ impl Desk {
         !self.finishing.is_empty()
     }
 
-    /// All that rests is tried once more now: there will be no other time.
+    /// Retries all waiting events now, since this is the last chance.
     fn hurry(&mut self) {
         self.ready.extend(std::mem::take(&mut self.resting).into_values());
     }
@@ -195,7 +195,7 @@ impl Desk {
         let written = if self.is_finishing() { written.at_the_end() } else { written };
         if self.is_finishing() && matches!(&written, Written::Rejected(Failed::NotSent(_))) {
             self.is_hopeless = true;
-            // Most of them wait for their turn, in the client.
+            // Most of them wait in the rate limiter of the client.
             self.tasks.abort_all();
         }
         let error = match written {
@@ -210,16 +210,16 @@ impl Desk {
         };
         self.lose(1);
         let event = &*letter.event.occurrence;
-        tracing::debug!(name = %letter.event.name, reason = event.reason, %error, "event not written");
+        tracing::debug!(name = %letter.event.name, reason = event.reason, %error, "event was not written");
     }
 
-    /// So many events will never be written.
+    /// Counts `n` events as lost.
     fn lose(&self, n: usize) {
         let n = u64::try_from(n).unwrap_or(u64::MAX);
         self.tally.rejected.fetch_add(n, Ordering::Relaxed);
     }
 
-    /// Those that have rested long enough are tried again.
+    /// Retries the events whose pause is over.
     fn wake(&mut self) {
         let now = Instant::now();
         while let Some(entry) = self.resting.first_entry()
@@ -233,7 +233,7 @@ impl Desk {
         let is_idle = nothing_waits && self.ready.is_empty() && self.tasks.is_empty();
         if is_idle && self.resting.is_empty() {
             for done in self.finishing.drain(..) {
-                // Who does not wait any more need not be told.
+                // An error means that nobody waits for it any more.
                 let _ = done.send(());
             }
         }
@@ -244,7 +244,11 @@ impl Desk {
         let rejected = self.tally.rejected.load(Ordering::Relaxed);
         if self.n_told < dropped + rejected {
             self.n_told = dropped + rejected;
-            tracing::warn!(dropped, rejected, "events were lost, so many since the start");
+            tracing::warn!(
+                dropped,
+                rejected,
+                "events were lost; the numbers count from the start of the process"
+            );
         }
     }
 }
@@ -255,14 +259,14 @@ impl Letter {
     }
 }
 
-/// Ticks after each `period`, and late rather than twice.
+/// Ticks after each `period`. Missed ticks are delayed, not repeated.
 fn every(period: Duration) -> Interval {
     let mut interval = interval_at(Instant::now() + period, period);
     interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
     interval
 }
 
-/// Waits until `at`; for ever, where there is nothing to wait for.
+/// Waits until `at`, or forever if it is `None`.
 async fn until(at: Option<Instant>) {
     match at {
         Some(at) => tokio::time::sleep_until(at).await,

@@ -1,8 +1,8 @@
-//! Events: what happened to pods, for people who ask `kubectl describe`.
+//! Events: what happened to pods, for people who use `kubectl describe`.
 //!
-//! [`Broadcaster`] writes them to `events.k8s.io/v1` in its own time and is never in the way of anybody: a
-//! queue that is full drops them, and says so. The same event again within six minutes becomes a series
-//! of the first, as with client-go's tools/events.
+//! [`Broadcaster`] writes them to `events.k8s.io/v1` asynchronously and never blocks a caller: if its
+//! queue is full, it drops events and logs that. An event that is repeated within six minutes becomes a
+//! series of the first, as in client-go's tools/events.
 
 mod desk;
 mod send;
@@ -22,9 +22,9 @@ use crate::client::Caller;
 use desk::{Desk, Order};
 pub use wire::Dialect;
 
-/// Takes events to be recorded.
+/// Records events.
 pub trait Record: Send + Sync {
-    /// Records an event, some time. Never waits.
+    /// Records an event asynchronously. Never blocks.
     fn record(&self, occurrence: Occurrence);
 }
 
@@ -33,9 +33,9 @@ pub trait Record: Send + Sync {
 pub struct Occurrence {
     /// Who reports it: the scheduler name of a profile.
     pub controller: Str,
-    /// What it is about.
+    /// The object it is about.
     pub regarding: Subject,
-    /// What else has to do with it.
+    /// A related object.
     pub related: Option<Subject>,
     /// `Normal` or `Warning`.
     pub kind: &'static str,
@@ -48,7 +48,7 @@ pub struct Occurrence {
 }
 
 impl Occurrence {
-    /// The same, about objects of which no more is known than an event says.
+    /// The same with objects that keep only what an event contains.
     fn without_bodies(&self) -> Self {
         let mut bare = self.clone();
         for subject in [Some(&mut bare.regarding), bare.related.as_mut()].into_iter().flatten() {
@@ -67,7 +67,7 @@ impl Occurrence {
 /// An object that an event is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
-    /// A pod, in the edition of which something was said.
+    /// A pod, in the version that the event is about.
     Pod(Arc<Pod>),
     /// A Lease. Events about it go to the core API, as those of client-go's leader election.
     Lease {
@@ -87,19 +87,20 @@ pub enum Subject {
 pub struct Options {
     /// The name of this machine, for `reportingInstance`.
     pub hostname: String,
-    /// How many requests are under way at once.
+    /// How many requests are in flight at once.
     pub in_flight: usize,
-    /// How many events wait, at most; what comes then is dropped. client-go hands 1,000 on to as many
-    /// goroutines as it takes, which wait for the client's rate; here both are one queue.
+    /// At most this many events wait; further ones are dropped. client-go passes 1,000 on to an
+    /// unlimited number of goroutines, which wait for the client's rate limit. Here there is one queue
+    /// for both.
     pub queue: usize,
-    /// How long the API server may take for one request.
+    /// The timeout of one request.
     pub request_timeout: Duration,
-    /// Where events are written; `None` asks the API server what it has.
+    /// The API for events; `None` asks the API server which one it has.
     pub dialect: Option<Dialect>,
 }
 
 impl Options {
-    /// Events from the machine of this name.
+    /// The options for a machine of this name.
     pub fn new(hostname: String) -> Self {
         Options {
             hostname,
@@ -114,9 +115,9 @@ impl Options {
 /// How many events were lost, and why.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lost {
-    /// There were too many of them.
+    /// The queue was full.
     pub dropped: u64,
-    /// The API server would not have them, or could not be reached for too long.
+    /// The API server rejected them, or could not be reached for too long.
     pub rejected: u64,
 }
 
@@ -135,7 +136,7 @@ struct Tally {
 }
 
 impl Broadcaster {
-    /// A broadcaster that begins to work at once, on the runtime that it is called on.
+    /// Creates a broadcaster that starts at once on the current runtime.
     pub fn new(caller: impl Into<Caller>, options: Options) -> Self {
         let (inbox, occurrences) = mpsc::channel(options.queue.max(1));
         let (orders, ordered) = mpsc::unbounded_channel();
@@ -145,16 +146,16 @@ impl Broadcaster {
         Broadcaster { inbox, orders, tally }
     }
 
-    /// Waits until what was recorded is written, for so long; then gives up what is left.
+    /// Waits until all recorded events are written, for at most `within`, and then drops the rest.
     pub async fn finish(&self, within: Duration) {
         let (done, is_done) = oneshot::channel();
-        // If the desk is gone there is nothing to wait for.
+        // If the desk has ended, there is nothing to wait for.
         let _ = self.orders.send(Order::Finish(done));
         let _ = tokio::time::timeout(within, is_done).await;
         let _ = self.orders.send(Order::Stop);
     }
 
-    /// How many events were lost so far.
+    /// How many events have been lost so far.
     pub fn lost(&self) -> Lost {
         Lost {
             dropped: self.tally.dropped.load(Ordering::Relaxed),

@@ -10,26 +10,26 @@ use crate::client::Caller;
 
 /// The pause before an event is tried again. As in event_broadcaster.go.
 const PAUSE: Duration = Duration::from_secs(10);
-/// By how much it may be longer, so that many clients do not come back at once.
+/// How much longer it may be at random, so that many clients do not retry at the same time.
 const PAUSE_JITTER: f64 = 0.25;
-/// The same where the process is about to end.
+/// The same when the process is about to end.
 const LAST_PAUSE: Duration = Duration::from_millis(500);
-/// The longest that the API server can make us wait.
+/// The longest `Retry-After` that is respected.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(30);
 
-/// What came of writing an event.
+/// The result of writing an event.
 #[derive(Debug)]
 pub(super) enum Written {
-    /// It is there.
+    /// It is written.
     Done,
-    /// It will be tried again after so long.
+    /// It will be retried after this pause.
     Later(Duration, Failed),
-    /// It is of no use to try again.
+    /// A retry would not help.
     Rejected(Failed),
 }
 
 impl Written {
-    /// What it means where the process is about to end.
+    /// The result when the process is about to end.
     pub(super) fn at_the_end(self) -> Self {
         match self {
             Written::Later(span, failed) => match rest_at_the_end(&failed, span) {
@@ -41,7 +41,7 @@ impl Written {
     }
 }
 
-/// Who writes events.
+/// Writes events.
 #[derive(Clone)]
 pub(super) struct Sender {
     pub(super) caller: Caller,
@@ -56,7 +56,7 @@ impl Sender {
         if let Some(repeats) = event.series {
             match self.tell(&event.repeat(dialect, repeats)).await {
                 Ok(()) => return Written::Done,
-                // The API server has forgotten it: it is made again.
+                // The API server no longer has the event: create it again.
                 Err(failed) if failed.is_not_found() => {}
                 Err(failed) => return judge(failed, false),
             }
@@ -82,14 +82,14 @@ impl Sender {
     }
 }
 
-/// What becomes of an event that could not be written.
+/// Decides what to do with an event that could not be written.
 fn judge(failed: Failed, is_series: bool) -> Written {
     if let Failed::Refused(refusal) = &failed
         && refusal.code == StatusCode::CONFLICT
         && refusal.reason == "AlreadyExists"
     {
-        // Of a series that could not be changed and cannot be made: it was made a moment ago. Of others: it was
-        // made by a request that was thought to be lost.
+        // A series that could neither be changed nor created was created a moment ago. Any other event
+        // was created by a request whose answer was lost.
         return if is_series { Written::Later(pause(), failed) } else { Written::Done };
     }
     match rest(&failed) {
@@ -98,16 +98,16 @@ fn judge(failed: Failed, is_series: bool) -> Written {
     }
 }
 
-/// After how long the same request may succeed; `None` if it is of no use to send it again.
+/// The pause after which the same request may succeed; `None` if a retry would not help.
 pub(super) fn rest(failed: &Failed) -> Option<Duration> {
     let Failed::Refused(refusal) = failed else { return Some(pause()) };
     let is_busy = refusal.code == StatusCode::TOO_MANY_REQUESTS || refusal.code.is_server_error();
     refusal.retry_after.filter(|_| is_busy).map(|span| span.min(RETRY_AFTER_MAX))
 }
 
-/// What is left of this rest where the process is about to end: an API server that cannot be reached is not
-/// waited for, and what was lost on the way is soon tried again. Only the API server itself can ask for more
-/// time.
+/// The pause before a retry when the process is about to end. An API server that cannot be reached is
+/// not waited for, and a lost request is retried soon. Only the API server itself can ask for a longer
+/// pause.
 pub(super) fn rest_at_the_end(failed: &Failed, span: Duration) -> Option<Duration> {
     match failed {
         Failed::NotSent(_) => None,

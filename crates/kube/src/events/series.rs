@@ -1,8 +1,8 @@
-//! Which events are the same again.
+//! Finds repetitions of events.
 //!
-//! As in event_broadcaster.go: an event that differs from one of the last minutes in nothing but its note
-//! and its time is a repetition of that one. The first repetition is written at once; those that follow are
-//! counted, and the count is written when they end, or every half hour.
+//! As in event_broadcaster.go: an event that differs from a recent one only in its note and its time is
+//! a repetition of it. The first repetition is written at once. Further ones are counted, and the count
+//! is written when the series ends, and every half hour.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
@@ -16,17 +16,17 @@ use tokio::time::Instant;
 use super::wire::{Event, Repeats, name_of};
 use super::{Dialect, Occurrence, Subject};
 
-/// After so long without a repetition a series is over.
+/// A series ends after this time without a repetition.
 pub(super) const FINISHED_AFTER: Duration = Duration::from_mins(6);
 
-/// An event that is told once in the life of a pod: it needs not be remembered.
+/// The reason of an event that happens once in the life of a pod, so it need not be remembered.
 const TOLD_ONCE: &str = "Scheduled";
 
-/// The most events that are remembered, each in a few words. A repetition of one that was forgotten is a new
-/// event.
+/// At most this many events are remembered; each takes a few bytes. A repetition of a forgotten one is
+/// a new event.
 const EVENTS_MAX: usize = 50_000;
-/// The most series that are counted, and the most bytes that they may take: each keeps the text of its event and
-/// what that is about.
+/// At most this many series are counted, and they take at most this many bytes: each keeps the text of
+/// its event and the object.
 const SERIES_MAX: usize = 10_000;
 const SERIES_BYTES: usize = 16 << 20;
 
@@ -34,12 +34,12 @@ const SERIES_BYTES: usize = 16 << 20;
 #[derive(Debug, Default)]
 pub(super) struct Series {
     hasher: RandomState,
-    /// By a digest of what makes them equal.
+    /// By a hash of the fields that must be equal.
     known: HashMap<u64, Known>,
-    /// Events that happened once, the oldest first. Some have happened again since.
+    /// Events that happened once, oldest first. Some may have been repeated since.
     once: VecDeque<(u64, Instant)>,
     n_repeated: usize,
-    /// What the series take.
+    /// The size of the series.
     bytes: usize,
 }
 
@@ -57,12 +57,12 @@ enum Known {
 struct Once {
     at: Timestamp,
     seen: Instant,
-    /// Its name, where that does not follow.
+    /// Its name, if it cannot be derived.
     name: Option<Box<str>>,
 }
 
 impl Series {
-    /// Takes in what happened; what is to be written, if anything.
+    /// Adds an occurrence, and returns what to write, if anything.
     pub(super) fn take_in(
         &mut self,
         occurrence: Occurrence,
@@ -98,7 +98,7 @@ impl Series {
                 }
                 let repeats = Repeats { count: 2, last: now };
                 let event = Event { series: Some(repeats), ..known.first(event) };
-                // The whole pod would live on for as long as the series does.
+                // Otherwise the series would keep the whole pod in memory.
                 let occurrence = Arc::new(event.occurrence.without_bodies());
                 *known = Known::Again(Event { occurrence, ..event.clone() }, repeats, seen);
                 self.n_repeated += 1;
@@ -108,7 +108,7 @@ impl Series {
         }
     }
 
-    /// Forgets what is over; the last counts, to be written.
+    /// Removes events and series that have ended, and returns the final counts to write.
     pub(super) fn finish(&mut self) -> Vec<Event> {
         while let Some(&(key, seen)) = self.once.front()
             && FINISHED_AFTER < seen.elapsed()
@@ -127,7 +127,8 @@ impl Series {
         events
     }
 
-    /// The counts of all series, to be written so that the API server does not forget them.
+    /// The counts of all series, to be written again so that the events do not expire on the API
+    /// server.
     pub(super) fn refresh(&self) -> Vec<Event> {
         self.known.values().filter_map(Known::counted).collect()
     }
@@ -154,14 +155,14 @@ impl Series {
     fn key(&self, occurrence: &Occurrence, dialect: Dialect) -> u64 {
         let Occurrence { controller, regarding, related, kind, reason, action, note } = occurrence;
         let related = related.as_ref().map(super::Subject::reference);
-        // The correlator of the core API tells texts apart.
+        // The correlator of the core API distinguishes texts.
         let text = (dialect == Dialect::Core).then_some(note);
         let regarding = regarding.reference();
         self.hasher.hash_one((controller, regarding, related, kind, reason, action, text))
     }
 }
 
-/// About how much a series of this event takes.
+/// The approximate size of a series of this event.
 fn bytes_of(occurrence: &Occurrence) -> usize {
     let Occurrence { controller, regarding, related, note, .. } = occurrence;
     let subject = |subject: &Subject| {
@@ -180,7 +181,7 @@ fn bytes_of(occurrence: &Occurrence) -> usize {
 }
 
 impl Known {
-    /// The first of what happened again as `event`.
+    /// The first occurrence of the repeated `event`.
     fn first(&mut self, event: Event) -> Event {
         match self {
             Known::Once(once) => {
@@ -216,7 +217,8 @@ mod tests {
             assert!(series.take_in(event, Dialect::Events, Timestamp::UNIX_EPOCH).is_some());
         }
         assert_eq!((series.known.len(), series.once.len()), (EVENTS_MAX, EVENTS_MAX));
-        // Every one happens again: so many are counted, and of the others each is told.
+        // Every event is repeated: up to the limit they are counted, and all others are written each
+        // time.
         for i in 10..EVENTS_MAX + 10 {
             let event = failed(&format!("p{i}"), "1");
             series.take_in(event, Dialect::Events, Timestamp::UNIX_EPOCH);

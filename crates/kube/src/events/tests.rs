@@ -1,4 +1,4 @@
-//! What people see of events, and what becomes of those that cannot be written.
+//! What users see of events, and what happens to those that cannot be written.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,12 +51,12 @@ async fn write(fake: &Fake, occurrences: Vec<Occurrence>) -> Lost {
     broadcaster.lost()
 }
 
-/// What was written, without the question which API there is.
+/// What was written, without the request that asks for the API.
 fn written(fake: &Fake) -> Vec<Seen> {
     fake.seen().into_iter().filter(|seen| seen.line != GROUP).collect()
 }
 
-/// Takes a text out that cannot be known before.
+/// Removes a text that cannot be known in advance.
 fn take(value: &mut Value) -> String {
     value.take().as_str().expect("it is a text").to_owned()
 }
@@ -126,7 +126,7 @@ async fn a_series_that_goes_on_is_kept_alive() {
     broadcaster.finish(LONG).await;
     let seen = written(&fake);
     let counts: Vec<_> = seen.iter().map(|seen| seen.body["series"]["count"].clone()).collect();
-    // Made, made a series, and refreshed every half hour.
+    // Created, turned into a series, and refreshed every half hour.
     assert_eq!(counts[..2], [Value::Null, json!(2)]);
     assert!((3..=4).contains(&counts.len()), "{counts:?}");
 }
@@ -150,8 +150,8 @@ async fn an_event_that_the_api_server_has_forgotten_is_made_again() {
     assert_eq!(seen[2].body["metadata"]["name"], seen[0].body["metadata"]["name"]);
 }
 
-/// How long it takes until an event was tried so often, by an instance that goes on. It is not tried once more
-/// after that.
+/// How long it takes until an event was tried this often, by an instance that keeps running. It is not
+/// tried again after that.
 async fn check(replies: &[Reply], expected: Lost, tries: usize) -> Duration {
     let fake = Fake::scripted(&[(EVENTS, replies)]);
     let broadcaster = broadcaster(&fake, |_| {});
@@ -174,7 +174,7 @@ async fn an_event_is_tried_again_where_that_may_help() {
     assert!(Duration::from_secs(20) <= took && took <= Duration::from_secs(25), "{took:?}");
     let took = check(&[Reply::RetryAfter(429, 3), Reply::ok()], none, 2).await;
     assert!(Duration::from_secs(3) <= took && took < Duration::from_secs(9), "{took:?}");
-    // Made by a request that was thought to be lost.
+    // Created by a request whose answer was lost.
     check(&[Reply::Broken, Reply::error(409, "AlreadyExists", "exists")], none, 2).await;
     let rejected = Lost { rejected: 1, dropped: 0 };
     check(&[Reply::error(403, "Forbidden", "it is being terminated")], rejected, 1).await;
@@ -246,7 +246,7 @@ async fn events_about_a_lease_are_those_of_the_core() {
 
 #[tokio::test(start_paused = true)]
 async fn at_the_end_nobody_waits_for_an_api_server_that_cannot_be_reached() {
-    // It was there when it was asked for its API, and went away.
+    // The API server answered which API it has, and then became unreachable.
     let fake = Fake::scripted(&[(EVENTS, &[Reply::Unreachable])]);
     let broadcaster = broadcaster(&fake, |_| {});
     broadcaster.record(failed("p", "1"));
@@ -262,7 +262,7 @@ async fn at_the_end_many_events_are_given_up_with_the_first_that_cannot_be_sent(
     let gone = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let is_gone = gone.clone();
     let fake = Fake::new(move |_, _| match is_gone.load(std::sync::atomic::Ordering::SeqCst) {
-        // Whoever waits for a connection that is never made waits for a while.
+        // Waiting for a connection that is never established takes a while.
         true => Reply::Unreachable,
         false => Reply::Silence,
     });

@@ -1,4 +1,4 @@
-//! Events as they are written.
+//! Events as they are sent.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use crate::wire_time::{micros, seconds};
 /// The longest name of an object.
 const NAME_MAX: usize = 253;
 
-/// In which API events are written.
+/// The API in which events are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
     /// `events.k8s.io/v1`.
     Events,
-    /// The core API, where there is no `events.k8s.io/v1` (before 1.19).
+    /// The core API, if there is no `events.k8s.io/v1` (before 1.19).
     Core,
 }
 
@@ -28,13 +28,13 @@ pub enum Dialect {
 #[derive(Clone, Debug)]
 pub(super) struct Event {
     pub(super) name: Box<str>,
-    /// When it happened first.
+    /// When it first happened.
     pub(super) at: Timestamp,
     pub(super) series: Option<Repeats>,
     pub(super) occurrence: Arc<Occurrence>,
 }
 
-/// How often it happened, and when last.
+/// How often it happened, and when it last happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Repeats {
     pub(super) count: u32,
@@ -78,7 +78,7 @@ impl Subject {
         }
     }
 
-    /// In which API events about it are written where `dialect` is what the API server has.
+    /// The API for events about it, if the API server has `dialect`.
     pub(super) fn dialect(&self, dialect: Dialect) -> Dialect {
         match self {
             Subject::Pod(_) => dialect,
@@ -171,7 +171,7 @@ struct Source<'a> {
 }
 
 impl Event {
-    /// The request that makes this event.
+    /// The request that creates this event.
     pub(super) fn create(&self, dialect: Dialect, hostname: &str) -> Ask {
         let body = match dialect {
             Dialect::Events => crate::write::json(&self.events_v1(hostname)),
@@ -180,7 +180,7 @@ impl Event {
         Ask::post(self.collection(dialect), body)
     }
 
-    /// The request that tells how often it happened by now.
+    /// The request that updates how often it happened.
     pub(super) fn repeat(&self, dialect: Dialect, repeats: Repeats) -> Ask {
         let body = match dialect {
             Dialect::Events => json!({ "series": {

@@ -1,4 +1,4 @@
-//! What extenders answer, in JSON. As in types.go of k8s.io/kube-scheduler/extender/v1.
+//! Answers of extenders, in JSON. As in types.go of k8s.io/kube-scheduler/extender/v1.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use plimsoll_framework::Rejection;
 
 use super::fields::{first, go_object};
 
-/// Nodes with what is said of them. The last word about a node counts.
+/// Nodes with their reasons. If a node occurs twice, the last entry counts.
 type Reasons = BTreeMap<String, Option<String>>;
 
 go_object! {
@@ -21,7 +21,7 @@ go_object! {
         unresolvable: Reasons = "FailedAndUnresolvableNodes",
         error: String = "Error",
     }
-    /// Of a NodeList as much as tells the nodes.
+    /// A NodeList, reduced to the names of the nodes.
     struct NodeList { items: Vec<Node> = "items" }
     struct Node { metadata: Metadata = "metadata" }
     struct Metadata { name: String = "name" }
@@ -40,7 +40,7 @@ go_object! {
     struct BindingResult { error: String = "Error" }
 }
 
-/// Who is asked, as far as it matters for the answer.
+/// The properties of the extender that matter for the answer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asked<'a> {
     /// Its URL, as it is configured.
@@ -51,7 +51,7 @@ pub(super) struct Asked<'a> {
 
 /// Reads the answer to a question.
 ///
-/// The error is what the extender says is wrong, or what is wrong with its answer.
+/// The error is the one that the extender reports, or says what is wrong with its answer.
 pub(super) fn read(asked: Asked<'_>, question: &Question, text: &[u8]) -> Result<Reply, String> {
     match question {
         Question::Filter(nodes) => filtered(asked, nodes, decode(text)?).map(Reply::Filtered),
@@ -81,7 +81,7 @@ pub(super) fn read(asked: Asked<'_>, question: &Question, text: &[u8]) -> Result
 }
 
 fn decode<'de, T: serde::Deserialize<'de>>(text: &'de [u8]) -> Result<T, String> {
-    // As Go's Decoder says it.
+    // The message of Go's Decoder.
     if text.iter().all(u8::is_ascii_whitespace) {
         return Err("EOF".to_owned());
     }
@@ -116,7 +116,7 @@ fn filtered(
     for (node, why) in result.failed {
         rejected.insert(node, Rejection::unschedulable(why.unwrap_or_default()));
     }
-    // As in schedule_one.go, findNodesThatPassExtenders: these go before the others.
+    // As in schedule_one.go, findNodesThatPassExtenders: these take precedence over the others.
     for (node, why) in result.unresolvable {
         rejected.insert(node, Rejection::unresolvable(why.unwrap_or_default()));
     }

@@ -15,11 +15,11 @@ use serde_json::value::RawValue;
 
 use crate::originals::Originals;
 
-/// The largest question: some 10,000 large nodes. Where nodes are many, their names are enough for an
-/// extender that keeps the nodes itself.
+/// The largest question: about 10,000 large nodes. In larger clusters, use an extender that caches the
+/// nodes itself: it gets only their names.
 pub(super) const MOST_SENT: u64 = 256 << 20;
 
-/// A question on its way. Its length is known from the start, and nodes are not copied.
+/// The body of a question. Its length is known in advance, and nodes are not copied.
 #[derive(Debug, Default)]
 pub(super) struct Pieces {
     pieces: VecDeque<Bytes>,
@@ -59,7 +59,7 @@ impl Pieces {
 }
 
 impl Pieces {
-    /// Nodes that can be cleared, with those victims that are still found.
+    /// Candidate nodes for preemption, with those victims that still exist.
     fn ways<T>(
         &mut self,
         ways: &[Way],
@@ -108,8 +108,8 @@ impl Body for Pieces {
 
 /// The JSON of a question about `pod`.
 ///
-/// Nodes and victims that are gone meanwhile are left out. It is an error if the pod is, or if the nodes
-/// are too many.
+/// Nodes and victims that have been deleted meanwhile are left out. It is an error if the pod has been
+/// deleted, or if there are too many nodes.
 pub(super) fn write(
     question: &Question,
     pod: &Pod,

@@ -1,4 +1,4 @@
-//! One extender: where it is, and calls to it.
+//! One extender: its address, and calls to it.
 
 use std::error::Error;
 use std::io::ErrorKind;
@@ -25,17 +25,18 @@ use super::answer::{self, Asked};
 use super::ask::{self, Pieces};
 use super::{Around, chain, tls};
 
-/// The largest answer: a list of some thousand large nodes.
+/// The largest answer: a list of about a thousand large nodes.
 pub(super) const MOST_RECEIVED: usize = 64 << 20;
 
-/// How many calls to one extender are under way at most. Only bindings are so many at once.
+/// At most this many calls to one extender are in flight. Only bindings reach this number.
 const MOST_AT_ONCE: usize = 32;
 
-/// How many more may wait, and how long: who waits longer has been given up by whoever asked.
+/// At most this many further calls may wait, and this long: the engine no longer waits for a call that
+/// takes longer.
 const MOST_WAITING: usize = 10_000;
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Why nothing is bound where another instance may lead.
+/// The error when another instance may lead, so that nothing may be bound.
 const NOT_LEADING: &str = "this scheduler does not hold the lease";
 
 /// As in net/http and apimachinery's util/net/http.go.
@@ -51,17 +52,17 @@ pub(super) struct Endpoint {
 }
 
 impl Endpoint {
-    /// The way to an extender. Nothing is sent yet.
+    /// Creates a client for an extender. Sends nothing.
     pub(super) fn new(config: Extender) -> Result<Self, String> {
         let uri: Uri = config.url_prefix.parse().map_err(|error| format!("urlPrefix: {error}"))?;
         if uri.authority().is_some_and(|authority| authority.as_str().contains('@')) {
-            // It names the extender in messages, which everybody may read.
+            // The URL names the extender in messages that everybody may read.
             return Err("urlPrefix must not hold a user or password".to_owned());
         }
         let https = HttpsConnectorBuilder::new();
         let https = match uri.scheme_str() {
             Some("https") => https.with_tls_config(tls::client_config(&config)?).https_only(),
-            // No certificate is read for plain connections: the connector makes none to anywhere else.
+            // Plain connections need no certificates: this connector makes no other connections.
             Some("http") => https.with_tls_config(plain()).https_or_http(),
             _ => return Err("urlPrefix must begin with http:// or https://".to_owned()),
         };
@@ -86,7 +87,7 @@ impl Endpoint {
         Ok(Endpoint { config, client, slots, waiting: AtomicUsize::new(0) })
     }
 
-    /// Whether pods are decided as if it were not there when it fails.
+    /// Whether its failures are ignored.
     pub(super) fn is_ignorable(&self) -> bool {
         self.config.ignorable
     }
@@ -96,7 +97,7 @@ impl Endpoint {
         &self.config.url_prefix
     }
 
-    /// Asks, and reads the answer. The error is for events and conditions.
+    /// Sends a question, and reads the answer. The error is for events and conditions.
     pub(super) async fn ask(
         &self,
         question: &Question,
@@ -143,7 +144,8 @@ impl Endpoint {
         }
     }
 
-    /// Sends, and reads the body of the answer, all in time. As in extender.go, send.
+    /// Sends a request and reads the body of the answer, with one timeout for both. As in extender.go,
+    /// send.
     async fn post(&self, verb: &str, body: Pieces, in_time: Duration) -> Result<Bytes, String> {
         let url = format!("{}/{verb}", self.config.url_prefix.trim_end_matches('/'));
         let json = HeaderValue::from_static("application/json");
@@ -154,7 +156,7 @@ impl Endpoint {
             Ok(response) => {
                 response.map_err(|error| format!("Post {url:?}: {}", cause(&error, &url)))?
             }
-            // These are the words of Go's net/http.
+            // The message of Go's net/http.
             Err(_) => {
                 return Err(format!(
                     "Post {url:?}: context deadline exceeded (Client.Timeout exceeded while awaiting \
@@ -177,7 +179,7 @@ impl Endpoint {
     }
 }
 
-/// Counts who waits.
+/// Counts the waiting calls.
 struct Waiting<'a> {
     all: &'a AtomicUsize,
     before: usize,
@@ -195,7 +197,7 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// TLS settings that trust nobody.
+/// TLS settings that trust no certificate.
 fn plain() -> rustls::ClientConfig {
     let nobody = rustls::RootCertStore::empty();
     rustls::ClientConfig::builder().with_root_certificates(nobody).with_no_client_auth()
@@ -214,7 +216,7 @@ async fn collect(body: Incoming, url: &str) -> Result<Bytes, String> {
     }
 }
 
-/// What went wrong with a request. What is met most is said in the words of Go's net/http.
+/// The cause of a failed request. The most common ones have the messages of Go's net/http.
 fn cause(error: &hyper_util::client::legacy::Error, url: &str) -> String {
     let mut next: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(error) = next {

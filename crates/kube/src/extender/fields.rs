@@ -1,7 +1,7 @@
-//! Reading JSON objects as Go's encoding/json does, since that is what extenders were tried with.
+//! Reads JSON objects as Go's encoding/json does, since extenders are tested with it.
 
-/// Makes a type that is read from a JSON object: names of fields in any case, `null` for nothing, unknown
-/// fields left out, and of a field that is there twice the last.
+/// Defines a type that is read from a JSON object. Field names are not case-sensitive, `null` counts as
+/// missing, unknown fields are ignored, and the last of duplicate fields counts.
 macro_rules! go_object {
     ($(
         $(#[$doc:meta])*
@@ -42,7 +42,7 @@ macro_rules! go_object {
 }
 pub(super) use go_object;
 
-/// Reads the first JSON value in `text`; what follows is left out, as by Go's Decoder.
+/// Reads the first JSON value in `text`; the rest is ignored, as by Go's Decoder.
 pub(super) fn first<'de, T: serde::Deserialize<'de>>(text: &'de [u8]) -> serde_json::Result<T> {
     T::deserialize(&mut serde_json::Deserializer::from_slice(text))
 }

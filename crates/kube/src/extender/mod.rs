@@ -1,7 +1,7 @@
-//! HTTP extenders: carries questions of the engine out to them, and their answers back.
+//! HTTP extenders: sends them the questions of the engine, and returns their answers.
 //!
-//! As kube-scheduler does it: a POST of JSON to `urlPrefix/verb`. Pods and nodes are sent as the API server
-//! wrote them. Each call is a task of its own, so a slow extender is in nobody's way.
+//! As kube-scheduler does it: a POST of JSON to `urlPrefix/verb`. Pods and nodes are sent exactly as
+//! received from the API server. Each call is its own task, so a slow extender does not delay others.
 
 mod answer;
 mod ask;
@@ -33,14 +33,14 @@ use crate::write::MayWrite;
 /// Why a call failed after the scheduler was told to stop.
 const STOPPED: &str = "the scheduler has stopped asking extenders";
 
-/// An answer to the effect of this number; for [`Event::Extended`](plimsoll_engine::Event::Extended).
+/// An answer to the effect with this id; for [`Event::Extended`](plimsoll_engine::Event::Extended).
 pub type Answer = (EffectId, Result<Reply, ExtenderError>);
 
-/// An extender that cannot be called as it is configured.
+/// An extender with an unusable configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("extender {place} (in the order in which they are called): {why}")]
 pub struct SetupError {
-    /// Its place in that order, from 0.
+    /// Its index in the order of calls, from 0.
     pub place: usize,
     /// What is wrong.
     pub why: String,
@@ -57,7 +57,7 @@ pub struct Extenders {
     bindings: TaskTracker,
 }
 
-/// What calls need beside the extender.
+/// What calls need in addition to the extender.
 #[derive(Clone)]
 struct Around {
     originals: Arc<dyn Originals>,
@@ -72,12 +72,12 @@ impl fmt::Debug for Extenders {
 }
 
 impl Extenders {
-    /// Ways to `extenders`, in the order in which they are called
-    /// ([`Configuration::extenders_in_order`](plimsoll_config::Configuration::extenders_in_order)): that
-    /// is how the engine numbers them. Reads the files that they name; nothing is sent yet. They are
+    /// Creates clients for `extenders`, in the order in which they are called
+    /// ([`Configuration::extenders_in_order`](plimsoll_config::Configuration::extenders_in_order)). The
+    /// engine numbers them in this order. Reads the files that they name, but sends nothing. They are
     /// asked to bind only as long as `may_write` allows it.
     ///
-    /// Must be called within a tokio runtime. An error says what is wrong with which of them.
+    /// Must be called within a tokio runtime. The error names the extender and the problem.
     pub fn new<'a>(
         extenders: impl IntoIterator<Item = &'a Extender>,
         originals: Arc<dyn Originals>,
@@ -99,8 +99,8 @@ impl Extenders {
         })
     }
 
-    /// Asks what `effects` want to be asked, and gives the others back. Never blocks: an answer to each
-    /// question comes by the channel, an error where there is none in time.
+    /// Sends the questions among `effects`, and returns the other effects. Never blocks: the answer to
+    /// each question, or an error after a timeout, is sent to the channel.
     pub fn perform(&self, mut effects: Vec<Effect>) -> Vec<Effect> {
         if self.endpoints.is_empty() {
             return effects;
@@ -134,14 +134,14 @@ impl Extenders {
                     reply
                 }
             };
-            // Whoever does not listen any more needs no answer.
+            // An error means that nobody waits for the answer any more.
             let _ = answers.send((id, reply.map_err(ExtenderError)));
         };
         tasks.spawn_on(task, &self.runtime);
     }
 
-    /// Gives all calls up, now and from now on, since another instance may be at work: they are answered
-    /// with an error.
+    /// Aborts all calls, including future ones, since another instance may lead: they are answered with
+    /// an error.
     pub fn stop_at_once(&self) {
         self.stopped.cancel();
     }
@@ -151,8 +151,8 @@ impl Extenders {
         !self.bindings.is_empty()
     }
 
-    /// Waits until all pods are bound that extenders were asked to bind, but not longer than this; whether
-    /// they are. Then gives up everything else.
+    /// Waits for all bindings by extenders, for at most `within`, and returns whether they have
+    /// finished. Then aborts all other calls.
     pub async fn finish(&self, within: Duration) -> bool {
         self.bindings.close();
         let finished = tokio::time::timeout(within, self.bindings.wait()).await.is_ok();
@@ -163,21 +163,21 @@ impl Extenders {
     }
 }
 
-/// What the pod's events and conditions do not tell.
+/// Logs what the pod's events and conditions do not contain.
 fn tell(endpoint: &Endpoint, question: &Question, pod: &Pod, error: &str) {
     let (extender, pod) = (endpoint.name(), &pod.key);
     match question {
         Question::Prioritize(_) => {
-            tracing::debug!(extender, %pod, error, "no score is given by this extender");
+            tracing::debug!(extender, %pod, error, "the extender failed to prioritize; it is ignored");
         }
         _ if endpoint.is_ignorable() => {
-            tracing::info!(extender, %pod, error, "skipping extender, which may be ignored");
+            tracing::info!(extender, %pod, error, "skipping the extender, which is ignorable");
         }
         _ => tracing::debug!(extender, %pod, error, "the extender failed"),
     }
 }
 
-/// An error with what led to it, outermost first.
+/// An error with its causes, outermost first.
 fn chain(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut next = error.source();

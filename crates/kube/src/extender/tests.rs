@@ -21,7 +21,7 @@ use super::{Answer, Extenders};
 use crate::originals::Originals;
 use crate::write::{MayWrite, always};
 
-/// Nothing in these tests takes so long unless the machine stands still.
+/// Longer than anything in these tests takes, even on a busy machine.
 const LONG: Duration = Duration::from_mins(1);
 
 /// Pods and nodes by name.
@@ -66,7 +66,7 @@ fn pod(name: &str) -> Arc<Pod> {
     Arc::new(Pod { key, uid, ..Pod::default() })
 }
 
-/// What is asked of one extender, and its answers.
+/// Questions to one extender, and its answers.
 struct Line {
     extenders: Extenders,
     answers: UnboundedReceiver<Answer>,

@@ -1,4 +1,4 @@
-//! How extenders are reached by TLS.
+//! TLS settings of extenders.
 
 use kube::Config;
 use kube::client::ConfigExt;
@@ -11,10 +11,10 @@ use rustls::ClientConfig;
 /// Everything in a kubeconfig has a name, and here there is one of each.
 const ONLY: &str = "extender";
 
-/// The TLS settings of an extender, with everything read that they name. Data win over files.
+/// The TLS settings of an extender. Reads the files that they name; data take precedence over files.
 ///
 /// As in extender.go, makeTransport: with `enableHTTPS` and without a CA, certificates are not checked.
-/// Otherwise, without a CA, those of the system count.
+/// Otherwise, without a CA, the system's certificates are trusted.
 pub(super) fn client_config(extender: &Extender) -> Result<ClientConfig, String> {
     let tls = extender.tls_config.clone().unwrap_or_default();
     let has_ca = !tls.ca_file.is_empty() || !tls.ca_data.is_empty();
@@ -42,11 +42,11 @@ pub(super) fn client_config(extender: &Extender) -> Result<ClientConfig, String>
     let mut config = Config::try_from(kubeconfig(cluster, identity)).map_err(|e| wrong(&e))?;
     config.accept_invalid_certs = is_insecure;
     if is_insecure {
-        // Nothing is checked, so nothing has to be trusted: the system may have no certificates.
+        // Certificates are not checked, so no roots are needed: the system may have none.
         config.root_cert = Some(Vec::new());
     }
     let mut tls = config.rustls_client_config().map_err(|e| wrong(&e))?;
-    // The connector says itself which protocols it speaks.
+    // The connector sets the protocols itself.
     tls.alpn_protocols.clear();
     Ok(tls)
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-/// The clocks of an election: one that counts, and one for people.
+/// The clocks of an election: a monotonic one for decisions, and a wall clock for people.
 #[derive(Clone)]
 pub struct Clock {
     uptime: Arc<dyn Fn() -> Duration + Send + Sync>,
@@ -13,7 +13,8 @@ pub struct Clock {
 }
 
 impl Default for Clock {
-    /// The machine's. The one that counts goes on while the machine sleeps and never jumps back.
+    /// The clocks of the machine. The monotonic one advances while the machine sleeps and never jumps
+    /// back.
     fn default() -> Self {
         Clock::new(since_boot, Timestamp::now)
     }
@@ -28,12 +29,12 @@ impl Clock {
         Clock { uptime: Arc::new(uptime), wall: Arc::new(wall) }
     }
 
-    /// How long since some moment in the past.
+    /// The time since some fixed moment in the past.
     pub fn uptime(&self) -> Duration {
         (self.uptime)()
     }
 
-    /// The time of day, which may jump.
+    /// The wall clock time, which may jump.
     pub fn wall(&self) -> Timestamp {
         (self.wall)()
     }

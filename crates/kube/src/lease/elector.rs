@@ -23,19 +23,19 @@ pub(super) struct Elector {
     lock: Lock,
     leadership: Leadership,
     events: Arc<dyn Record>,
-    /// The Lease as it was last seen, and when it was seen to change.
+    /// The Lease as last observed, and when its change was observed.
     observed: LeaseRecord,
     observed_at: Duration,
 }
 
-/// What came of a try.
+/// The result of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Try {
     /// This instance leads.
     Held,
     /// Another one does.
     Taken,
-    /// Nothing is known: it failed.
+    /// The attempt failed, so the leader is unknown.
     Failed,
 }
 
@@ -54,7 +54,7 @@ impl Elector {
 
     pub(super) async fn run(mut self, stop: CancellationToken) -> Ended {
         tracing::info!(lease = %self.lock, "attempting to acquire leader lease...");
-        // A request that is broken off may have been carried out: then the lease ends by itself.
+        // An aborted request may have taken effect; the lease then expires by itself.
         if stop.run_until_cancelled(self.acquire()).await.is_none() {
             self.leadership.resign();
             self.give_back().await;
@@ -69,7 +69,7 @@ impl Elector {
         };
         self.leadership.resign();
         match ended {
-            // Unlike client-go: what was begun may still be under way, and has until the lease is over.
+            // Unlike client-go: writes may still be in flight, and have until the lease expires.
             Ended::Lost => self.leadership.enter(State::Lost),
             Ended::Stopped => {
                 self.leadership.enter(State::Standby);
@@ -88,7 +88,7 @@ impl Elector {
         }
     }
 
-    /// Renews the lease until that fails for too long, or another instance has it.
+    /// Renews the lease until renewal fails for too long, or another instance holds it.
     async fn renew(&mut self) {
         let Settings { retry_period, renew_deadline, .. } = *self.settings();
         loop {
@@ -98,10 +98,10 @@ impl Elector {
                 let next = Instant::now() + retry_period;
                 match timeout_at(deadline, self.try_to_lead()).await {
                     Ok(Try::Held) => break,
-                    // Unlike client-go, which goes on until the deadline while both write.
+                    // Unlike client-go, which continues until the deadline while both instances write.
                     Ok(Try::Taken) => {
                         let leader = self.observed.holder();
-                        tracing::error!(lease = %self.lock, leader, "another instance has the lease");
+                        tracing::error!(lease = %self.lock, leader, "another instance holds the lease");
                         return;
                     }
                     Ok(Try::Failed) if next < deadline => sleep_until(next).await,
@@ -114,7 +114,7 @@ impl Elector {
         }
     }
 
-    /// Tries to get or to renew the lease. As in leaderelection.go, tryAcquireOrRenew.
+    /// Tries to acquire or renew the lease. As in leaderelection.go, tryAcquireOrRenew.
     async fn try_to_lead(&mut self) -> Try {
         let begun = self.uptime();
         let (identity, duration, now) = {
@@ -124,7 +124,7 @@ impl Elector {
         let mut record = LeaseRecord::new(&identity, duration, now);
         let is_ours = |observed: &LeaseRecord| observed.holder() == identity;
 
-        // What was seen last is probably still so.
+        // The last observed state is probably still valid.
         if is_ours(&self.observed) && self.is_valid(begun) {
             continue_term(&mut record, &self.observed);
             match self.lock.update(&record).await {
@@ -174,7 +174,7 @@ impl Elector {
         }
     }
 
-    /// This instance leads, by a request that was begun at `begun`.
+    /// This instance leads, because of a request that was started at `begun`.
     fn leads(&mut self, record: LeaseRecord, begun: Duration) -> Try {
         self.observe(record);
         self.leadership.confirm(begun);
@@ -191,7 +191,7 @@ impl Elector {
         self.observed = record;
     }
 
-    /// Gives the lease back at the end, if it is held.
+    /// Releases the lease at the end, if it is held.
     async fn give_back(&mut self) {
         if self.observed.holder() != self.settings().identity {
             return;
@@ -204,8 +204,8 @@ impl Elector {
         }
     }
 
-    /// As in client-go, release, which looks at the lease first. Here that is done only where it is not as it
-    /// was seen last: a renewal of our own that was broken off may have been carried out.
+    /// As in client-go, release, which reads the lease first. Here it is read only if it has changed
+    /// since it was last observed: an aborted renewal of this instance may have taken effect.
     async fn release(&mut self) -> Result<(), Failed> {
         match self.lock.update(&self.nobody()).await {
             Err(failed) if failed.code() == Some(StatusCode::CONFLICT) => {}
@@ -224,7 +224,7 @@ impl Elector {
         Ok(())
     }
 
-    /// The lease that nobody holds, after the present term.
+    /// The lease without a holder, after the current term.
     fn nobody(&self) -> LeaseRecord {
         let now = self.settings().clock.wall();
         let mut record = LeaseRecord::new("", Duration::from_secs(1), now);
@@ -246,7 +246,7 @@ impl Elector {
         });
     }
 
-    /// Whether the lease as it was seen is not over.
+    /// Whether the observed lease has not expired.
     fn is_valid(&self, now: Duration) -> bool {
         now < self.observed_at + self.observed.duration()
     }
@@ -260,7 +260,7 @@ impl Elector {
     }
 }
 
-/// The leader stays the same.
+/// Keeps the acquire time and transitions, since the leader stays the same.
 fn continue_term(record: &mut LeaseRecord, before: &LeaseRecord) {
     record.acquire_time.clone_from(&before.acquire_time);
     record.lease_transitions.clone_from(&before.lease_transitions);

@@ -19,7 +19,7 @@ pub(super) struct Lock {
     namespace: String,
     name: String,
     timeout: Duration,
-    /// The whole object as the API server gave it last. What others put there is kept.
+    /// The whole object as last received from the API server. Fields that others have set are kept.
     lease: Option<Value>,
 }
 
@@ -36,7 +36,7 @@ impl Lock {
         self.ask(&Ask::get(path)).await
     }
 
-    /// Makes the Lease.
+    /// Creates the Lease.
     pub(super) async fn create(&mut self, record: &LeaseRecord) -> Result<(), Failed> {
         let lease = json!({
             "apiVersion": "coordination.k8s.io/v1",
@@ -48,7 +48,7 @@ impl Lock {
         self.ask(&ask).await.map(|_| ())
     }
 
-    /// Changes the Lease, if it is still as it was read.
+    /// Updates the Lease, if it has not changed since it was read.
     pub(super) async fn update(&mut self, record: &LeaseRecord) -> Result<(), Failed> {
         let Some(lease) = &self.lease else {
             let text = "lease not initialized, call get or create first";

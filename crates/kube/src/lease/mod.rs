@@ -1,10 +1,11 @@
-//! Leader election: one of several instances writes, the others stand by.
+//! Leader election: one of several instances writes, and the others are standbys.
 //!
-//! The protocol is that of client-go's tools/leaderelection on a Lease, so that instances of kube-scheduler
-//! and of this one can take turns. Times in the Lease are for people: who is leader follows from when this
-//! process saw it change. Beyond what client-go does, [`Leadership`] says at any moment whether this
-//! instance leads for sure, by a clock that goes on while the machine sleeps: nothing is begun after the
-//! renew deadline, and what was begun before ends before another instance may lead.
+//! The protocol is that of client-go's tools/leaderelection on a Lease, so that kube-scheduler and
+//! Plimsoll can share a lease. Times in the Lease are for people: decisions depend only on when this
+//! process observed a change of the Lease. Beyond client-go, [`Leadership`] says at any moment whether
+//! this instance is certain to lead, by a clock that advances while the machine sleeps. No write is
+//! started after the renew deadline, and writes that were started before end before another instance
+//! may lead.
 
 mod clock;
 mod elector;
@@ -33,14 +34,14 @@ use crate::write::MayWrite;
 /// The name of the lock in metrics and health checks.
 const NAME: &str = "kube-scheduler";
 
-/// How long a leader that can neither renew nor give up counts as healthy, beyond its lease. As in
-/// kube-scheduler's options.go.
+/// How long after the end of its lease a leader that has neither renewed it nor ended still counts as
+/// healthy. As in kube-scheduler's options.go.
 pub const WATCHDOG: Duration = Duration::from_secs(20);
 
-/// Where an instance stands.
+/// The state of an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// It waits for its turn, or has given the lease back.
+    /// It waits for the lease, or has released it.
     Standby,
     /// It leads.
     Leading,
@@ -51,7 +52,7 @@ pub enum State {
 /// How an election ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// It was told to stop. Where it led, the lease was given back, if that could be done.
+    /// It was stopped. If it led, it released the lease, if possible.
     Stopped,
     /// The lease was lost.
     Lost,
@@ -63,7 +64,7 @@ pub struct Election {
     leadership: Leadership,
 }
 
-/// What is known of who leads. Cheap to clone.
+/// The observed leader. Cheap to clone.
 #[derive(Clone)]
 pub struct Leadership {
     inner: Arc<Inner>,
@@ -72,14 +73,14 @@ pub struct Leadership {
 struct Inner {
     settings: Settings,
     state: watch::Sender<State>,
-    /// Until when this instance leads for sure, in milliseconds of [`Clock::uptime`].
+    /// Until when this instance is certain to lead, in milliseconds of [`Clock::uptime`].
     sure_until: AtomicU64,
     observed: Mutex<Observed>,
     is_leader: IntGaugeVec,
     slow_path: IntCounterVec,
 }
 
-/// Who was seen to lead, and when it was seen to change.
+/// The observed leader, and when its change was observed.
 #[derive(Clone, Debug, Default)]
 struct Observed {
     leader: String,
@@ -99,13 +100,13 @@ impl Election {
         Ok(Election { elector, leadership })
     }
 
-    /// What is known of who leads.
+    /// The observed leader.
     pub fn leadership(&self) -> Leadership {
         self.leadership.clone()
     }
 
-    /// Takes part until the lease is lost or `stop` says so. Nothing may be under way that needs the lease
-    /// once `stop` is cancelled: it is given back at once.
+    /// Takes part in the election until the lease is lost or `stop` is cancelled. Once it is cancelled,
+    /// nothing that needs the lease may be in flight, since the lease is released at once.
     pub async fn run(self, stop: CancellationToken) -> Ended {
         self.elector.run(stop).await
     }
@@ -144,18 +145,18 @@ impl Leadership {
         Leadership { inner: Arc::new(inner) }
     }
 
-    /// Where this instance stands, and what becomes of it.
+    /// The state of this instance, and its changes.
     pub fn state(&self) -> watch::Receiver<State> {
         self.inner.state.subscribe()
     }
 
-    /// Whether this instance leads for sure at this moment: the renew deadline is not over.
+    /// Whether this instance is certain to lead now, that is, before the renew deadline.
     pub fn is_leading_for_sure(&self) -> bool {
         self.time_to_write().is_some()
     }
 
-    /// How long what is begun now may take, so that it ends before another instance can lead; `None` where
-    /// this instance does not lead for sure.
+    /// How long a write that is started now may take, so that it ends before another instance can lead;
+    /// `None` if this instance is not certain to lead.
     pub fn time_to_write(&self) -> Option<Duration> {
         let Settings { clock, lease_duration, renew_deadline, .. } = &self.inner.settings;
         let sure_until = Duration::from_millis(self.inner.sure_until.load(Ordering::Acquire));
@@ -169,13 +170,13 @@ impl Leadership {
         Arc::new(move || leadership.time_to_write())
     }
 
-    /// The identity of the leader as it was last seen; empty where none was.
+    /// The identity of the last observed leader; empty if there was none.
     pub fn leader(&self) -> String {
         self.observed().leader
     }
 
-    /// The health check `leaderElection`: an error where this instance holds a lease that is over since
-    /// [`WATCHDOG`] and has not ended. As in leaderelection.go, Check.
+    /// The health check `leaderElection`: an error if this instance still holds a lease that expired
+    /// more than [`WATCHDOG`] ago. As in leaderelection.go, Check.
     pub fn check(&self) -> Result<(), String> {
         let Settings { clock, identity, lease_duration, .. } = &self.inner.settings;
         let observed = self.observed();
@@ -200,20 +201,20 @@ impl Leadership {
         &self.inner.settings
     }
 
-    /// `leader` was seen to lead, for the first time in this state of the Lease.
+    /// Records that `leader` was observed, for the first time in this state of the Lease.
     fn observe(&self, leader: &str, at: Duration) {
         let observed = Observed { leader: leader.to_owned(), at };
         *self.inner.observed.lock().unwrap_or_else(PoisonError::into_inner) = observed;
     }
 
-    /// The lease was renewed by a request that was begun at `begun`.
+    /// Records that the lease was renewed by a request that was started at `begun`.
     fn confirm(&self, begun: Duration) {
         let until = begun + self.inner.settings.renew_deadline;
         let millis = u64::try_from(until.as_millis()).unwrap_or(u64::MAX);
         self.inner.sure_until.store(millis, Ordering::Release);
     }
 
-    /// From this moment on this instance does not lead.
+    /// Records that this instance does not lead any more.
     fn resign(&self) {
         self.inner.sure_until.store(0, Ordering::Release);
     }

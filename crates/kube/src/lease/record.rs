@@ -1,4 +1,4 @@
-//! What a Lease says.
+//! The content of a Lease.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::wire_time::micros;
 
-/// `spec` of a Lease, as far as an election reads it.
+/// The fields of the `spec` of a Lease that an election reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct LeaseRecord {
@@ -18,7 +18,7 @@ pub(super) struct LeaseRecord {
 }
 
 impl LeaseRecord {
-    /// `holder` leads since `now`, and for so long.
+    /// A record in which `holder` leads since `now`, for `duration`.
     pub(super) fn new(holder: &str, duration: Duration, now: Timestamp) -> Self {
         let seconds = i32::try_from(duration.as_secs()).unwrap_or(i32::MAX);
         LeaseRecord {
@@ -30,7 +30,7 @@ impl LeaseRecord {
         }
     }
 
-    /// Who leads; empty where nobody does.
+    /// The leader; empty if there is none.
     pub(super) fn holder(&self) -> &str {
         self.holder_identity.as_deref().unwrap_or_default()
     }

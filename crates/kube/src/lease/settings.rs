@@ -1,4 +1,4 @@
-//! What can be set of an election.
+//! The settings of an election.
 
 use std::time::Duration;
 
@@ -7,43 +7,43 @@ use plimsoll_config::LeaderElection;
 use super::Clock;
 use crate::identity;
 
-/// By how much pauses between tries may be longer. As in leaderelection.go, JitterFactor.
+/// How much longer pauses between attempts may be at random. As in leaderelection.go, JitterFactor.
 pub(super) const JITTER_FACTOR: f64 = 1.2;
 
-/// What can be set of an election.
+/// The settings of an election.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The namespace of the Lease.
     pub namespace: String,
     /// The name of the Lease.
     pub name: String,
-    /// Who this instance is: no other may have the same.
+    /// The identity of this instance, which must be unique.
     pub identity: String,
-    /// How long others wait after they saw the Lease change.
+    /// How long others wait after they observed a change of the Lease.
     pub lease_duration: Duration,
     /// How long the leader tries to renew it.
     pub renew_deadline: Duration,
-    /// The pause between tries.
+    /// The pause between attempts.
     pub retry_period: Duration,
-    /// Who records events: the scheduler name of the first profile.
+    /// The reporting controller of events: the scheduler name of the first profile.
     pub controller: String,
     /// The clocks.
     pub clock: Clock,
 }
 
-/// Settings with which no election can be held.
+/// Invalid settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingsError {
-    /// Others would take over while the leader still tries.
+    /// Others would take over while the leader still tries to renew.
     #[error("leaseDuration must be greater than renewDeadline")]
     LeaseTooShort,
     /// The leader would give up before it tried again.
     #[error("renewDeadline must be greater than retryPeriod*JitterFactor")]
     DeadlineTooShort,
-    /// Tries without a pause.
+    /// There would be no pause between attempts.
     #[error("retryPeriod must be greater than zero")]
     NoPause,
-    /// Nobody could tell instances apart.
+    /// Instances could not be distinguished.
     #[error("Lock identity is empty")]
     NoIdentity,
     /// A duration is negative.
@@ -52,8 +52,8 @@ pub enum SettingsError {
 }
 
 impl Settings {
-    /// As the configuration says, for a new instance on this machine; `None` where there is no election.
-    /// `controller` is the scheduler name of the first profile.
+    /// The settings from the configuration, for a new instance on this machine; `None` if there is no
+    /// election. `controller` is the scheduler name of the first profile.
     pub fn from_config(
         election: &LeaderElection,
         controller: &str,
@@ -67,7 +67,7 @@ impl Settings {
         let settings = Settings {
             namespace: election.resource_namespace.clone(),
             name: election.resource_name.clone(),
-            // Two processes on one machine must not take each other for themselves.
+            // Two processes on one machine must have different identities.
             identity: format!("{}_{}", identity::hostname(), identity::uuid()),
             lease_duration: span(election.lease_duration)?,
             renew_deadline: span(election.renew_deadline)?,

@@ -1,4 +1,4 @@
-//! Who leads, and when it is over.
+//! Which instance leads, and until when.
 
 mod candidates;
 mod lab;

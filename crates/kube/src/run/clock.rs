@@ -1,4 +1,4 @@
-//! The time that the engine is told.
+//! The clock of the engine.
 
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
@@ -8,8 +8,8 @@ use plimsoll_framework::Time;
 
 use super::pulse;
 
-/// A clock that was set once and then only counts: when the time of day jumps, backoffs and timeouts stay
-/// what they are.
+/// A clock that is set once and then advances monotonically: jumps of the wall clock do not change
+/// backoffs and timeouts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     set_to: i64,
@@ -17,19 +17,19 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// Set to the time of day.
+    /// Starts at the current time of day.
     pub(crate) fn start() -> Self {
         Clock { set_to: Timestamp::now().as_millisecond(), at: Instant::now() }
     }
 
-    /// What it shows now.
+    /// The current time.
     pub(crate) fn now(&self) -> Time {
         Time::from_millis(self.set_to) + self.at.elapsed()
     }
 }
 
-/// For [`Options::stopwatch`](plimsoll_engine::Options::stopwatch): how long since it was first asked. An engine
-/// that looks at it goes on with its decision, and does not count as stuck.
+/// For [`Options::stopwatch`](plimsoll_engine::Options::stopwatch): the time since the first call. An
+/// engine that calls it makes progress with its decision, and does not count as stuck.
 pub fn stopwatch() -> Duration {
     static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
     pulse::beat();

@@ -1,7 +1,7 @@
-//! The loop around the engine: what comes in, one step, what goes out.
+//! The loop around the engine: it takes in events, makes one step, and hands out effects.
 //!
-//! The engine lives on a thread of its own and owns its state. It hears of the cluster from the moment on
-//! when the watches begin, and decides once it knows all of it and may write.
+//! The engine runs on its own thread and owns its state. It receives events from the start of the
+//! watches, and makes decisions once it knows the whole cluster and may write.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,43 +19,43 @@ use crate::serve::Question;
 use crate::watch::Waiting;
 use crate::write::Writer;
 
-/// So many requests may wait to be sent before the engine waits, too: a decision is as good as the
-/// picture it was made from, and what waits too long is given up.
+/// At most 256 requests wait to be sent. Beyond that the engine pauses, because a decision made now
+/// would be stale when it is written, and a request that waits too long is given up.
 const MOST_QUEUED: usize = 256;
 
-/// So many batches of events are taken in between two decisions, at most: a flood of them must not keep
-/// pods waiting, and pods must not keep the picture from being true.
+/// At most this many batches of events are taken in between two decisions: a flood of events must not
+/// delay pods, and decisions must not delay events.
 const MOST_BATCHES: usize = 64;
 
-/// So many effects are handed to the writer at once, and so long after the first of them at most: each
-/// time others are woken up for it.
+/// Effects are passed to the writer in batches of this many, and at the latest this long after the
+/// first: each batch wakes other threads.
 const HANDED_OVER: usize = 32;
 const HANDED_OVER_AFTER: Duration = Duration::from_millis(1);
 
-/// While the writer has enough to do, what comes in is taken in so often: it is not waited for one by one.
+/// While the writer is busy, events are taken in at this interval instead of one by one.
 const LOOK_WHILE_QUEUED: Duration = Duration::from_millis(2);
 
-/// How often it is looked whether all is done, at the end.
+/// How often the engine checks at the end whether everything is done.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// Answers to writes.
 pub(crate) type Answer = (EffectId, Result<(), WriteError>);
 
-/// Everything that the engine hears from.
+/// All inputs of the engine.
 pub(crate) struct Inbox {
     pub(crate) events: mpsc::Receiver<Vec<Event>>,
     pub(crate) answers: mpsc::UnboundedReceiver<Answer>,
-    /// What extenders say.
+    /// Answers of extenders.
     pub(crate) replies: mpsc::UnboundedReceiver<extender::Answer>,
     pub(crate) questions: mpsc::Receiver<Question>,
-    /// The kinds that have not been told whole yet.
+    /// The kinds that have not been listed completely yet.
     pub(crate) waiting: watch::Receiver<Waiting>,
     /// Whether this instance leads.
     pub(crate) leads: watch::Receiver<State>,
     pub(crate) stop: CancellationToken,
 }
 
-/// The engine with all it talks to.
+/// The engine with its inputs and outputs.
 pub(crate) struct Core {
     scheduler: Scheduler,
     clock: Clock,
@@ -64,12 +64,12 @@ pub(crate) struct Core {
     extenders: Arc<Extenders>,
     /// Whether the whole cluster is known.
     knows_all: bool,
-    /// Told once, when the first decision can be made.
+    /// Set once, when the first decision can be made.
     ready: watch::Sender<bool>,
     pulse: Pulse,
-    /// Whether the scores of nodes are logged from here: a ranking does so by itself.
+    /// Whether scores of nodes are logged here; a ranking logs them itself.
     logs_scores: bool,
-    /// Of how many differences between decisions the log tells.
+    /// How many differences between decisions have been logged.
     differences_told: usize,
 }
 
@@ -97,24 +97,24 @@ impl Core {
         }
     }
 
-    /// Works until it is stopped; then finishes what it has begun, within `grace`.
+    /// Runs until it is stopped. Then finishes what it has started, within `grace`.
     pub(crate) async fn run(mut self, grace: Duration) {
         self.pulse.adopt();
         self.decide().await;
         if self.has_lost() {
             return;
         }
-        // Told in vain if it takes too long: whoever waits for this finds out what is left.
+        // A timeout can be ignored here: the caller finds out what is left undone.
         let _ = tokio::time::timeout(grace, self.wind_up()).await;
     }
 
-    /// Logs what audits of decisions have found: the first few.
+    /// Logs the first few differences that audits have found.
     fn tell_differences(&mut self) {
         let found = &self.scheduler.audit().differences;
         for difference in found.iter().skip(self.differences_told) {
             tracing::error!(
                 %difference,
-                "a decision from memory came out otherwise from scratch: the one from scratch is carried out; \
+                "a decision from memory differed from the one from scratch, which is used; \
                  please report it"
             );
         }
@@ -165,7 +165,7 @@ impl Core {
         self.perform(&mut effects);
     }
 
-    /// Carries on what was begun, until nothing of it is being written.
+    /// Continues with what was started, until no writes of it are left.
     async fn wind_up(&mut self) {
         let mut effects = Vec::new();
         loop {
@@ -173,7 +173,7 @@ impl Core {
             self.take_in();
             self.scheduler.wind_up(self.clock.now(), &mut effects);
             self.perform(&mut effects);
-            // An answer is sent before its call is over.
+            // An answer is sent before its call ends.
             let is_binding = self.extenders.is_binding();
             let load = self.writer.load();
             let is_told = self.inbox.answers.is_empty() && self.inbox.replies.is_empty();
@@ -190,9 +190,9 @@ impl Core {
         }
     }
 
-    /// Takes in what has come, without waiting for more.
+    /// Takes in everything that has arrived, without waiting for more.
     fn take_in(&mut self) {
-        // What was told before this is in the channel: see `Watches::waiting`.
+        // All events before this are already in the channel: see `Watches::waiting`.
         let is_told = !self.knows_all && self.inbox.waiting.borrow_and_update().is_over();
         let mut batches = 0;
         while let Ok(batch) = self.inbox.events.try_recv() {
@@ -205,7 +205,7 @@ impl Core {
         if is_told {
             self.knows_all = true;
             self.ready.send_replace(true);
-            tracing::info!("the cluster is known: decisions can be made");
+            tracing::info!("the whole cluster is known; scheduling can start");
         }
         while let Ok(answer) = self.inbox.answers.try_recv() {
             self.observe_answer(answer);
@@ -219,7 +219,7 @@ impl Core {
         }
     }
 
-    /// Whether the lease is lost: nothing may be done any more.
+    /// Whether the lease is lost, so that nothing may be done any more.
     fn has_lost(&self) -> bool {
         *self.inbox.leads.borrow() == State::Lost
     }
@@ -228,10 +228,10 @@ impl Core {
         self.knows_all && *self.inbox.leads.borrow() == State::Leading
     }
 
-    /// Waits until something comes in, or `span` is over.
+    /// Waits until something arrives, or `span` is over.
     async fn wait(&mut self, span: Option<Duration>) {
         let inbox = &mut self.inbox;
-        // It wakes up now and then all the same, to show that it can.
+        // It still wakes up from time to time, to show that it is alive.
         let span = span.unwrap_or(Duration::MAX).min(self.pulse.rest());
         let alarm = async {
             match span {
@@ -253,7 +253,8 @@ impl Core {
         }
     }
 
-    /// Waits until requests have gone out, but not for long: what comes in meanwhile is to be taken in.
+    /// Waits until requests have been sent, but only for a short time, since events must be taken in
+    /// meanwhile.
     async fn wait_for_writer(&mut self) {
         tokio::select! {
             () = self.writer.eased(MOST_QUEUED / 2) => {}

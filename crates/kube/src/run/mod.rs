@@ -1,7 +1,7 @@
 //! `plimsoll run`: the engine on a real cluster.
 //!
-//! [`run`] connects, watches, takes part in the election of a leader and, once it leads, lets the engine
-//! decide and the writer write, until it is told to stop or loses the lease.
+//! [`run`] connects, watches, takes part in the leader election and, once it leads, lets the engine
+//! decide and the writer write, until it is stopped or loses the lease.
 
 mod clock;
 mod core;
@@ -42,92 +42,92 @@ use crate::serve::{Desk, Question, ServeError};
 use crate::watch::{self as watches, Pace, WatchMetrics, Watches};
 use crate::write::{self, Writer};
 
-/// So many batches of events may wait for the engine; then watches wait.
+/// At most this many batches of events wait for the engine; beyond that the watches wait.
 const EVENT_BATCHES: usize = 256;
 
-/// What the part is called that decides.
+/// The name of the engine in errors.
 const ENGINE: &str = "the engine";
 
-/// Everything that is set up before anything is begun.
+/// Everything that is needed to start.
 #[derive(Debug)]
 pub struct Setup {
-    /// What decides.
+    /// The profiles that decide.
     pub profiles: Vec<Profile>,
-    /// What ranks nodes in place of the scores of the profiles, for each of them in their order; empty where
-    /// the scores do.
+    /// The rankings that replace the scores of the profiles, in the order of the profiles; empty if the
+    /// scores are used.
     pub rankings: Vec<Arc<dyn Prioritize>>,
-    /// How the engine works.
+    /// The options of the engine.
     pub engine: Options,
-    /// Where chance comes from.
+    /// The seed for random choices.
     pub seed: u64,
     /// The extenders, in the order in which they are called.
     pub extenders: Vec<Extender>,
     /// Where the API server is.
     pub access: Access,
-    /// How many requests are sent: by the writer, and as many again by the recorder of events.
+    /// The rate limit of requests by the writer, and again by the recorder of events.
     pub rate: Rate,
-    /// The election of a leader; without one this instance leads.
+    /// The leader election; without one this instance leads.
     pub election: Option<lease::Settings>,
     /// `delayCacheUntilActive`: nothing is watched before this instance leads.
     pub delay_cache_until_active: bool,
-    /// How long what is under way may take when it is told to stop.
+    /// How long writes in progress may take after it is stopped.
     pub grace: Duration,
-    /// After so long without a sign of life the engine counts as stuck; never, where that is zero. Within a
-    /// decision there are signs of life where the engine has [`stopwatch`].
+    /// If the engine makes no progress for this long, it counts as stuck; zero disables this. With
+    /// [`stopwatch`] the engine also reports progress within a decision.
     pub stall_timeout: Duration,
-    /// What is served; nothing if that is `None`.
+    /// What is served; `None` for nothing.
     pub serving: Option<Serving>,
 }
 
-/// How it ended.
+/// How the run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// It was told to stop.
+    /// It was stopped.
     Stopped,
     /// Another instance may lead now.
     LostLease,
 }
 
-/// Why it did not begin, or had to end.
+/// Why it could not start, or had to end.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The API server cannot be reached that way.
+    /// The access to the API server is invalid.
     #[error(transparent)]
     Access(#[from] AccessError),
-    /// The profiles make no scheduler.
+    /// The profiles are invalid.
     #[error(transparent)]
     Profile(#[from] ProfileError),
     /// An extender cannot be called.
     #[error(transparent)]
     Extender(#[from] extender::SetupError),
-    /// The API server that is to say who is who, or who may do what, cannot be reached that way.
+    /// The access to the API server for authentication or authorization is invalid.
     #[error("{flag}: {error}")]
     Reviews {
-        /// The flag that says how.
+        /// The flag that configures it.
         flag: &'static str,
         /// What is wrong.
         error: AccessError,
     },
-    /// Nothing can be served that way.
+    /// The serving options are invalid.
     #[error(transparent)]
     Serve(#[from] ServeError),
-    /// The election cannot be held.
+    /// The settings of the election are invalid.
     #[error("leaderElection: {0}")]
     Election(#[from] SettingsError),
-    /// The engine does not move any more.
+    /// The engine is stuck.
     #[error(
         "the engine has not moved for {0:?} (--engine-stall-timeout): a plugin that never returns, or a bug; \
          please report it with the log"
     )]
     Stuck(Duration),
-    /// A part of the process has ended that must not.
+    /// A part of the process that must not end has ended.
     #[error("{0} has ended: a bug, please report it with the log")]
     Ended(&'static str),
 }
 
 /// Runs until `stop` is cancelled or the lease is lost.
 pub async fn run(setup: Setup, stop: CancellationToken) -> Result<Exit, RunError> {
-    // A ranking logs its scores by itself.
+    // A ranking logs its scores itself.
     let logs_scores = setup.rankings.is_empty();
     let profiles = ranked(setup.profiles, setup.rankings);
     let scheduler = Scheduler::new(profiles, setup.engine, setup.seed)?;
@@ -136,7 +136,7 @@ pub async fn run(setup: Setup, stop: CancellationToken) -> Result<Exit, RunError
     let metrics = Arc::new(RestMetrics::default());
     let watch_metrics = WatchMetrics::default();
     let access = setup.access;
-    // Nothing was begun yet that would have to be finished.
+    // Nothing has been started that would have to be finished.
     let connected = stop.run_until_cancelled(connect(access.clone(), metrics.clone())).await;
     let Some(connection) = connected.transpose()? else { return Ok(Exit::Stopped) };
     let broadcaster =
@@ -197,7 +197,7 @@ pub async fn run(setup: Setup, stop: CancellationToken) -> Result<Exit, RunError
     let core = Core::new(scheduler, clock, inbox, outlets, ready, pulse.clone(), logs_scores);
     let mut core = on_own_thread(core, setup.grace);
 
-    // Whoever leads now must not be disturbed by what was decided before.
+    // The new leader must not be disturbed by earlier decisions.
     let stop_at_once = || {
         writer.stop_at_once();
         extenders.stop_at_once();
@@ -211,7 +211,7 @@ pub async fn run(setup: Setup, stop: CancellationToken) -> Result<Exit, RunError
             return lost.map(|()| Exit::LostLease);
         }
         Ending::Stuck => {
-            // What it decided last is as old as its silence.
+            // Its last decisions are as old as its last progress.
             stop_at_once();
             stuck.cancel();
             let spans = (setup.stall_timeout, setup.grace);
@@ -226,7 +226,7 @@ pub async fn run(setup: Setup, stop: CancellationToken) -> Result<Exit, RunError
     ended.map_or(Ok(exit), |part| Err(RunError::Ended(part)))
 }
 
-/// The profiles, each with the ranking that decides in place of its scores, if any does.
+/// The profiles, each with the ranking that replaces its scores, if any.
 fn ranked(profiles: Vec<Profile>, rankings: Vec<Arc<dyn Prioritize>>) -> Vec<Profile> {
     if rankings.is_empty() {
         return profiles;
@@ -235,7 +235,7 @@ fn ranked(profiles: Vec<Profile>, rankings: Vec<Arc<dyn Prioritize>>) -> Vec<Pro
     ranked.map(|(profile, by)| profile.ranked_by(scores::logged(by))).collect()
 }
 
-/// Waits for the lease, and answers questions meanwhile; whether it came before the end.
+/// Waits for the lease, and answers questions meanwhile. Returns whether this instance leads.
 async fn leads_at_last(
     post: &mut Post,
     stop: &CancellationToken,
@@ -247,20 +247,20 @@ async fn leads_at_last(
     }
 }
 
-/// How the work comes to an end.
+/// Why the work ends.
 #[derive(Debug)]
 enum Ending {
-    /// It was told to stop.
+    /// It was stopped.
     Told,
-    /// The lease is lost, or nobody sees to it any more that it is kept.
+    /// The lease is lost, or the election has ended and no longer renews it.
     Lost(Result<(), RunError>),
-    /// The engine does not move any more.
+    /// The engine is stuck.
     Stuck,
-    /// A part has ended that must not.
+    /// A part that must not end has ended.
     Part(&'static str),
 }
 
-/// Waits until a part of the process ends that must not, or the engine is stuck.
+/// Waits until a part of the process that must not end ends, or the engine is stuck.
 async fn cannot_go_on(
     watched: &mut Watches,
     writer: &Writer,
@@ -276,7 +276,7 @@ async fn cannot_go_on(
     }
 }
 
-/// Waits until it is told to stop, the lease is lost, or `parts` say that they cannot go on.
+/// Waits until it is stopped, the lease is lost, or `parts` report that they cannot continue.
 async fn until_it_ends(
     post: &mut Post,
     stop: &CancellationToken,
@@ -289,20 +289,20 @@ async fn until_it_ends(
         ending = parts => ending,
     };
     match ending {
-        // The parts hear of the lease by themselves: one that ends for its sake may be seen to end first.
+        // The parts observe the lease themselves: one that ends because of it may be noticed first.
         Ending::Part(_) if post.has_lost() => Ending::Lost(Ok(())),
         ending => ending,
     }
 }
 
-/// How the writer works: as long as this instance leads, and so much at a time.
+/// The options of the writer: it writes only while this instance leads, and respects the rate limit.
 fn writing(record: Arc<Broadcaster>, post: &Post, rate: Rate, release: Release) -> write::Options {
     let mut writing = write::Options::new(record);
     writing.bindings_again = write::bindings_again(release);
     if let Some(leadership) = &post.leadership {
         writing.may_write = leadership.may_write();
     }
-    // Who waits for its turn inside a client would be taken to be sent already.
+    // A request that waits in the rate limiter of a client would count as sent.
     let bucket = Bucket::new(rate);
     writing.turn = Arc::new(move || {
         let bucket = bucket.clone();
@@ -313,7 +313,7 @@ fn writing(record: Arc<Broadcaster>, post: &Post, rate: Rate, release: Release) 
     writing
 }
 
-/// Begins to serve, if anything is to be served. `false` if it was told to stop before.
+/// Starts to serve, if configured. `false` if it was stopped before.
 async fn begin_to_serve(
     serving: Serving,
     access: &Access,
@@ -329,8 +329,8 @@ async fn begin_to_serve(
     Ok(true)
 }
 
-/// The engine is stuck: gives the lease back, so that another instance can lead at once. This one never leads
-/// again. It still says why for a while, to whoever asks for its health, and then ends.
+/// The engine is stuck: releases the lease, so that another instance can lead at once. This one never
+/// leads again. Its health checks report the reason for a while, and then the process ends.
 async fn give_up(
     post: &mut Post,
     end_election: CancellationToken,
@@ -340,16 +340,16 @@ async fn give_up(
     tracing::error!(
         without_a_beat = ?limit,
         ends_within = ?grace,
-        "the engine is stuck: nothing more is written, the lease is given back, and the process ends"
+        "the engine is stuck: no more writes, the lease is released, and the process exits"
     );
     if let Err(error) = post.give_back(end_election).await {
-        tracing::error!(%error, "the lease could not be given back: it will run out");
+        tracing::error!(%error, "could not release the lease; it will expire");
     }
     let _ = tokio::time::timeout(grace, stop.cancelled()).await;
     RunError::Stuck(limit)
 }
 
-/// Finishes what the engine has begun, and what it has handed out.
+/// Finishes what the engine has started, and the effects that it has handed out.
 async fn finish(
     core: Option<JoinHandle<()>>,
     extenders: &Extenders,
@@ -357,27 +357,27 @@ async fn finish(
     broadcaster: &Broadcaster,
     grace: Duration,
 ) {
-    // All parts have this long together: whoever stops us does not wait for one after the other.
+    // All parts share this time: whoever stops the process does not wait for one after the other.
     let deadline = Instant::now() + grace;
     let remains = || deadline.saturating_duration_since(Instant::now());
     writer.end_soon();
     if let Some(core) = core {
-        // An engine that is stuck never ends.
+        // A stuck engine never ends.
         let _ = tokio::time::timeout_at(deadline, core).await;
     }
-    // The engine has waited for them as long as it may.
+    // The engine has already waited for them as long as it may.
     if !extenders.finish(Duration::ZERO).await {
-        tracing::warn!("some bindings by extenders were given up at the end");
+        tracing::warn!("some bindings by extenders were aborted at shutdown");
     }
     let left = writer.finish(remains()).await;
     if 0 < left.queued + left.in_flight {
         let (queued, in_flight) = (left.queued, left.in_flight);
-        tracing::warn!(queued, in_flight, "some writes were given up at the end");
+        tracing::warn!(queued, in_flight, "some writes were dropped at shutdown");
     }
     broadcaster.finish(remains()).await;
 }
 
-/// Answers questions for ever, while there is nothing else for the engine to do.
+/// Answers questions forever, while the engine has nothing else to do.
 async fn answer(
     questions: &mut mpsc::Receiver<Question>,
     clock: Clock,
@@ -386,7 +386,7 @@ async fn answer(
     while let Some(question) = questions.recv().await {
         question.answer(clock.now(), scheduler);
     }
-    // Nobody asks any more, and nothing is to be told.
+    // There will be no more questions.
     std::future::pending().await
 }
 
@@ -409,7 +409,7 @@ fn begin_to_watch(
     (watches::start(connection.client("watch", Rate::UNLIMITED), options), taken)
 }
 
-/// Lets the engine work where nothing else does.
+/// Runs the engine on its own thread.
 fn on_own_thread(core: Core, grace: Duration) -> JoinHandle<()> {
     let runtime = tokio::runtime::Handle::current();
     tokio::task::spawn_blocking(move || runtime.block_on(core.run(grace)))
@@ -424,8 +424,8 @@ mod tests {
     async fn a_part_that_ends_since_the_lease_is_lost_is_no_bug() {
         let (leads, state) = watch::channel(State::Leading);
         let mut post = Post::at(state);
-        // As the engine does: it hears that the lease is lost, and ends, after it was looked for the last time
-        // whether the lease is lost.
+        // As the engine does: it notices that the lease is lost and ends, after the last check whether
+        // the lease is lost.
         let engine = async {
             leads.send_replace(State::Lost);
             Ending::Part(ENGINE)

@@ -1,4 +1,4 @@
-//! The place of this instance among those that want to lead.
+//! The part of this instance in the leader election.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -17,13 +17,13 @@ use crate::limit::Rate;
 /// How long the release of the lease may take at the end.
 const RELEASE: Duration = Duration::from_secs(5);
 
-/// The place of this instance among those that want to lead.
+/// The part of this instance in the leader election.
 pub(super) struct Post {
     pub(super) leadership: Option<Leadership>,
     pub(super) state: watch::Receiver<State>,
-    /// Until it has ended, and that was seen.
+    /// `None` after it has ended and that was noticed.
     election: Option<JoinHandle<Ended>>,
-    /// Who leads without an election.
+    /// Keeps the state `Leading` if there is no election.
     _leads: Option<watch::Sender<State>>,
 }
 
@@ -47,13 +47,13 @@ impl Post {
         Ok(Post { leadership: Some(leadership), state, election, _leads: None })
     }
 
-    /// The place of one that stands where `state` says.
+    /// An instance whose state is `state`.
     #[cfg(test)]
     pub(super) fn at(state: watch::Receiver<State>) -> Self {
         Post { leadership: None, state, election: None, _leads: None }
     }
 
-    /// Waits until this instance leads; `false` if it is told to stop before.
+    /// Waits until this instance leads; `false` if it is stopped before.
     pub(super) async fn wait_to_lead(
         &mut self,
         stop: &CancellationToken,
@@ -67,7 +67,7 @@ impl Post {
         }
     }
 
-    /// Waits until the lease is lost, or nobody sees to it any more that it is kept.
+    /// Waits until the lease is lost, or the election has ended and no longer renews it.
     pub(super) async fn lost(&mut self) -> Result<(), RunError> {
         let mut state = self.state.clone();
         tokio::select! {
@@ -82,7 +82,7 @@ impl Post {
         *self.state.borrow() == State::Lost
     }
 
-    /// Waits until the election has ended, for ever where there is none.
+    /// Waits until the election has ended; forever if there is none.
     async fn election_ended(&mut self) -> Result<Ended, RunError> {
         let Some(election) = &mut self.election else { return pending().await };
         let ended = election.await;
@@ -90,7 +90,7 @@ impl Post {
         ended.map_err(|error| broken(&error))
     }
 
-    /// Gives the lease back, if it is held.
+    /// Releases the lease, if it is held.
     pub(super) async fn give_back(&mut self, end: CancellationToken) -> Result<Exit, RunError> {
         end.cancel();
         let Some(election) = self.election.take() else { return Ok(Exit::Stopped) };
@@ -99,7 +99,7 @@ impl Post {
             Ok(Ok(Ended::Stopped)) => Ok(Exit::Stopped),
             Ok(Err(error)) => Err(broken(&error)),
             Err(_) => {
-                tracing::warn!("the lease could not be given back in time: it will run out");
+                tracing::warn!("could not release the lease in time; it will expire");
                 Ok(Exit::Stopped)
             }
         }
@@ -107,6 +107,6 @@ impl Post {
 }
 
 fn broken(error: &JoinError) -> RunError {
-    tracing::error!(%error, "the election broke down");
+    tracing::error!(%error, "leader election failed");
     RunError::Ended("the election")
 }

@@ -1,10 +1,11 @@
-//! The pulse of the engine's thread: whether it still moves.
+//! The heartbeat of the engine's thread, which shows that it makes progress.
 //!
-//! A thread that is stuck, in a plugin that never returns or in a lock that nobody gives back, renews no picture
-//! and decides nothing, while the lease is renewed by others: nobody takes over. So the thread beats, and where
-//! it has not for too long it counts as stuck. It beats between any two things that it does, within a decision
-//! whenever a plugin or an extension point begins or ends, and now and then while it has nothing to do. How long
-//! a decision takes in all does not matter, nor whether this instance leads.
+//! A thread can be stuck in a plugin that never returns, or in a lock that is never released. It then
+//! decides nothing, while other tasks keep renewing the lease, so no other instance takes over.
+//! Therefore the thread beats, and if there is no beat for too long it counts as stuck. It beats
+//! between any two steps, within a decision whenever a plugin or an extension point begins or ends, and
+//! from time to time while it is idle. The total time of a decision does not matter, nor whether this
+//! instance leads.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -13,19 +14,21 @@ use std::time::Duration;
 
 use tokio::time::{MissedTickBehavior, interval};
 
-/// How often it is looked, within the time after which a thread without a beat counts as stuck. What counts is
-/// how often no beat was seen: a process that was stopped for a while looks once when it goes on.
+/// The number of checks within the time after which a thread without a beat counts as stuck. What
+/// counts is the number of checks without a beat: a process that was suspended makes only one check
+/// when it resumes.
 const LOOKS: u32 = 20;
 
-/// How often it is looked, at most. A shorter limit counts as so many looks of this length: an engine that beat for
-/// it more often would do nothing else, and no clock is that exact.
+/// The shortest interval between checks. A shorter limit counts as that many checks at this interval:
+/// an engine that had to beat more often would do nothing else, and no timer is that precise.
 const LOOK_MIN: Duration = Duration::from_millis(1);
 
-/// How often a thread beats that has nothing to do: twice between two looks, but not more often than is of use.
+/// The longest interval between beats of an idle thread, which otherwise beats twice between two
+/// checks.
 const REST_MAX: Duration = Duration::from_secs(1);
 
 thread_local! {
-    /// The pulse of the engine that lives on this thread.
+    /// The pulse of the engine on this thread.
     static OWN: RefCell<Option<Pulse>> = const { RefCell::new(None) };
 }
 
@@ -33,7 +36,7 @@ thread_local! {
 #[derive(Clone, Debug)]
 pub(crate) struct Pulse {
     beats: Arc<AtomicU64>,
-    /// After so long without a beat it is stuck; never, where that is zero.
+    /// After this time without a beat it counts as stuck; zero for never.
     limit: Duration,
 }
 
@@ -42,27 +45,27 @@ impl Pulse {
         Pulse { beats: Arc::default(), limit }
     }
 
-    /// From now on what this thread does beats this pulse.
+    /// From now on, [`beat`] on this thread beats this pulse.
     pub(crate) fn adopt(&self) {
         OWN.with_borrow_mut(|own| *own = Some(self.clone()));
     }
 
-    /// A sign of life.
+    /// Signals progress.
     pub(crate) fn beat(&self) {
         self.beats.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How long a thread that has nothing to do may be silent.
+    /// How long an idle thread may go without a beat.
     pub(crate) fn rest(&self) -> Duration {
         if self.limit.is_zero() { Duration::MAX } else { (self.look() / 2).min(REST_MAX) }
     }
 
-    /// The time between two looks.
+    /// The interval between two checks.
     fn look(&self) -> Duration {
         (self.limit / LOOKS).max(LOOK_MIN)
     }
 
-    /// Waits until there was no beat for as long as is allowed; for ever, where anything is.
+    /// Waits until there was no beat for longer than allowed; forever if there is no limit.
     pub(crate) async fn stops(&self) {
         if self.limit.is_zero() {
             return std::future::pending().await;
@@ -79,7 +82,7 @@ impl Pulse {
     }
 }
 
-/// The engine that lives on this thread, if there is one, does something.
+/// Signals progress of the engine on this thread, if there is one.
 pub(crate) fn beat() {
     OWN.with_borrow(|own| {
         if let Some(pulse) = own {
@@ -119,7 +122,7 @@ mod tests {
         let watch = pulse.stops();
         tokio::pin!(watch);
         assert!(futures::poll!(watch.as_mut()).is_pending());
-        // Neither the engine nor who watches it did anything meanwhile.
+        // Neither the engine nor the check ran meanwhile.
         tokio::time::advance(Duration::from_hours(1)).await;
         assert!(futures::poll!(watch.as_mut()).is_pending());
     }

@@ -1,9 +1,9 @@
-//! What every node got, in the log.
+//! Logs the scores of every node.
 //!
-//! A line is `POD -> NODE: PLUGIN, Score: (N)`, as in generic_scheduler.go of 1.16, PrioritizeNodes. By the scores of
-//! today N has its weight, as what schedule_one.go, prioritizeNodes, logs with the same verbosity. Where priorities
-//! rank the nodes it is as it was with them: the points before the weight, and the pod as `NAME_NAMESPACE`
-//! (GetPodFullName).
+//! A line is `POD -> NODE: PLUGIN, Score: (N)`, as in generic_scheduler.go of 1.16, PrioritizeNodes.
+//! With current scores, N includes the weight, as in schedule_one.go, prioritizeNodes, which logs at
+//! the same verbosity. With priorities, the line is as in old releases: N is the points before the
+//! weight, and the pod is `NAME_NAMESPACE` (GetPodFullName).
 
 use std::sync::Arc;
 
@@ -11,15 +11,15 @@ use plimsoll_engine::{Decision, Detail, NodeVerdict};
 use plimsoll_framework::{PodInfo, Prioritize, Prioritized, Row, View};
 use tracing::Level;
 
-/// The target of these lines. They are many: a filter leaves them out unless somebody asks for them.
+/// The target of these lines. There are many of them, so a filter drops them unless they are requested.
 pub const SCORES: &str = "scores";
 
-/// Whether the log wants to know them.
+/// Whether these lines are logged.
 fn are_wanted() -> bool {
     tracing::enabled!(target: SCORES, Level::TRACE)
 }
 
-/// How much of decisions the log wants to know. To know all, each decision is made from scratch.
+/// The detail of decisions that the log needs. For full detail, each decision is made from scratch.
 pub(super) fn detail() -> Detail {
     if are_wanted() { Detail::Nodes } else { Detail::None }
 }
@@ -38,7 +38,7 @@ pub(super) fn log(decisions: &[Decision]) {
     }
 }
 
-/// The same ranking, which logs the points that it gives.
+/// The same ranking, which also logs its points.
 pub(super) fn logged(ranking: Arc<dyn Prioritize>) -> Arc<dyn Prioritize> {
     Arc::new(Logged(ranking))
 }
@@ -94,7 +94,7 @@ mod tests {
         }
     }
 
-    /// What is logged of a decision by somebody who wants to know so much.
+    /// What is logged of a decision at this level.
     fn logged(level: Level) -> (Detail, String) {
         let node = |name: &str, verdict| NodeDecision { name: name.into(), verdict };
         let scored = |scores: &[(&str, i64)]| NodeVerdict::Scored {
@@ -114,12 +114,12 @@ mod tests {
         let writer = kept.clone();
         let log = tracing_subscriber::fmt()
             .with_writer(move || writer.clone())
-            // Colours would stand between the target and the text.
+            // Without colour codes between the target and the text.
             .with_ansi(false)
             .with_max_level(level)
             .without_time()
             .finish();
-        // Were this the only one, another test could silence the line for all.
+        // If this were the only subscriber, another test could disable the line for all.
         let _other = tracing::Dispatch::new(tracing_subscriber::registry());
         let detail = tracing::subscriber::with_default(log, || {
             super::log(&[decision]);

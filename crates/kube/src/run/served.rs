@@ -1,4 +1,4 @@
-//! What is served about the scheduler while it runs.
+//! The server for health checks, metrics and debugging.
 
 use std::sync::Arc;
 
@@ -19,18 +19,18 @@ use crate::serve::{
 };
 use crate::watch::WatchMetrics;
 
-/// Sets how much is logged, as `-v` does; else says why not.
+/// Sets the log level, as `-v` does. The error says why this failed.
 pub type SetVerbosity = Arc<dyn Fn(&str) -> Result<(), String> + Send + Sync>;
 
 /// What is served, and how.
 pub struct Serving {
     /// Where, and to whom.
     pub options: Options,
-    /// A socket that listens already, in place of `--bind-address` and `--secure-port`.
+    /// A listening socket that replaces `--bind-address` and `--secure-port`.
     pub listener: Option<std::net::TcpListener>,
-    /// Whom to ask who is who; the API server of the scheduler if that is `None`.
+    /// The API server for authentication; that of the scheduler if `None`.
     pub authentication: Option<Access>,
-    /// Whom to ask who may do what; the same.
+    /// The API server for authorization; that of the scheduler if `None`.
     pub authorization: Option<Access>,
     /// The configuration in effect, as JSON in the form of version v1.
     pub configuration: Arc<str>,
@@ -42,7 +42,7 @@ pub struct Serving {
     pub flags: Vec<(String, String)>,
     /// `enableProfiling`.
     pub profiling: bool,
-    /// Sets how much is logged.
+    /// Sets the log level.
     pub set_verbosity: SetVerbosity,
 }
 
@@ -52,7 +52,7 @@ impl std::fmt::Debug for Serving {
     }
 }
 
-/// What is known of how the scheduler does.
+/// The state of the scheduler for health checks.
 pub(super) struct Known {
     pub(super) desk: Desk,
     pub(super) metrics: Arc<RestMetrics>,
@@ -62,11 +62,11 @@ pub(super) struct Known {
     /// Whether decisions can be made.
     pub(super) is_ready: watch::Receiver<bool>,
     pub(super) stop: CancellationToken,
-    /// The engine does not move any more.
+    /// Cancelled when the engine is stuck.
     pub(super) stuck: CancellationToken,
 }
 
-/// Begins to listen. `None` where nothing is to be served.
+/// Starts to listen. `None` if nothing is served.
 pub(super) async fn listen(
     serving: Serving,
     own: &Access,
@@ -87,7 +87,7 @@ pub(super) async fn listen(
         known.metrics.register(&registry).and_then(|()| known.watched.register(&registry));
     let led = known.leadership.as_ref().map(|leadership| leadership.register(&registry));
     if let Some(error) = registered.err().or(led.and_then(Result::err)) {
-        tracing::error!(%error, "some metrics are not served");
+        tracing::error!(%error, "could not register some metrics; they are not served");
     }
     let inside = Scheduler {
         desk: known.desk,
@@ -110,8 +110,8 @@ pub(super) async fn listen(
     })
 }
 
-/// A client for reviews: the given one must be right. `None` where the scheduler's own is to be used and the
-/// API server cannot be reached that way.
+/// A client for reviews. An explicit access must be valid. `None` if the scheduler's own access is used
+/// and is invalid.
 async fn reviewer(
     given: Option<&Access>,
     own: &Access,
@@ -121,14 +121,15 @@ async fn reviewer(
         Ok(connection) => Ok(Some(connection.client("review", Rate::UNLIMITED))),
         Err(error) if given.is_some() => Err(error),
         Err(error) => {
-            tracing::warn!(%error, "nobody can be asked who is who");
+            tracing::warn!(%error, "could not create a client for token and access reviews; tokens are not accepted");
             Ok(None)
         }
     }
 }
 
-/// As in kube-scheduler's server.go: the watchdog of the election everywhere, and beside it whether the
-/// cluster is known and the process is not ending. What kube-scheduler has not is whether the engine moves.
+/// As in kube-scheduler's server.go: the watchdog of the election everywhere, and also whether the
+/// cluster is known and the process is not ending. Unlike kube-scheduler there is also a check that the
+/// engine is not stuck.
 fn checks(known: &Known) -> Checks {
     let election = known
         .leadership
@@ -141,7 +142,7 @@ fn checks(known: &Known) -> Checks {
     });
     let election: Vec<Check> = election.into_iter().chain([moves]).collect();
     let (is_ready, stop) = (known.is_ready.clone(), known.stop.clone());
-    // The words of kube-scheduler's server.go.
+    // The message of kube-scheduler's server.go.
     let told_whole = |name: &str| {
         let is_ready = is_ready.clone();
         Check::new(name, move || match *is_ready.borrow() {

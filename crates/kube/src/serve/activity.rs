@@ -1,4 +1,4 @@
-//! The requests of a connection: which are under way, and whether one was ever finished.
+//! The requests of a connection: which are in progress, and whether one has ever finished.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,26 +17,27 @@ pub(super) struct Activity(Mutex<Requests>);
 #[derive(Debug)]
 struct Requests {
     next: u64,
-    /// Number and beginning of each that is under way, the oldest first.
+    /// Number and start of each request in progress, oldest first.
     under_way: Vec<(u64, Instant)>,
-    /// When the last one ended, or the connection began.
+    /// When the last one ended, or the connection was opened.
     idle_since: Instant,
-    /// When the connection began.
+    /// When the connection was opened.
     opened: Instant,
-    /// Whether the answer to one was taken to its end.
+    /// Whether the client has received a complete answer.
     has_finished: bool,
 }
 
-/// What a connection does, the least worth first: that is closed where another one needs its place.
+/// The state of a connection, least valuable first: this one is closed if another connection needs its
+/// place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Standing {
-    /// It had time for a request, and never finished one.
+    /// It had enough time for a request, but never finished one.
     Useless,
-    /// It has no request under way.
+    /// It has no request in progress.
     Idle,
-    /// It was opened a moment ago.
+    /// It was opened recently.
     Fresh,
-    /// It has a request under way.
+    /// It has a request in progress.
     Busy,
 }
 
@@ -48,7 +49,7 @@ impl Activity {
         Arc::new(Activity(Mutex::new(requests)))
     }
 
-    /// A request begins; it ends when what this returns is dropped.
+    /// Starts a request; it ends when the returned value is dropped.
     pub(super) fn begin(self: &Arc<Self>) -> UnderWay {
         let mut requests = self.lock();
         let number = requests.next;
@@ -68,14 +69,14 @@ impl Activity {
         requests.under_way.is_empty() && patience <= requests.idle_since.elapsed()
     }
 
-    /// What it does, and since when. A connection is fresh for so long.
+    /// Its state, and since when. A new connection is [`Standing::Fresh`] for the time `fresh`.
     pub(super) fn standing(&self, fresh: Duration) -> (Standing, Instant) {
         let requests = self.lock();
         let began = requests.under_way.first().map(|(_, began)| *began);
         match (requests.has_finished, began) {
             (true, Some(began)) => (Standing::Busy, began),
             (true, None) => (Standing::Idle, requests.idle_since),
-            // A first request that never ends is no better than none.
+            // A first request that never ends counts like none.
             (false, _) if requests.opened.elapsed() < fresh => (Standing::Fresh, requests.opened),
             (false, _) => (Standing::Useless, requests.opened),
         }
@@ -86,7 +87,7 @@ impl Activity {
     }
 }
 
-/// A request that is under way.
+/// A request in progress.
 #[derive(Debug)]
 pub(super) struct UnderWay {
     activity: Arc<Activity>,
@@ -94,7 +95,7 @@ pub(super) struct UnderWay {
 }
 
 impl UnderWay {
-    /// The answer, which is under way until all of it was taken.
+    /// Wraps the answer, so that the request is in progress until the client has received all of it.
     pub(super) fn track(self, body: Body) -> Tracked {
         Tracked { body, under_way: self }
     }
@@ -108,7 +109,7 @@ impl Drop for UnderWay {
     }
 }
 
-/// An answer that is under way until all of it was taken.
+/// An answer whose request is in progress until the client has received all of it.
 pub(super) struct Tracked {
     body: Body,
     under_way: UnderWay,

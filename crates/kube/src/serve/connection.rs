@@ -1,4 +1,4 @@
-//! One connection: the handshake, the requests, and an end to clients that take too long.
+//! One connection: the handshake, the requests, and timeouts for slow clients.
 
 use std::net::IpAddr;
 use std::pin::pin;
@@ -22,19 +22,19 @@ use super::guests::Guest;
 use super::limits::{self, Patience};
 use super::site::{Peer, Site};
 
-/// What connections are served with.
+/// What connections need to be served.
 #[derive(Clone)]
 pub(super) struct Service {
     pub(super) site: Arc<Site>,
     pub(super) router: Router,
     pub(super) max_streams: u32,
     pub(super) patience: Patience,
-    /// The server ends.
+    /// Cancelled when the server stops.
     pub(super) stop: CancellationToken,
 }
 
 impl Service {
-    /// Serves a connection until it ends, or has to go.
+    /// Serves a connection until it ends, or is closed for another one.
     pub(super) async fn serve(self, stream: TcpStream, guest: Guest) {
         let Ok(address) = stream.peer_addr() else { return };
         let leave = guest.leave.clone();
@@ -43,13 +43,13 @@ impl Service {
                 self.answer(stream, address.ip(), &guest).await;
             }
         };
-        // What is broken off here is closed at once.
+        // A connection that is cancelled here is closed at once.
         if leave.run_until_cancelled(serve).await.is_none() {
-            tracing::debug!(peer = %address, "a connection was closed for another one");
+            tracing::debug!(peer = %address, "a connection was closed to make room for another one");
         }
     }
 
-    /// Waits for its turn, and shakes hands.
+    /// Waits for the handshake limit, and does the TLS handshake.
     async fn shake_hands(
         &self,
         stream: TcpStream,
@@ -58,7 +58,7 @@ impl Service {
         let Service { site, patience, .. } = self;
         let acceptor = TlsAcceptor::from(site.material.borrow().config.clone());
         let shake = async {
-            // Who says nothing takes no turn.
+            // A client that sends nothing does not count towards the limit.
             stream.readable().await?;
             while !self.may_shake_hands(address) {
                 tokio::time::sleep(limits::TURN).await;
@@ -121,10 +121,13 @@ impl Service {
                 }
                 _ = look.tick() => {
                     if activity.is_stuck(patience.request) {
-                        return tracing::debug!(peer = %address, "a client takes too long for an answer");
+                        return tracing::debug!(
+                            peer = %address,
+                            "closing a connection: the client reads its answer too slowly"
+                        );
                     }
                     if activity.is_idle(patience.idle) && last.is_none() {
-                        // A client that does not take leave by itself is left.
+                        // If the client does not close the connection, close it after this.
                         last = Some(Instant::now() + patience.shutdown);
                         connection.as_mut().graceful_shutdown();
                     }
@@ -136,7 +139,7 @@ impl Service {
     }
 }
 
-/// Every limit that a connection by itself can keep.
+/// All limits of a single connection.
 pub(super) fn builder(is_h2: bool, max_streams: u32, patience: Patience) -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
     builder

@@ -1,4 +1,4 @@
-//! Questions to an engine on a thread of its own.
+//! Questions to an engine that runs on its own thread.
 
 use plimsoll_api::PodKey;
 use plimsoll_engine::Scheduler;
@@ -8,13 +8,14 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::inside::{Explained, Silent};
 
-/// How many questions may wait for the engine: more than there are requests at once.
+/// At most this many questions wait for the engine. This is more than the number of concurrent
+/// requests.
 const QUESTIONS: usize = 64;
 
-/// The longest text about nodes, pods and the queue, in bytes: 100,000 pods have room in it.
+/// The longest text about nodes, pods and the queue, in bytes: enough for 100,000 pods.
 const DUMP_BYTES: usize = 16 * 1024 * 1024;
 
-/// A question to the engine, with where the answer goes.
+/// A question to the engine, with the channel for its answer.
 #[derive(Debug)]
 pub struct Question(Kind);
 
@@ -28,7 +29,8 @@ enum Kind {
 }
 
 impl Question {
-    /// Answers it. Nothing is decided and nothing changes but what is counted. Who asked may have gone.
+    /// Answers the question. This decides nothing, and changes nothing except counters. The client may
+    /// already be gone.
     pub fn answer(self, now: Time, scheduler: &mut Scheduler) {
         match self.0 {
             Kind::Metrics(to) => drop(to.send(scheduler.metrics())),
@@ -36,7 +38,7 @@ impl Question {
                 scheduler.reset_metrics();
                 let _ = to.send(());
             }
-            // The most expensive one: not worth it if nobody listens any more.
+            // The most expensive question: skip it if nobody waits for the answer any more.
             Kind::Explain(_, to) if to.is_closed() => {}
             Kind::Explain(pod, to) => drop(to.send(explain(scheduler, &pod))),
             Kind::Pods(to) => drop(to.send(scheduler.pods().cloned().collect())),
@@ -53,26 +55,25 @@ fn explain(scheduler: &Scheduler, pod: &PodKey) -> Explained {
     }
 }
 
-/// Where questions are asked. The engine's thread takes them from the other end and answers each with
-/// [`Question::answer`].
+/// Sends questions. The engine's thread receives them and answers each with [`Question::answer`].
 #[derive(Clone, Debug)]
 pub struct Desk {
     questions: mpsc::Sender<Question>,
 }
 
 impl Desk {
-    /// A desk, and the end from which the engine's thread takes questions.
+    /// A desk, and the receiver for the engine's thread.
     pub fn new() -> (Self, mpsc::Receiver<Question>) {
         let (questions, taken) = mpsc::channel(QUESTIONS);
         (Desk { questions }, taken)
     }
 
-    /// All that the engine has counted.
+    /// All metrics of the engine.
     pub async fn metrics(&self) -> Result<Vec<Family>, Silent> {
         self.ask(Kind::Metrics).await
     }
 
-    /// Lets the engine begin to count anew.
+    /// Resets the metrics of the engine.
     pub async fn reset_metrics(&self) -> Result<(), Silent> {
         self.ask(Kind::ResetMetrics).await
     }
@@ -82,12 +83,12 @@ impl Desk {
         self.ask(|to| Kind::Explain(pod, to)).await
     }
 
-    /// Every pod that is known.
+    /// All known pods.
     pub async fn pods(&self) -> Result<Vec<PodInfo>, Silent> {
         self.ask(Kind::Pods).await
     }
 
-    /// What the engine knows of the cluster, as text for people.
+    /// The engine's view of the cluster, as text for people.
     pub async fn dump(&self) -> Result<String, Silent> {
         self.ask(Kind::Dump).await
     }

@@ -26,7 +26,7 @@ use super::server::Server;
 use super::site::Peer;
 use super::{Ask, Clients, Explained, Inside, Silent, Soon, Told};
 
-/// An answer that takes longer never comes: no request here waits for anybody.
+/// An answer that takes longer will never arrive, since no request here waits for anything.
 const LONG: Duration = Duration::from_secs(30);
 
 /// A scheduler that never answers.
@@ -70,8 +70,8 @@ impl Inside for Nobody {
     }
 }
 
-/// The bytes of one connection, behind TLS, once as HTTP/1.1 and once as HTTP/2. Everybody may ask
-/// everything, so that the bytes reach what answers.
+/// The bytes of one connection, behind TLS, once as HTTP/1.1 and once as HTTP/2. Everything is allowed,
+/// so that the bytes reach the handlers.
 pub fn connection(input: &[u8]) {
     static SERVER: OnceLock<(Runtime, Router)> = OnceLock::new();
     let (runtime, router) = SERVER.get_or_init(|| {
@@ -99,7 +99,7 @@ async fn router() -> Router {
 }
 
 async fn exchange(input: &[u8], is_h2: bool, router: &Router) {
-    // No input is refused because of the many before it.
+    // Each input has its own client address, so that the rate limit does not refuse it.
     static CLIENTS: AtomicU32 = AtomicU32::new(0);
     let address = IpAddr::V4(Ipv4Addr::from(CLIENTS.fetch_add(1, Ordering::Relaxed)));
     let peer = Arc::new(Peer { address, chain: Vec::new() });
@@ -113,12 +113,12 @@ async fn exchange(input: &[u8], is_h2: bool, router: &Router) {
     let asking = async {
         let (mut answers, mut requests) = tokio::io::split(&mut client);
         let write = async {
-            // A server that refuses to read ends the connection.
+            // The server may close the connection without reading everything.
             let _ = requests.write_all(input).await;
             let _ = requests.shutdown().await;
         };
         let mut all = Vec::new();
-        // Neither side has to end well; both have to end.
+        // Neither side has to end without an error, but both have to end.
         let _: ((), std::io::Result<usize>) =
             futures::future::join(write, answers.read_to_end(&mut all)).await;
     };

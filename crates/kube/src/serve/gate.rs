@@ -1,4 +1,4 @@
-//! What every request goes through before it is answered: is it not too much, who sends it, and may they?
+//! The checks before a request is answered: rate limit, authentication and authorization.
 
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;
@@ -14,10 +14,10 @@ use super::auth::Verdict;
 use super::site::{Peer, Site};
 use super::{limits, reply};
 
-/// Health checks do no work, and must get through whatever else goes on.
+/// Health checks cost almost nothing, and must always be answered.
 const FREE: [&str; 3] = ["/healthz", "/livez", "/readyz"];
 
-/// Lets a request through, or says why not.
+/// Passes a request on, or answers why not.
 pub(super) async fn pass(
     State(site): State<Arc<Site>>,
     Extension(peer): Extension<Arc<Peer>>,
@@ -71,16 +71,16 @@ async fn admit(site: &Site, peer: &Peer, request: &mut Request) -> Result<(), Re
             return Err(reply::forbidden(headers, uri, &user, &verb, &why));
         }
         Verdict::Unknown(why) => {
-            tracing::warn!(user = %user.name, %verb, path = uri.path(), %why, "cannot tell who may do this");
+            tracing::warn!(user = %user.name, %verb, path = uri.path(), %why, "could not authorize the request");
             return Err(reply::internal(uri, &why));
         }
     }
-    // As in filters/authentication.go: behind here nobody needs it.
+    // As in filters/authentication.go: the handlers do not need it.
     request.headers_mut().remove(AUTHORIZATION);
     Ok(())
 }
 
-/// As in request/requestinfo.go: for what is no resource the verb is the method.
+/// As in request/requestinfo.go: for non-resource paths the verb is the method.
 fn verb(method: &Method) -> String {
     method.as_str().to_ascii_lowercase()
 }

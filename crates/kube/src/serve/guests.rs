@@ -1,8 +1,8 @@
-//! Which connections there are, and which one has to go where another needs its place.
+//! All connections, and which one is closed if another needs its place.
 //!
-//! Whoever reaches the port can open connections and leave them alone. They must not keep others out: a probe
-//! of the kubelet that is not answered ends the process. So a connection that comes is always let in, and one
-//! that is worth less goes for it.
+//! Anybody who reaches the port can open connections and leave them idle. They must not block others:
+//! if a probe of the kubelet is not answered, the kubelet restarts the process. A new connection is
+//! therefore always accepted, and a less valuable one is closed for it.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -23,7 +23,7 @@ pub(super) struct Guests(Arc<Mutex<Table>>);
 #[derive(Debug, Default)]
 struct Table {
     next: u64,
-    /// By the order in which they came.
+    /// In the order in which they were opened.
     connections: BTreeMap<u64, Connection>,
 }
 
@@ -34,20 +34,21 @@ struct Connection {
     leave: CancellationToken,
 }
 
-/// A connection that was let in, until it goes.
+/// An accepted connection, until it is closed.
 #[derive(Debug)]
 pub(super) struct Guest {
     guests: Guests,
     number: u64,
-    /// What it does.
+    /// Its requests.
     pub(super) activity: Arc<Activity>,
-    /// Whether it must go, since another one needs its place.
+    /// Cancelled when it must be closed because another one needs its place.
     pub(super) leave: CancellationToken,
 }
 
 impl Guests {
-    /// Lets a connection in. Where there is no room for it one of its own client must go, or else of whoever
-    /// has most of those that are worth least.
+    /// Accepts a connection. At the limit one connection is closed for it: one of the same client if
+    /// that client is at its limit, otherwise one of the client with the most connections among the
+    /// least valuable ones.
     pub(super) fn admit(&self, address: IpAddr) -> Guest {
         let client = network(address);
         let mut table = self.lock();
@@ -70,7 +71,7 @@ impl Guests {
         self.lock().connections.len()
     }
 
-    /// Whether there are so many that clients get less time.
+    /// Whether there are so many connections that clients get less time.
     pub(super) fn are_many(&self) -> bool {
         limits::CROWD <= self.count()
     }
@@ -85,7 +86,7 @@ impl Table {
         self.connections.values().filter(|connection| connection.client == client).count()
     }
 
-    /// Closes the connection that is worth least, of `client` or of all.
+    /// Closes the least valuable connection, of `client` or of all.
     fn close_one(&mut self, client: Option<IpAddr>) {
         let mut sizes = HashMap::<IpAddr, usize>::new();
         for connection in self.connections.values() {
@@ -103,7 +104,7 @@ impl Table {
         let least = candidates.min_by_key(|(_, connection)| rank(connection));
         let Some(number) = least.map(|(number, _)| *number) else { return };
         if let Some(connection) = self.connections.remove(&number) {
-            tracing::debug!(client = %connection.client, "a connection is closed: others need its place");
+            tracing::debug!(client = %connection.client, "closing a connection to make room for another one");
             connection.leave.cancel();
         }
     }
@@ -126,7 +127,7 @@ mod tests {
         IpAddr::from([10, 0, part(n / 256), part(n)])
     }
 
-    /// Longer than a connection is fresh.
+    /// Waits longer than a connection is fresh.
     async fn a_while() {
         tokio::time::sleep(limits::FRESH + Duration::from_millis(1)).await;
     }
@@ -138,7 +139,7 @@ mod tests {
         guest
     }
 
-    /// Which of the connections had to go.
+    /// Which of the connections were closed.
     fn gone(guests: &[Guest]) -> Vec<usize> {
         let closed = guests.iter().enumerate().filter(|(_, guest)| guest.leave.is_cancelled());
         closed.map(|(at, _)| at).collect()
@@ -168,7 +169,7 @@ mod tests {
         let stuck = guests.admit(client(2));
         let never_ends = stuck.activity.begin();
         a_while().await;
-        // The client with two connections loses one of those that never came to anything.
+        // The client with two connections loses one of those that never finished a request.
         let probe = guests.admit(client(1000));
         assert!(stuck.leave.is_cancelled());
         assert!(gone(&silent).is_empty());

@@ -1,4 +1,4 @@
-//! `/healthz`, `/livez` and `/readyz`, to the letter as the API server's.
+//! `/healthz`, `/livez` and `/readyz`, with exactly the text of the API server.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,24 +10,24 @@ use http::StatusCode;
 use super::reply;
 use super::told::{Check, Checks};
 
-/// All health checks, by endpoint, and what they came to so far.
+/// All health checks, by endpoint, and their results so far.
 #[derive(Debug)]
 pub(super) struct Health {
     endpoints: BTreeMap<&'static str, Vec<Check>>,
     results: Mutex<BTreeMap<(String, &'static str), Results>>,
 }
 
-/// What one check at one endpoint came to.
+/// The results of one check at one endpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Results {
-    /// Whether it was well the last time.
+    /// Whether it succeeded the last time.
     pub(super) well: bool,
     pub(super) successes: u64,
     pub(super) errors: u64,
 }
 
 impl Health {
-    /// Endpoints that have nothing to look at are always well.
+    /// Endpoints without checks are always healthy.
     pub(super) fn new(checks: Checks) -> Self {
         let some = |checks: Vec<Check>| match checks.is_empty() {
             true => vec![Check::ping()],
@@ -46,8 +46,8 @@ impl Health {
         self.endpoints.iter().map(|(name, checks)| (*name, checks.as_slice()))
     }
 
-    /// All checks of an endpoint together. As in healthz.go, handleRootHealth: why one failed is told to
-    /// the log and not to everybody.
+    /// All checks of an endpoint together. As in healthz.go, handleRootHealth: the reason of a failure
+    /// is logged, and not shown to everybody.
     pub(super) fn all(&self, endpoint: &'static str, query: &[(String, String)]) -> Response {
         let values = query.iter().filter(|(key, _)| key == "exclude");
         let mut excluded: Vec<&str> = values.map(|(_, value)| value.as_str()).collect();
@@ -103,7 +103,7 @@ impl Health {
         }
     }
 
-    /// What all checks came to so far, by name and endpoint.
+    /// The results of all checks so far, by name and endpoint.
     pub(super) fn results(&self) -> Vec<((String, &'static str), Results)> {
         let results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
         results.iter().map(|(key, results)| (key.clone(), *results)).collect()

@@ -1,4 +1,4 @@
-//! What the server asks of the scheduler.
+//! The interface of the server to the scheduler.
 
 use std::sync::Arc;
 
@@ -8,29 +8,29 @@ use plimsoll_engine::Decision;
 use plimsoll_engine::metrics::Family;
 use plimsoll_framework::PodInfo;
 
-/// The scheduler does not answer: it is stopping, or busier than anybody should be.
+/// The scheduler does not answer: it is stopping or overloaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the scheduler does not answer; it may be stopping")]
 pub struct Silent;
 
-/// What will be known in a moment.
+/// An answer that will arrive soon.
 pub type Soon<'a, T> = BoxFuture<'a, Result<T, Silent>>;
 
-/// The scheduler as the server sees it. [`Desk`](super::Desk) answers for an engine on a thread of its own.
+/// The scheduler as the server sees it. [`Desk`](super::Desk) answers for an engine on its own thread.
 pub trait Inside: Send + Sync + 'static {
-    /// All that the engine has counted.
+    /// All metrics of the engine.
     fn metrics(&self) -> Soon<'_, Vec<Family>>;
 
-    /// Begins to count anew (`DELETE /metrics`).
+    /// Resets the metrics (`DELETE /metrics`).
     fn reset_metrics(&self) -> Soon<'_, ()>;
 
     /// What would be decided about a pending pod, and why.
     fn explain(&self, pod: PodKey) -> Soon<'_, Explained>;
 
-    /// Every pod that is known.
+    /// All known pods.
     fn pods(&self) -> Soon<'_, Vec<PodInfo>>;
 
-    /// What the engine knows of the cluster, as text for people.
+    /// The engine's view of the cluster, as text for people.
     fn dump(&self) -> Soon<'_, String>;
 
     /// The configuration in effect, as one JSON object in the form of `kubescheduler.config.k8s.io/v1`.
@@ -39,17 +39,17 @@ pub trait Inside: Send + Sync + 'static {
     /// Whether this instance leads.
     fn is_leader(&self) -> bool;
 
-    /// Sets how much is logged, as `-v` does. On failure the reason.
+    /// Sets the log level, as `-v` does. The error is the reason of a failure.
     fn set_verbosity(&self, level: &str) -> Result<(), String>;
 }
 
-/// What can be said about a pod.
+/// The answer about a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Explained {
-    /// It is pending, and this would be decided.
+    /// It is pending, and this would be the decision.
     Decision(Box<Decision>),
     /// It is not pending: it has a node, or is being bound to one.
     Placed,
-    /// No such pod is known, or another scheduler is to place it.
+    /// The pod is unknown, or another scheduler is responsible for it.
     Unknown,
 }

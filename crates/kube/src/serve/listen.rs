@@ -8,10 +8,10 @@ use tokio::net::TcpListener;
 
 use super::options::ServingOptions;
 
-/// How many connections may wait to be taken. As in Go, the kernel's own limit is mostly lower.
+/// The backlog of connections to accept. As in Go; the kernel's own limit is usually lower.
 const WAITING: i32 = 4096;
 
-/// Why nobody can listen there.
+/// Why the socket cannot listen.
 #[derive(Debug, thiserror::Error)]
 #[error("failed to listen on {address} (--bind-address, --secure-port): {error}")]
 pub struct ListenError {
@@ -19,15 +19,16 @@ pub struct ListenError {
     error: io::Error,
 }
 
-/// Listens where the options say.
+/// Listens on the address of the options.
 pub(super) fn listen(options: &ServingOptions, port: u16) -> Result<TcpListener, ListenError> {
     let given = SocketAddr::new(options.bind_address, port);
     if options.bind_address.is_unspecified() {
-        // As in Go's net package, favoriteAddrFamily: whichever family it is written in, it is both.
+        // As in Go's net package, favoriteAddrFamily: an unspecified address of either family stands
+        // for both.
         let both = SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), port);
         match open(options, both) {
             Ok(listener) => return Ok(listener),
-            // There is no IPv6 here.
+            // This machine has no IPv6.
             Err(_) if options.bind_address.is_ipv4() => {}
             Err(error) => return Err(ListenError { address: both, error }),
         }
@@ -35,7 +36,7 @@ pub(super) fn listen(options: &ServingOptions, port: u16) -> Result<TcpListener,
     open(options, given).map_err(|error| ListenError { address: given, error })
 }
 
-/// Takes a socket over that listens already.
+/// Takes over a socket that already listens.
 pub(super) fn take_over(listener: std::net::TcpListener) -> Result<TcpListener, ListenError> {
     let unknown = SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), 0);
     let address = listener.local_addr().unwrap_or(unknown);
@@ -48,8 +49,8 @@ fn open(options: &ServingOptions, address: SocketAddr) -> io::Result<TcpListener
     if address.ip() == IpAddr::V6(Ipv6Addr::UNSPECIFIED) {
         socket.set_only_v6(false)?;
     }
-    // Go sets it on every listening socket, so that a new process need not wait for the old one's
-    // connections to be forgotten; --permit-address-sharing asks for it once more.
+    // Go sets it on every listening socket, so that a new process need not wait until the old one's
+    // connections have timed out; --permit-address-sharing has no further effect.
     socket.set_reuse_address(true)?;
     #[cfg(unix)]
     socket.set_reuse_port(options.permit_port_sharing)?;

@@ -1,20 +1,21 @@
-//! What is served to people and machines: health, metrics, the configuration, and why a pod is where it is.
+//! The HTTPS server: health, metrics, the configuration, and explanations of decisions.
 //!
-//! HTTPS as kube-scheduler serves it, on 10259 with given or self-signed certificates, for whoever the API
-//! server says may see it. [`Server::bind`] listens, [`Server::serve`] serves until it is told to stop. What
-//! is served is asked for through [`Inside`]; [`Desk`] puts the questions to an engine on a thread of its own.
+//! It serves HTTPS as kube-scheduler does, on port 10259 with given or self-signed certificates, to
+//! users whom the API server authorizes. [`Server::bind`] listens, and [`Server::serve`] serves until
+//! it is stopped. The content comes through [`Inside`]; [`Desk`] sends the questions to an engine on
+//! its own thread.
 //!
 //! | Path | What |
 //! |---|---|
 //! | `/healthz`, `/livez`, `/readyz` | health, open to everybody; `?verbose`, `?exclude=NAME`, and each check by itself below |
-//! | `/metrics`, `/metrics/resources`, `/metrics/slis` | for Prometheus; `DELETE /metrics` begins to count anew |
+//! | `/metrics`, `/metrics/resources`, `/metrics/slis` | for Prometheus; `DELETE /metrics` resets the metrics |
 //! | `/configz` | the configuration in effect |
 //! | `/explain?pod=NAMESPACE/NAME` | what would be decided about a pending pod, and why |
 //! | `/debug/cache` | nodes, pods and the queue as the engine knows them |
-//! | `/debug/flags/v` | `PUT` sets how much is logged, with `enableProfiling` |
+//! | `/debug/flags/v` | `PUT` sets the log level, with `enableProfiling` |
 //! | `/flagz`, `/statusz` | the flags in effect, and what runs since when: text, or JSON and YAML of `config.k8s.io` |
 //!
-//! `/debug/pprof` is not served: its profiles are of Go's runtime, which is not here.
+//! `/debug/pprof` is not served, since its profiles are those of Go's runtime.
 
 mod activity;
 mod auth;

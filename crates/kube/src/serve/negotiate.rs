@@ -1,8 +1,9 @@
-//! In which form a page is told: what `Accept` says, as the API machinery reads it.
+//! Content negotiation by `Accept`, as in the API machinery.
 //!
-//! As in apiserver's endpoints/handlers/negotiation and server/statusz: whoever names nothing, `text/plain` or
-//! `*/*` gets text; JSON and YAML go to those who also name group, version and kind of the object
-//! (`application/json;v=v1beta1;g=config.k8s.io;as=Statusz`). Of several forms the first that can be had is taken.
+//! As in apiserver's endpoints/handlers/negotiation and server/statusz: a client that sends no
+//! `Accept`, `text/plain` or `*/*` gets text. JSON and YAML require that it also names group, version
+//! and kind of the object (`application/json;v=v1beta1;g=config.k8s.io;as=Statusz`). Of several forms
+//! the first available one is used.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +15,10 @@ use super::reply;
 /// The group of the objects.
 const GROUP: &str = "config.k8s.io";
 
-/// How much of a header is read: clients name a handful of forms.
+/// The number of clauses of a header that are read: clients name a handful.
 const CLAUSES: usize = 32;
 
-/// All that a page can be. In this order they stand for `*/*`.
+/// All forms of a page. `*/*` stands for them in this order.
 const FORMS: [Form; 3] = [Form::Json, Form::Yaml, Form::Text];
 
 /// A form of an answer.
@@ -64,7 +65,7 @@ impl Version {
     }
 }
 
-/// What a page is told as.
+/// The negotiated form of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Told {
     Text,
@@ -83,10 +84,10 @@ impl Told {
     }
 }
 
-/// Nothing that the client accepts can be had.
+/// No form that the client accepts is available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NotAcceptable {
-    /// The form in which that is told; indented JSON where the client accepts none of ours.
+    /// The form of the error; indented JSON if the client accepts none of ours.
     pub(super) form: Option<Form>,
     pub(super) pretty: bool,
 }
@@ -99,7 +100,7 @@ impl NotAcceptable {
     }
 }
 
-/// What to tell a page of `kind` as.
+/// Negotiates the form of a page of `kind`.
 pub(super) fn negotiate(headers: &HeaderMap, uri: &Uri, kind: &str) -> Result<Told, NotAcceptable> {
     let accept = headers.get(ACCEPT).map(|value| String::from_utf8_lossy(value.as_bytes()));
     let accept = accept.unwrap_or_default();
@@ -121,7 +122,7 @@ pub(super) fn negotiate(headers: &HeaderMap, uri: &Uri, kind: &str) -> Result<To
             }
         }
     }
-    // An error is told in a form that the client takes without naming a kind.
+    // An error is sent in a form that the client accepts without naming a kind.
     let plain = clauses.iter().find_map(|clause| {
         let form = FORMS.into_iter().find(|form| clause.names(*form))?;
         let is_plain = clause.names_no_object() && !clause.is_given("sv");
@@ -142,12 +143,12 @@ struct Clause<'a> {
     parameters: BTreeMap<&'a str, &'a str>,
 }
 
-/// What a clause asks of an object.
+/// Which object a clause requests.
 enum Wanted {
-    /// It names none.
+    /// None.
     Plain,
     Object(Version),
-    /// It names one that is not here, or something else that cannot be had.
+    /// One that does not exist, or something else that is not available.
     Never,
 }
 
@@ -199,8 +200,8 @@ impl Clause<'_> {
 /// The clauses of a header, the best first. As in goautoneg, ParseAccept.
 fn parse(header: &str) -> Vec<Clause<'_>> {
     let mut clauses: Vec<Clause<'_>> = header.split(',').take(CLAUSES).filter_map(clause).collect();
-    // What comes before what is no order that a sort could rely on: a clause that is better in one way may be
-    // worse in another. Go sorts so few by insertion, and that is what decides.
+    // This comparison is not a total order: a clause that is better in one respect may be worse in
+    // another. Go uses insertion sort for so few elements, which determines the result.
     for end in 1..clauses.len() {
         let mut at = end;
         while 0 < at && clauses[at].comes_before(&clauses[at - 1]) {
@@ -219,7 +220,7 @@ fn clause(text: &str) -> Option<Clause<'_>> {
         _ if name.trim_end_matches('/') == "*" => ("*", "*"),
         _ => return None,
     };
-    // A slash too much, unless nothing is behind it.
+    // An additional slash is an error, unless nothing follows it.
     let subkind = match subkind.split_once('/') {
         Some((subkind, "")) => subkind,
         Some(_) => return None,

@@ -1,4 +1,4 @@
-//! What can be set about serving: one plain field for each flag of kube-scheduler.
+//! The options of the server: one field for each flag of kube-scheduler.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
@@ -7,24 +7,24 @@ use std::time::Duration;
 use super::auth::AllowedPaths;
 use super::tls::{self, SniFiles};
 
-/// A flag that cannot be carried out; the text names it and says what to do.
+/// An invalid flag; the text names it and says what to do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct OptionError(pub String);
 
-/// All that can be set about serving. By default as kube-scheduler.
+/// All options of the server. The defaults are those of kube-scheduler.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Where and how.
     pub serving: ServingOptions,
-    /// Who is who.
+    /// Authentication.
     pub authentication: AuthnOptions,
-    /// Who may do what.
+    /// Authorization.
     pub authorization: AuthzOptions,
 }
 
 impl Options {
-    /// All that is wrong with them.
+    /// All errors in them.
     pub fn validate(&self) -> Vec<OptionError> {
         let mut errors = self.serving.validate();
         errors.extend(self.authentication.validate());
@@ -41,9 +41,9 @@ pub struct ServingOptions {
     pub bind_address: IpAddr,
     /// `--secure-port`. 0 serves nothing at all.
     pub port: i64,
-    /// `--tls-cert-file`: a certificate in PEM, with its chain behind it.
+    /// `--tls-cert-file`: a certificate in PEM, followed by its chain.
     pub cert_file: Option<PathBuf>,
-    /// `--tls-private-key-file`: the key to it.
+    /// `--tls-private-key-file`: its key.
     pub key_file: Option<PathBuf>,
     /// `--cert-dir`: where a self-signed certificate is kept if no files are given. Without it a new one
     /// is made at each start, and stays in memory.
@@ -52,8 +52,8 @@ pub struct ServingOptions {
     pub sni: Vec<String>,
     /// `--tls-min-version`, such as `VersionTLS13`; empty for TLS 1.2.
     pub min_tls_version: String,
-    /// `--tls-cipher-suites`, by Go's names; empty for all that are good. As in Go, those of TLS 1.3
-    /// cannot be chosen among.
+    /// `--tls-cipher-suites`, by Go's names; empty for all secure ones. As in Go, those of TLS 1.3
+    /// cannot be configured.
     pub cipher_suites: Vec<String>,
     /// `--tls-curve-preferences`, by the numbers of TLS: 23 for P-256, 24 for P-384, 29 for X25519; empty
     /// for all of these.
@@ -69,7 +69,7 @@ pub struct ServingOptions {
 }
 
 impl Default for ServingOptions {
-    /// As kube-scheduler.
+    /// As in kube-scheduler.
     fn default() -> Self {
         ServingOptions {
             bind_address: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
@@ -90,7 +90,7 @@ impl Default for ServingOptions {
 }
 
 impl ServingOptions {
-    /// All that is wrong with them.
+    /// All errors in them.
     pub fn validate(&self) -> Vec<OptionError> {
         let mut errors = Vec::new();
         if u16::try_from(self.port).is_err() {
@@ -122,25 +122,24 @@ impl ServingOptions {
     }
 }
 
-/// Who is who: how the server learns who sends a request.
+/// Authentication of requests.
 #[derive(Clone, Debug)]
 pub struct AuthnOptions {
-    /// `--authentication-token-webhook-cache-ttl`: how long the answer to a token review holds.
+    /// `--authentication-token-webhook-cache-ttl`: how long the answer to a token review is cached.
     pub token_cache_ttl: Duration,
-    /// `--client-ca-file`: whose certificates prove who a client is. Without it the authorities are looked
-    /// up in the cluster.
+    /// `--client-ca-file`: the authorities of client certificates. Without it the authorities are
+    /// looked up in the cluster.
     pub client_ca_file: Option<PathBuf>,
-    /// `--requestheader-*`: which proxies are believed when they say for whom they ask.
+    /// `--requestheader-*`: the trusted proxies.
     pub proxy: ProxyOptions,
     /// `--authentication-skip-lookup`: nothing is looked up in the cluster.
     pub skip_lookup: bool,
-    /// `--authentication-tolerate-lookup-failure`: what cannot be looked up at the start is no reason not
-    /// to start.
+    /// `--authentication-tolerate-lookup-failure`: the server starts even if the lookup fails.
     pub tolerate_lookup_failure: bool,
 }
 
 impl Default for AuthnOptions {
-    /// As kube-scheduler.
+    /// As in kube-scheduler.
     fn default() -> Self {
         AuthnOptions {
             token_cache_ttl: Duration::from_secs(10),
@@ -152,15 +151,15 @@ impl Default for AuthnOptions {
     }
 }
 
-/// Which proxies are believed when they say for whom they ask.
+/// Proxies that may name the user in headers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProxyOptions {
-    /// `--requestheader-client-ca-file`: whose certificates prove that a client is a proxy. Without it
-    /// everything here is looked up in the cluster.
+    /// `--requestheader-client-ca-file`: the authorities of proxy certificates. Without it everything
+    /// here is looked up in the cluster.
     pub client_ca_file: Option<PathBuf>,
     /// `--requestheader-allowed-names`: common names of proxies; empty for any.
     pub allowed_names: Vec<String>,
-    /// `--requestheader-username-headers`: the first that is there names the user.
+    /// `--requestheader-username-headers`: the first one that is present names the user.
     pub username_headers: Vec<String>,
     /// `--requestheader-uid-headers`.
     pub uid_headers: Vec<String>,
@@ -171,7 +170,7 @@ pub struct ProxyOptions {
 }
 
 impl Default for ProxyOptions {
-    /// As kube-scheduler.
+    /// As in kube-scheduler.
     fn default() -> Self {
         ProxyOptions {
             client_ca_file: None,
@@ -185,7 +184,7 @@ impl Default for ProxyOptions {
 }
 
 impl AuthnOptions {
-    /// All that is wrong with them. As in options/authentication.go, Validate.
+    /// All errors in them. As in options/authentication.go, Validate.
     pub fn validate(&self) -> Vec<OptionError> {
         let proxy = &self.proxy;
         let lists = [
@@ -214,21 +213,22 @@ impl AuthnOptions {
     }
 }
 
-/// Who may do what.
+/// Authorization.
 #[derive(Clone, Debug)]
 pub struct AuthzOptions {
-    /// `--authorization-webhook-cache-authorized-ttl`: how long a yes holds.
+    /// `--authorization-webhook-cache-authorized-ttl`: how long a positive answer is cached.
     pub allow_ttl: Duration,
-    /// `--authorization-webhook-cache-unauthorized-ttl`: how long a no holds.
+    /// `--authorization-webhook-cache-unauthorized-ttl`: how long a negative answer is cached.
     pub deny_ttl: Duration,
-    /// `--authorization-always-allow-paths`: what everybody may see. A `*` at the end stands for anything.
+    /// `--authorization-always-allow-paths`: the paths that everybody may see. A `*` at the end matches
+    /// anything.
     pub always_allow_paths: Vec<String>,
     /// Groups that may do everything.
     pub always_allow_groups: Vec<String>,
 }
 
 impl Default for AuthzOptions {
-    /// As kube-scheduler.
+    /// As in kube-scheduler.
     fn default() -> Self {
         let paths = ["/healthz", "/readyz", "/livez"];
         AuthzOptions {
@@ -241,7 +241,7 @@ impl Default for AuthzOptions {
 }
 
 impl AuthzOptions {
-    /// All that is wrong with them.
+    /// All errors in them.
     pub fn validate(&self) -> Vec<OptionError> {
         AllowedPaths::new(&self.always_allow_paths).err().into_iter().collect()
     }

@@ -1,4 +1,4 @@
-//! How often each client may ask, and shake hands.
+//! Rate limits for requests and TLS handshakes of clients.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -22,7 +22,7 @@ struct Bucket {
 }
 
 impl Bucket {
-    /// How many tokens there are by now.
+    /// The number of tokens at this time.
     fn at(&self, now: Instant, rate: f64, burst: f64) -> f64 {
         let passed = now.saturating_duration_since(self.seen).as_secs_f64();
         (self.tokens + passed * rate).min(burst)
@@ -30,12 +30,12 @@ impl Bucket {
 }
 
 impl Rates {
-    /// So many requests a second, and so many at once; `most` clients are remembered.
+    /// `rate` requests per second and bursts of `burst`; `most` clients are tracked.
     pub(super) fn new(rate: f64, burst: f64, most: usize) -> Self {
         Rates { rate, burst, most, clients: HashMap::new() }
     }
 
-    /// Whether a client may ask now.
+    /// Whether a client may send a request now.
     pub(super) fn allows(&mut self, client: IpAddr, now: Instant) -> bool {
         let client = network(client);
         if self.clients.len() >= self.most && !self.clients.contains_key(&client) {
@@ -58,8 +58,8 @@ impl Rates {
         bucket.map_or(0.0, |bucket| self.burst - bucket.at(now, self.rate, self.burst))
     }
 
-    /// Drops clients that have all their tokens again, and if that is not enough the one that was quiet
-    /// for longest.
+    /// Drops clients whose bucket is full again, and if that is not enough, the one that was quiet for
+    /// longest.
     fn forget(&mut self, now: Instant) {
         let full = Duration::from_secs_f64(self.burst / self.rate);
         self.clients.retain(|_, bucket| now.saturating_duration_since(bucket.seen) < full);
@@ -72,7 +72,7 @@ impl Rates {
     }
 }
 
-/// The TLS handshakes of all clients: each costs a signature, whoever asks for it.
+/// The TLS handshakes of all clients: each one costs a signature.
 #[derive(Debug)]
 pub(super) struct Handshakes {
     all: Bucket,
@@ -91,7 +91,7 @@ impl Handshakes {
         }
     }
 
-    /// Whether it is the turn of a client.
+    /// Whether a client may do a handshake now.
     pub(super) fn allows(&mut self, client: IpAddr, now: Instant) -> bool {
         self.all.tokens = self.all.at(now, limits::HANDSHAKES, limits::HANDSHAKES);
         self.all.seen = now;
@@ -105,7 +105,7 @@ impl Handshakes {
     }
 }
 
-/// Whoever has one IPv6 address has 2^64 of them: the network counts.
+/// A client with one IPv6 address usually has 2^64 of them, so its network counts.
 pub(super) fn network(client: IpAddr) -> IpAddr {
     match client.to_canonical() {
         IpAddr::V4(v4) => IpAddr::V4(v4),

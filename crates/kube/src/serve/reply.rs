@@ -1,4 +1,4 @@
-//! Answers, in the words of the API machinery.
+//! Answers, with the messages of the API machinery.
 
 use axum::body::Body;
 use axum::response::Response;
@@ -12,7 +12,7 @@ use super::negotiate::Form;
 const PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// Who reads answers by eye: for them JSON is indented. As in negotiation/negotiate.go, isPrettyPrint.
+/// User agents of people, who get indented JSON. As in negotiation/negotiate.go, isPrettyPrint.
 const PEOPLE: [&str; 3] = ["curl", "Wget", "Mozilla/5.0"];
 
 /// An answer that is text.
@@ -20,7 +20,7 @@ pub(super) fn text(code: StatusCode, body: impl Into<Body>) -> Response {
     of_type(code, PLAIN, body)
 }
 
-/// An error in Go's words for plain HTTP: a line of text.
+/// An error as Go's plain HTTP server sends it: a line of text.
 pub(super) fn error(code: StatusCode, why: &str) -> Response {
     text(code, format!("{why}\n"))
 }
@@ -58,26 +58,26 @@ pub(super) fn object(
     of_type(code, kind, body.unwrap_or_default())
 }
 
-/// Nothing is served there. As in net/http, NotFound, which kube-scheduler leaves it at.
+/// The path does not exist. As in net/http, NotFound, which kube-scheduler uses.
 pub(super) fn not_found() -> Response {
     error(StatusCode::NOT_FOUND, "404 page not found")
 }
 
-/// Too much is asked for. `seconds` from now there may be less.
+/// The server is busy. The client may retry after `seconds`.
 pub(super) fn busy(code: StatusCode, why: &str, seconds: u64) -> Response {
     let mut response = error(code, why);
     response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
     response
 }
 
-/// Something went wrong here. As in responsewriters/errors.go, InternalError.
+/// An internal error. As in responsewriters/errors.go, InternalError.
 pub(super) fn internal(uri: &Uri, why: &str) -> Response {
     let text = format!("Internal Server Error: {:?}: {why}", uri.to_string());
     let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     error(StatusCode::INTERNAL_SERVER_ERROR, &text)
 }
 
-/// No answer is kept by anybody, unless it says otherwise. As in filters/cachecontrol.go.
+/// Answers must not be cached, unless they say otherwise. As in filters/cachecontrol.go.
 pub(super) fn uncached(mut response: Response) -> Response {
     let value = HeaderValue::from_static("no-cache, private");
     response.headers_mut().entry(CACHE_CONTROL).or_insert(value);
@@ -103,12 +103,12 @@ struct Status<'a> {
 #[derive(Serialize)]
 struct Empty {}
 
-/// The sender is not who they say. As in filters/authentication.go, Unauthorized.
+/// The credentials are invalid. As in filters/authentication.go, Unauthorized.
 pub(super) fn unauthorized(headers: &HeaderMap, uri: &Uri) -> Response {
     status(headers, uri, StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized", None)
 }
 
-/// The sender may not do this. As in responsewriters/errors.go, Forbidden.
+/// The user may not do this. As in responsewriters/errors.go, Forbidden.
 pub(super) fn forbidden(
     headers: &HeaderMap,
     uri: &Uri,
@@ -125,7 +125,7 @@ pub(super) fn forbidden(
     status(headers, uri, StatusCode::FORBIDDEN, "Forbidden", &message, Some(Empty {}))
 }
 
-/// The client accepts nothing that can be had. As in negotiation/errors.go.
+/// No form that the client accepts is available. As in negotiation/errors.go.
 pub(super) fn not_acceptable(form: Form, pretty: bool, message: &str) -> Response {
     let code = StatusCode::NOT_ACCEPTABLE;
     object(code, form, pretty, form.as_str(), &Status::new(code, "NotAcceptable", message, None))
@@ -158,7 +158,7 @@ impl<'a> Status<'a> {
     }
 }
 
-/// Whether the answer is read by eye. As in negotiation/negotiate.go, isPrettyPrint.
+/// Whether a person reads the answer. As in negotiation/negotiate.go, isPrettyPrint.
 pub(super) fn is_for_people(headers: &HeaderMap, uri: &Uri) -> bool {
     let mut query = uri.query().unwrap_or_default().split('&');
     if let Some(asked) = query.find_map(|part| part.strip_prefix("pretty=")) {

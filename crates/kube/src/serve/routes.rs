@@ -21,13 +21,13 @@ use super::{gate, limits, metrics, reply, zpages};
 type Here = State<Arc<Site>>;
 type Pairs = Query<Vec<(String, String)>>;
 
-/// What is served where. As with kube-scheduler the method does not matter where nothing is changed.
+/// What is served where. As in kube-scheduler the method does not matter for paths that change nothing.
 pub(super) fn routes(site: Arc<Site>) -> Router {
     let mut router = Router::new();
     for (endpoint, _) in site.health.endpoints() {
         let all =
             async move |State(site): Here, Query(query): Pairs| site.health.all(endpoint, &query);
-        // The names of checks may hold slashes.
+        // The names of checks may contain slashes.
         let one = async move |State(site): Here, Path(name): Path<String>| {
             Health::one(&site.health, endpoint, &name)
         };
@@ -50,7 +50,7 @@ pub(super) fn routes(site: Arc<Site>) -> Router {
         .with_state(site)
 }
 
-/// `DELETE` begins to count anew. As in component-base's metrics/http.go, HandlerWithReset.
+/// `DELETE` resets the metrics. As in component-base's metrics/http.go, HandlerWithReset.
 async fn all_metrics(State(site): Here, method: Method) -> Response {
     if method == Method::DELETE {
         return match site.inside.reset_metrics().await {
@@ -64,7 +64,8 @@ async fn all_metrics(State(site): Here, method: Method) -> Response {
     }
 }
 
-/// As in app/server.go, installMetricHandler: only the leader tells, so that no pod is told twice.
+/// As in app/server.go, installMetricHandler: only the leader serves them, so that no pod is reported
+/// twice.
 async fn resources(State(site): Here) -> Response {
     if !site.inside.is_leader() {
         return Response::new(Body::empty());
@@ -109,7 +110,7 @@ async fn explain(State(site): Here, Query(query): Pairs) -> Response {
     }
 }
 
-/// The one pod that a query asks about. On failure what is wrong with the query.
+/// The pod in a query. The error says what is wrong with the query.
 fn wanted(query: &[(String, String)]) -> Result<PodKey, String> {
     const USAGE: &str = "ask for one pending pod: /explain?pod=NAMESPACE/NAME";
     let [(key, pod)] = query else { return Err(USAGE.to_owned()) };

@@ -1,4 +1,4 @@
-//! The server: takes connections and serves each.
+//! The server: accepts and serves connections.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -27,11 +27,11 @@ use super::tls::{
 use super::told::Told;
 use super::{limits, routes};
 
-/// After an error of the listening socket, such as too many open files, it is tried again after this.
+/// The pause after an error of the listening socket, such as too many open files.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The API server, for those who are asked who is who and who may do what; `None` where it cannot be asked:
-/// then tokens do not count, and only what is open to everybody is served.
+/// Clients of the API server for authentication and authorization. `None` if it cannot be reached: then
+/// tokens are not accepted, and only open paths are served.
 #[derive(Clone, Default)]
 pub struct Clients {
     /// `--authentication-kubeconfig`, or as inside the cluster.
@@ -49,7 +49,7 @@ impl std::fmt::Debug for Clients {
     }
 }
 
-/// Why nothing can be served. The text names what to change.
+/// Why the server cannot start. The text says what to change.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct ServeError(#[from] Why);
@@ -70,7 +70,7 @@ enum Why {
     Authorizer(#[from] AuthorizerError),
 }
 
-/// Who is asked, and what is told.
+/// The sources of the server.
 pub struct Ask {
     /// The scheduler.
     pub inside: Arc<dyn Inside>,
@@ -87,7 +87,7 @@ impl std::fmt::Debug for Ask {
     }
 }
 
-/// A server that listens, and serves once it is told to.
+/// A server that listens, and serves once [`Server::serve`] is called.
 pub struct Server {
     listener: TcpListener,
     pub(super) site: Arc<Site>,
@@ -105,8 +105,8 @@ impl std::fmt::Debug for Server {
 }
 
 impl Server {
-    /// Begins to listen; `None` with `--secure-port=0`. Certificates are read, and authorities looked up in
-    /// the cluster, before anybody is let in.
+    /// Starts to listen; `None` with `--secure-port=0`. Before connections are accepted, certificates
+    /// are read and authorities are looked up in the cluster.
     pub async fn bind(options: &Options, ask: Ask) -> Result<Option<Self>, ServeError> {
         let errors = options.validate();
         if !errors.is_empty() {
@@ -120,7 +120,7 @@ impl Server {
         Ok(Some(Server::on(listener, options, ask).await?))
     }
 
-    /// Serves on a socket that listens already.
+    /// Uses a socket that already listens.
     pub async fn over(
         listener: std::net::TcpListener,
         options: &Options,
@@ -134,7 +134,7 @@ impl Server {
         Server::on(listener, options, ask).await
     }
 
-    /// The same, with all that is set known to be right.
+    /// The same with validated options.
     pub(super) async fn on(
         listener: TcpListener,
         options: &Options,
@@ -147,7 +147,7 @@ impl Server {
         let Options { serving, authentication, authorization } = options;
         let terms = Terms::new(serving).map_err(Why::Options)?;
         for name in &terms.left_out {
-            tracing::warn!(%name, "is too weak, or not known here, and is not served");
+            tracing::warn!(%name, "the TLS option is too weak or not supported; it is not offered");
         }
         let own = match (&serving.cert_file, &serving.key_file) {
             (Some(cert), Some(key)) => Own::Files(cert.clone(), key.clone()),
@@ -159,8 +159,8 @@ impl Server {
         let Ask { inside, clients, told } = ask;
         if clients.authentication.is_none() && !authentication.skip_lookup {
             tracing::warn!(
-                "no --authentication-kubeconfig and not in a cluster: tokens do not count, and no authorities \
-                 of clients are looked up"
+                "no --authentication-kubeconfig and not in a cluster: tokens are not accepted, and client CAs \
+                 are not looked up"
             );
         }
         let lookup = clients.authentication.clone().map(Lookup::new);
@@ -197,7 +197,7 @@ impl Server {
         })
     }
 
-    /// What answers requests.
+    /// The request handlers.
     #[cfg(feature = "fuzzing")]
     pub(super) fn router(self) -> Router {
         self.router
@@ -208,7 +208,7 @@ impl Server {
         self.listener.local_addr().ok()
     }
 
-    /// Serves until `stop`, and then finishes what is under way, for a few seconds at most.
+    /// Serves until `stop`, and then finishes requests in progress, for a few seconds at most.
     pub async fn serve(self, stop: CancellationToken) {
         let Server { listener, site, router, max_streams, patience, keeper, material } = self;
         tracing::info!(address = ?listener.local_addr().ok(), "Serving securely");
@@ -217,12 +217,12 @@ impl Server {
         let guests = site.guests.clone();
         let service = Service { site, router, max_streams, patience, stop: stop.clone() };
         loop {
-            // Those that were told to go may take a moment.
+            // Connections that are closing may take a moment.
             let has_room = tasks.len() < limits::CONNECTIONS + limits::LEAVING;
             let accepted = tokio::select! {
                 () = stop.cancelled() => break,
                 accepted = listener.accept(), if has_room => accepted,
-                // What has ended is let go of.
+                // Release tasks that have ended.
                 Some(_) = tasks.join_next(), if !tasks.is_empty() => continue,
             };
             match accepted {
@@ -230,7 +230,7 @@ impl Server {
                     tasks.spawn(service.clone().serve(stream, guests.admit(peer.ip())));
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "cannot take a connection");
+                    tracing::warn!(%error, "could not accept a connection");
                     tokio::time::sleep(PAUSE).await;
                 }
             }

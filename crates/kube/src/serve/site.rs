@@ -1,4 +1,4 @@
-//! All that requests are answered from.
+//! The shared state for answering requests.
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
@@ -14,7 +14,7 @@ use super::rate::{Handshakes, Rates};
 use super::tls::Material;
 use super::told::{Build, Feature};
 
-/// All that requests are answered from.
+/// The shared state for answering requests.
 pub(super) struct Site {
     pub(super) inside: Arc<dyn Inside>,
     pub(super) authenticator: Authenticator,
@@ -28,15 +28,15 @@ pub(super) struct Site {
     pub(super) profiling: bool,
     pub(super) rates: Mutex<Rates>,
     pub(super) handshakes: Mutex<Handshakes>,
-    /// A permit for each request that is worked on.
+    /// A permit for each request in progress.
     pub(super) work: Semaphore,
     pub(super) guests: Guests,
 }
 
-/// Who sends the requests of a connection.
+/// The client of a connection.
 #[derive(Debug)]
 pub(super) struct Peer {
     pub(super) address: IpAddr,
-    /// Its certificate with what it sent along; empty without one.
+    /// Its certificate chain; empty without a certificate.
     pub(super) chain: Vec<CertificateDer<'static>>,
 }

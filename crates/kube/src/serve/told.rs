@@ -1,16 +1,16 @@
-//! What the server tells beside what it asks the scheduler for.
+//! What the server shows in addition to the answers of the scheduler.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// Health, metrics of others, and what this program is.
+/// Health checks, additional metrics, and information about the program.
 #[derive(Debug, Default)]
 pub struct Told {
-    /// What health checks look at.
+    /// The health checks.
     pub checks: Checks,
-    /// Metrics that others count, such as requests to the API server.
+    /// Additional metrics, such as those of requests to the API server.
     pub registries: Vec<prometheus::Registry>,
-    /// What was built, for `kubernetes_build_info` and `/statusz`.
+    /// The build, for `kubernetes_build_info` and `/statusz`.
     pub build: Build,
     /// The feature gates, for `kubernetes_feature_enabled`.
     pub features: Vec<Feature>,
@@ -20,7 +20,7 @@ pub struct Told {
     pub profiling: bool,
 }
 
-/// What health checks look at. Where there is nothing, `ping` is always well.
+/// The health checks. An endpoint without checks has `ping`, which always succeeds.
 #[derive(Debug, Default)]
 pub struct Checks {
     /// `/healthz`.
@@ -38,12 +38,12 @@ pub struct Check {
     pub(super) look: Look,
 }
 
-/// Looks, quickly, whether all is well; else says why not.
+/// A quick check. The error says what is wrong.
 pub(super) type Look = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
 
 impl Check {
-    /// A check of this name. `look` must not take long: it is asked by everybody who can reach the port.
-    /// Its reason is told only to those who may see the check by itself.
+    /// A check of this name. `look` must be fast, since everybody who can reach the port can call it.
+    /// Its error is shown only to users who may see the single check.
     pub fn new(
         name: impl Into<String>,
         look: impl Fn() -> Result<(), String> + Send + Sync + 'static,
@@ -51,7 +51,7 @@ impl Check {
         Check { name: name.into(), look: Arc::new(look) }
     }
 
-    /// The check that is always well.
+    /// The check that always succeeds.
     pub(super) fn ping() -> Self {
         Check::new("ping", || Ok(()))
     }
@@ -63,7 +63,7 @@ impl fmt::Debug for Check {
     }
 }
 
-/// What was built.
+/// Build information.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Build {
     /// Such as `1`.
@@ -78,7 +78,7 @@ pub struct Build {
     pub git_commit: String,
     /// `clean` or `dirty`.
     pub git_tree_state: String,
-    /// When, such as `2026-11-21T20:00:00Z`.
+    /// The build time, such as `2026-11-21T20:00:00Z`.
     pub build_date: String,
     /// The version of the language.
     pub go_version: String,

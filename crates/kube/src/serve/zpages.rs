@@ -1,4 +1,5 @@
-//! `/flagz` and `/statusz`: what runs and how, as text for people and as objects for programs.
+//! `/flagz` and `/statusz`: information about the process, as text for people and as objects for
+//! programs.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -23,8 +24,8 @@ const COMPONENT: &str = "kube-scheduler";
 
 const WARNING: &str = "Warning: This endpoint is not meant to be machine parseable, has no formatting compatibility guarantees and is for debugging purposes only.";
 
-/// What else can be read, for `paths` of `/statusz`. As in kube-scheduler these are the first segments of what is
-/// served when `/statusz` is added, without what is for debugging only.
+/// The other pages, for `paths` of `/statusz`. As in kube-scheduler these are the first segments of the
+/// paths that are served when `/statusz` is added, without those for debugging.
 const PATHS: [&str; 6] = ["/configz", "/flagz", "/healthz", "/livez", "/metrics", "/readyz"];
 
 /// The flags in effect. As in apiserver's server/flagz.
@@ -83,7 +84,7 @@ fn page<T: Serialize>(
     response
 }
 
-/// What every object begins with.
+/// The first fields of every object.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Head {
@@ -155,7 +156,7 @@ impl Status {
             ("Emulation version", &self.emulation_version),
             ("Paths", &paths),
         ] {
-            // Nothing here is built with Go, and a line that says nothing helps nobody.
+            // Plimsoll is not built with Go, so this value may be empty; empty lines are left out.
             if !value.is_empty() {
                 writeln!(text, "{name}: {value}").expect("a text takes everything");
             }

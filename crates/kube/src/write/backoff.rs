@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-/// The longest that the API server can make us wait before the next try.
+/// The longest `Retry-After` that is respected.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(30);
 
-/// Growing waits, each some way around its mean so that many who fail at once do not come back at once.
+/// Growing pauses with jitter, so that many failed requests are not all retried at the same time.
 #[derive(Debug)]
 pub(crate) struct Backoff {
     next: Duration,
@@ -14,12 +14,12 @@ pub(crate) struct Backoff {
 }
 
 impl Backoff {
-    /// From `first` on, three times as long each time, to at most `max`; so many times.
+    /// Starts with `first`, and triples the pause each time up to `max`, for this many retries.
     pub(crate) fn new(first: Duration, max: Duration, times: u32) -> Self {
         Backoff { next: first, max, left: times }
     }
 
-    /// The next wait, at least as long as the API server asks for; `None` when it was tried often enough.
+    /// The next pause, at least as long as the API server asks for; `None` after the last retry.
     pub(crate) fn next(&mut self, retry_after: Option<Duration>) -> Option<Duration> {
         self.left = self.left.checked_sub(1)?;
         let mean = self.next;

@@ -1,5 +1,5 @@
-//! Binding: a pod gets its node. Sent once, and looked after where the answer was lost; since 1.37 sent again
-//! where the pod has no node after a failure that passes.
+//! Binds pods. A binding is sent once. If its answer is lost, the pod is read to learn the result.
+//! Since 1.37 it is sent again if the pod has no node after a transient failure.
 
 use std::time::Duration;
 
@@ -14,35 +14,35 @@ use super::courier::{
 };
 use crate::call::{Ask, Failed};
 
-/// How often a pod is looked at, and how long each look may take.
+/// How often a pod is read, and the timeout of each read.
 const LOOKS: u32 = 4;
 const LOOK_TIMEOUT: Duration = Duration::from_secs(3);
-/// Pauses between looks, and how long all of it takes at most.
+/// The pause between reads, and the total time of all reads.
 const PAUSE: Duration = Duration::from_millis(300);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 const LOOKING_MAX: Duration = Duration::from_secs(17);
 
-/// A pod must look unbound so often before we believe that it is. A write whose connection broke may be
-/// done a moment later.
+/// A pod counts as unbound after this many reads without a node. A write whose connection broke may
+/// still take effect a moment later.
 const LOOKS_TO_BELIEVE: u32 = 2;
 
-/// Pauses before a binding is sent again, as in retry.DefaultBackoff of client-go.
+/// The pause before a binding is sent again, as in retry.DefaultBackoff of client-go.
 const AGAIN_PAUSE: Duration = Duration::from_millis(10);
 const AGAIN_PAUSE_MAX: Duration = Duration::from_millis(500);
 
-/// What was seen of a pod whose binding failed.
+/// The observed state of a pod whose binding failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Seen {
     /// It is on its node.
     Bound,
     /// It is on no node.
     Unbound,
-    /// It is elsewhere, or gone, or nobody could tell.
+    /// It is on another node, deleted, or unknown.
     Otherwise,
 }
 
-/// Whether another try may help. As in scheduler/util/utils.go, Retriable; a request that found nobody is
-/// sent again elsewhere.
+/// Whether a retry may help. As in scheduler/util/utils.go, Retriable. A request that could not connect
+/// is retried elsewhere.
 fn is_passing(failed: &Failed) -> bool {
     let codes =
         [StatusCode::INTERNAL_SERVER_ERROR, StatusCode::SERVICE_UNAVAILABLE, StatusCode::CONFLICT];
@@ -73,7 +73,7 @@ struct Target<'a> {
     name: &'a str,
 }
 
-/// v1 Pod, as far as it says where it is.
+/// v1 Pod, reduced to its identity and node.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct WirePod {
@@ -121,19 +121,20 @@ impl Courier {
             let text = failed.to_string();
             let looks = match &failed {
                 failed if is_about_deleted(failed) => return Err(Unwritten::PodDeleted(text)),
-                // Somebody has bound it: perhaps we, by a request that was thought to be lost.
+                // The pod is already bound, perhaps by an earlier request of ours whose answer was
+                // lost.
                 Failed::Refused(refusal) if refusal.code == StatusCode::CONFLICT => 1,
                 failed if may_be_done(failed) => LOOKS_TO_BELIEVE,
                 _ => return Err(text.into()),
             };
             match self.look(pod, node, looks).await {
                 Seen::Bound => {
-                    tracing::info!(pod = %pod.key, %node, error = %failed, "it is bound all the same");
+                    tracing::info!(pod = %pod.key, %node, error = %failed, "the request failed, but the pod is bound");
                     return Ok(());
                 }
                 Seen::Unbound if is_passing(&failed) => match again.next(None) {
                     Some(pause) if Instant::now() + pause < deadline => {
-                        tracing::debug!(pod = %pod.key, error = %failed, "the binding is sent again");
+                        tracing::debug!(pod = %pod.key, error = %failed, "sending the binding again");
                         tokio::time::sleep(pause).await;
                     }
                     _ => return Err(text.into()),
@@ -143,7 +144,7 @@ impl Courier {
         }
     }
 
-    /// Looks whether this very pod is bound to `node`.
+    /// Reads whether this pod, with the same uid, is bound to `node`.
     async fn look(&self, pod: &Pod, node: &Str, looks_to_believe: u32) -> Seen {
         let mut backoff = Backoff::new(PAUSE, PAUSE_MAX, LOOKS - 1);
         let mut looked_unbound = 0;
@@ -164,13 +165,13 @@ impl Courier {
                 }
                 Err(failed) if failed.is_not_found() => return Seen::Otherwise,
                 Err(failed) => {
-                    tracing::debug!(pod = %pod.key, error = %failed, "could not look at the pod");
+                    tracing::debug!(pod = %pod.key, error = %failed, "could not read the pod after a failed binding");
                     Some(failed)
                 }
             };
             let Some(pause) = backoff.next(None) else { return Seen::Otherwise };
             match &failed {
-                // Where the process ends, nobody waits for an API server that is gone.
+                // When the process ends, an unreachable API server is not waited for.
                 Some(failed) if !self.rest(pause, failed).await => return Seen::Otherwise,
                 Some(_) => {}
                 None => tokio::time::sleep(pause).await,

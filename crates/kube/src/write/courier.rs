@@ -1,4 +1,4 @@
-//! Carries single writes to the API server.
+//! Sends single writes to the API server.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,31 +17,32 @@ use super::job::{Job, Task};
 use crate::call::{self, Ask, Failed, segment};
 use crate::client::Caller;
 
-/// Why nothing is sent where another instance may lead.
+/// The error when another instance may lead, so that nothing may be sent.
 const NOT_LEADING: &str = "this scheduler does not hold the lease";
 const TOO_LATE: &str = "timed out before it was sent";
-/// Why nothing is sent where the process ends and the API server is gone.
+/// The error when the process ends and the API server cannot be reached.
 const HOPELESS: &str = "the scheduler ends, and the API server cannot be reached";
 
-/// How often something is sent again, at most.
+/// The most retries of a request.
 const RETRIES: u32 = 8;
 
-/// How long an API server that cannot be reached is tried again at the end: what it has not taken is decided
-/// again by whoever leads next.
+/// How long an unreachable API server is retried at the end. The next leader decides again what was not
+/// written.
 const LAST_HOPE: Duration = Duration::from_secs(1);
 
-/// Most of what is written is no longer: a binding, an event.
+/// Most bodies are shorter than this: a binding, an event.
 const USUAL: usize = 768;
 
-/// Carries writes to the API server.
+/// Sends writes to the API server.
 pub(super) struct Courier {
     caller: Caller,
     options: Options,
     is_closed: AtomicBool,
-    /// The process is about to end, and since when.
+    /// Cancelled when the process is about to end.
     ends: CancellationToken,
     ends_since: OnceLock<Instant>,
-    /// It is about to end, and the API server is gone: nothing more is tried, and nothing waits for its turn.
+    /// Cancelled when the process is about to end and the API server cannot be reached: there are no
+    /// more retries, and nothing waits for the rate limit.
     hopeless: CancellationToken,
 }
 
@@ -60,12 +61,12 @@ impl From<String> for Unwritten {
     }
 }
 
-/// When something is sent again.
+/// When a request is retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Again {
-    /// Only where the API server surely did not take it.
+    /// Only if the API server certainly did not process it.
     IfNotTaken,
-    /// Wherever it may help: doing it twice is as good as doing it once.
+    /// Whenever it may help: the request is idempotent.
     IfItMayHelp,
 }
 
@@ -82,13 +83,14 @@ impl Courier {
         Courier { caller, options, is_closed, ends, ends_since, hopeless }
     }
 
-    /// The process is about to end: what cannot be sent is soon given up.
+    /// Tells the courier that the process is about to end: requests that cannot be sent are soon given
+    /// up.
     pub(super) fn end_soon(&self) {
         self.ends_since.get_or_init(Instant::now);
         self.ends.cancel();
     }
 
-    /// From now on nothing is sent any more.
+    /// Stops sending.
     pub(super) fn close(&self) {
         self.is_closed.store(true, Ordering::Release);
     }
@@ -117,10 +119,10 @@ impl Courier {
         let (what, pod) = (task.name(), &pod.key);
         done.map_err(|unwritten| match unwritten {
             Unwritten::Failed(error) => {
-                tracing::warn!(%pod, what, %error, "could not write");
+                tracing::warn!(%pod, what, %error, "write failed");
                 error
             }
-            // Nothing is wrong: somebody was faster.
+            // This is not an error: the pod was deleted meanwhile.
             Unwritten::PodDeleted(answer) => {
                 tracing::info!(%pod, what, answer, "the pod was deleted meanwhile: nothing is written");
                 WriteError::new(WriteCause::Conflict, answer)
@@ -128,7 +130,8 @@ impl Courier {
         })
     }
 
-    /// Sends a request, and again as `again` says, as long as it can be answered before `deadline`.
+    /// Sends a request, with retries according to `again`, as long as it can be answered before
+    /// `deadline`.
     pub(super) async fn deliver(
         &self,
         ask: &Ask,
@@ -157,7 +160,7 @@ impl Courier {
             }
             match backoff.next(failed.retry_after()) {
                 Some(wait) if Instant::now() + wait + timeout <= deadline => {
-                    tracing::debug!(error = %failed, "will be sent again");
+                    tracing::debug!(error = %failed, "a write failed; sending it again");
                     if !self.rest(wait, &failed).await {
                         return Err(failed);
                     }
@@ -167,7 +170,7 @@ impl Courier {
         }
     }
 
-    /// Waits before something is sent again. `false` if it is given up instead, since the process ends and the
+    /// Waits before a retry. `false` if the request is given up instead, since the process ends and the
     /// API server cannot be reached.
     pub(super) async fn rest(&self, wait: Duration, failed: &Failed) -> bool {
         let hopeless = async {
@@ -185,7 +188,7 @@ impl Courier {
         }
     }
 
-    /// Reads an object, to learn what became of a write.
+    /// Reads an object, to learn the result of a write.
     pub(super) async fn read(
         &self,
         path: String,
@@ -214,7 +217,7 @@ impl Again {
     }
 }
 
-/// Whether what failed may have been done all the same.
+/// Whether a failed request may have taken effect.
 pub(super) fn may_be_done(failed: &Failed) -> bool {
     match failed {
         Failed::NotSent(_) => false,
@@ -225,7 +228,8 @@ pub(super) fn may_be_done(failed: &Failed) -> bool {
     }
 }
 
-/// Whether the object is there no more, or another one has its name now: the uid in the request was wrong.
+/// Whether the object is deleted, or another one now has its name, so that the uid in the request does
+/// not match.
 pub(super) fn is_about_another(failed: &Failed) -> bool {
     match failed {
         Failed::NotSent(_) | Failed::Unanswered(_) => false,
@@ -243,12 +247,12 @@ pub(super) fn is_about_another(failed: &Failed) -> bool {
     }
 }
 
-/// When something must be over, so that there is `span` left to look what became of it.
+/// The deadline of a request that leaves `span` to read its result.
 pub(super) fn earlier(deadline: Instant, span: Duration) -> Instant {
     deadline.checked_sub(span).unwrap_or(deadline)
 }
 
-/// Whether the pod that a request is about is deleted, or about to go. As in pod/storage/storage.go, assignPod.
+/// Whether the pod of a request is deleted or terminating. As in pod/storage/storage.go, assignPod.
 pub(super) fn is_about_deleted(failed: &Failed) -> bool {
     let is_going = |failed: &Failed| match failed {
         Failed::Refused(refusal) if refusal.code == StatusCode::CONFLICT => {

@@ -1,4 +1,4 @@
-//! The task that gives out what is to be done, and takes the answers.
+//! The task that queues writes and passes on their results.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,26 +14,27 @@ use super::courier::Courier;
 use super::job::{Job, Work};
 use super::lanes::Lanes;
 
-/// The most that may wait. A scheduler that heeds [`Writer::load`](super::Writer::load) never gets there.
+/// The most writes that may wait. A scheduler that respects [`Writer::load`](super::Writer::load) never
+/// reaches this.
 const QUEUE_LIMIT: usize = 200_000;
 
 const STOPPED: &str = "the scheduler has stopped writing";
 const TOO_MUCH: &str = "too many writes are waiting";
 
-/// What the desk is told.
+/// A command to the desk.
 #[derive(Debug)]
 pub(super) enum Order {
-    /// Do this.
+    /// Perform these effects.
     Perform(Vec<Effect>),
-    /// Break everything off.
+    /// Abort everything.
     Stop,
-    /// Take nothing more, and say when all is done.
+    /// Accept no more effects, and reply when all are done.
     Finish(oneshot::Sender<()>),
 }
 
 type Answer = (EffectId, Result<(), WriteError>);
 
-/// Gives out what is to be done.
+/// Queues writes and starts them.
 pub(super) struct Desk {
     courier: Arc<Courier>,
     meter: Arc<Meter>,
@@ -67,7 +68,7 @@ impl Desk {
         }
     }
 
-    /// Works until the writer is gone.
+    /// Runs until the writer is dropped.
     pub(super) async fn run(mut self) {
         loop {
             while let Some(job) = self.lanes.pop() {
@@ -111,7 +112,7 @@ impl Desk {
 
     fn take_in(&mut self, effect: Effect) {
         match Work::of(effect, self.courier.options().patience) {
-            // Events are told to the end: they say what was done.
+            // Events are recorded until the end, since they say what was done.
             Work::Event(occurrence) => self.courier.options().events.record(*occurrence),
             Work::Elsewhere => {}
             Work::Job(job) if self.is_closed => self.refuse(&job, STOPPED),
@@ -165,7 +166,7 @@ impl Desk {
         self.meter.tell();
         if self.lanes.n_queued() == 0 && self.lanes.n_running() == 0 {
             for done in self.finishing.drain(..) {
-                // Who does not wait any more need not be told.
+                // An error means that nobody waits for it any more.
                 let _ = done.send(());
             }
         }

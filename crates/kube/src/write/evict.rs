@@ -1,4 +1,4 @@
-//! Evicting: a pod goes for one of higher priority.
+//! Evicts a pod for one of higher priority.
 
 use std::sync::Arc;
 
@@ -13,8 +13,9 @@ use crate::call::{Ask, STRATEGIC_MERGE_PATCH};
 use crate::events::{Occurrence, Subject};
 
 impl Courier {
-    /// Tells the victim why it must go, deletes it, and records that. As in executor.go, PreemptPod: a
-    /// victim that is gone has gone for good, and one that is about to go is let go.
+    /// Writes the reason into the status of the victim, deletes it, and records an event. As in
+    /// executor.go, PreemptPod: a victim that is already deleted counts as success, and a terminating
+    /// one is left alone.
     pub(super) async fn evict(
         &self,
         preemptor: &Arc<Pod>,
@@ -28,7 +29,7 @@ impl Courier {
         let path = pod_path(&victim.key);
         let why = status::disruption_target(victim, &eviction.message);
         let tell = Ask::patch(format!("{path}/status"), STRATEGIC_MERGE_PATCH, why);
-        // Unlike there, a victim that was made again under the same name is left alone.
+        // Unlike in executor.go, a new pod with the name of the victim is left alone.
         let options = json!({
             "apiVersion": "v1",
             "kind": "DeleteOptions",

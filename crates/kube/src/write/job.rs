@@ -1,4 +1,4 @@
-//! What is to be done for one effect, and how effects that wait become one.
+//! The write for one effect, and how waiting writes are merged.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,18 +10,18 @@ use tokio::time::Instant;
 
 use crate::events::{Occurrence, Subject};
 
-/// Something to do at the API server.
+/// A write to the API server.
 #[derive(Debug)]
 pub(super) struct Job {
-    /// The pod for which it is done, as it was last seen.
+    /// The pod for which it is done, as last observed.
     pub(super) pod: Arc<Pod>,
-    /// What to do.
+    /// The kind of write.
     pub(super) task: Task,
     /// When the answer is no longer awaited.
     pub(super) deadline: Instant,
 }
 
-/// What to do.
+/// The kind of write.
 #[derive(Debug)]
 pub(super) enum Task {
     /// Bind the pod to a node.
@@ -30,28 +30,28 @@ pub(super) enum Task {
     Object(EffectId, ObjectWrite),
     /// Evict another pod for it.
     Evict(EffectId, Eviction),
-    /// Change its status. Nobody awaits an answer.
+    /// Change the status of the pod. The engine does not await an answer.
     Status(Status),
 }
 
-/// What is to change in the status of a pod.
+/// Changes to the status of a pod.
 #[derive(Debug, Default)]
 pub(super) struct Status {
     /// The condition `PodScheduled=False`.
     pub(super) condition: Option<Condition>,
-    /// The node that was cleared for the pod.
+    /// The nominated node.
     pub(super) nominated: Nominated,
 }
 
-/// What is to become of the node that was cleared for a pod.
+/// A change of the nominated node.
 #[derive(Debug, Default)]
 pub(super) enum Nominated {
-    /// It stays as it is.
+    /// No change.
     #[default]
     AsItWas,
-    /// It is no longer kept for the pod.
+    /// Remove the nomination.
     No,
-    /// It is this one.
+    /// Nominate this node.
     On(Str),
 }
 
@@ -61,18 +61,18 @@ impl From<Option<Str>> for Nominated {
     }
 }
 
-/// What an effect comes down to.
+/// How an effect is carried out.
 pub(super) enum Work {
-    /// Something to do at the API server, in its turn.
+    /// By a write to the API server, which is queued.
     Job(Job),
-    /// An event to be told, at once.
+    /// By an event, which is recorded at once.
     Event(Box<Occurrence>),
-    /// A question to an extender, which is for [`Extenders`](crate::extender::Extenders).
+    /// By a question to an extender, which is done by [`Extenders`](crate::extender::Extenders).
     Elsewhere,
 }
 
 impl Work {
-    /// What `effect` comes down to. Its answer is awaited for `patience`.
+    /// How to carry out `effect`. Its answer is awaited for `patience`.
     pub(super) fn of(effect: Effect, patience: Duration) -> Self {
         let Effect { id, pod, write } = effect;
         let task = match write {
@@ -103,7 +103,7 @@ impl Work {
 }
 
 impl Job {
-    /// The pod that it is about: what is done about one pod is done in order.
+    /// The pod that is written: writes to one pod are done in order.
     pub(super) fn about(&self) -> &PodKey {
         match &self.task {
             Task::Evict(_, eviction) => &eviction.victim.key,
@@ -119,8 +119,8 @@ impl Job {
         }
     }
 
-    /// Takes in what is to be done after this, where one request does for both: of a status the newest
-    /// counts. Otherwise it comes back.
+    /// Merges `later` into this job, if one request can do both: the newest status counts. Otherwise
+    /// returns it.
     pub(super) fn absorb(&mut self, later: Job) -> Option<Job> {
         let (Task::Status(status), Task::Status(_)) = (&mut self.task, &later.task) else {
             return Some(later);
@@ -139,7 +139,7 @@ impl Job {
 }
 
 impl Task {
-    /// What it is, for logs.
+    /// Its name, for logs.
     pub(super) fn name(&self) -> &'static str {
         match self {
             Task::Bind(..) => "binding",

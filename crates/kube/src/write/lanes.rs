@@ -1,7 +1,7 @@
-//! What waits to be done, pod by pod.
+//! Waiting writes, in one queue (*lane*) for each pod.
 //!
-//! Each pod has a lane: what is about it is done in order, one after the other. Lanes in which somebody
-//! awaits an answer go before those that only tell something, which get some of the places all the same.
+//! Writes to one pod are done in order, one after the other. Lanes in which the engine awaits an answer
+//! take precedence over lanes with status updates only, but these get some of the slots.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -9,24 +9,25 @@ use plimsoll_api::PodKey;
 
 use super::job::Job;
 
-/// So often a lane that nobody awaits goes first, however many are awaited.
+/// One of this many turns goes to a lane without awaited answers, however many awaited ones there are.
 const TURN_OF_THE_LAZY: u32 = 8;
 
-/// The lanes of all pods about which there is something to do.
+/// The lanes of all pods with writes to do.
 #[derive(Debug)]
 pub(super) struct Lanes {
     by_pod: HashMap<PodKey, Lane>,
-    /// Lanes in which an answer is awaited. One that has moved on since is still here and is passed over.
+    /// Lanes in which an answer is awaited. A lane whose state has changed since is still here and is
+    /// skipped.
     urgent: VecDeque<PodKey>,
     /// The others.
     lazy: VecDeque<PodKey>,
     places: Places,
     n_queued: usize,
-    /// How many were taken since a lazy one was.
+    /// How many were taken since the last lazy one.
     since_lazy: u32,
 }
 
-/// How much may be under way at once, and is.
+/// The slots for writes in flight, and their use.
 #[derive(Clone, Copy, Debug)]
 struct Places {
     max: usize,
@@ -40,19 +41,19 @@ struct Lane {
     stands: Stands,
 }
 
-/// Where a lane stands.
+/// The state of a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stands {
-    /// Something of it is under way, as one of the urgent or not.
+    /// One of its writes is in flight; whether it was taken as urgent.
     Runs { urgent: bool },
-    /// It waits among the urgent.
+    /// It waits in the urgent queue.
     Urgent,
-    /// It waits among the others.
+    /// It waits in the lazy queue.
     Lazy,
 }
 
 impl Lanes {
-    /// At most `max` are under way at once.
+    /// At most `max` writes are in flight at once.
     pub(super) fn new(max: usize) -> Self {
         Lanes {
             by_pod: HashMap::new(),
@@ -64,7 +65,7 @@ impl Lanes {
         }
     }
 
-    /// Takes something in that is to be done.
+    /// Adds a write.
     pub(super) fn push(&mut self, job: Job) {
         let key = job.about().clone();
         let is_urgent = job.awaited().is_some();
@@ -88,7 +89,7 @@ impl Lanes {
         }
     }
 
-    /// The next thing to do, if there is a place for it. [`Lanes::done`] frees the place.
+    /// The next write, if there is a free slot. [`Lanes::done`] frees the slot.
     pub(super) fn pop(&mut self) -> Option<Job> {
         let Places { max, urgent, lazy } = self.places;
         if max <= urgent + lazy {
@@ -99,7 +100,7 @@ impl Lanes {
         order.into_iter().find_map(|urgent| self.pop_from(urgent))
     }
 
-    /// What was under way about this pod is done.
+    /// The write in flight for this pod is done.
     pub(super) fn done(&mut self, key: &PodKey) {
         let Some(lane) = self.by_pod.get(key) else { return };
         let Stands::Runs { urgent } = lane.stands else { return };
@@ -115,7 +116,7 @@ impl Lanes {
         self.line_up(key.clone(), is_urgent);
     }
 
-    /// Takes out all that waits, in no order.
+    /// Removes all waiting writes, in no particular order.
     pub(super) fn clear(&mut self) -> Vec<Job> {
         self.urgent.clear();
         self.lazy.clear();
@@ -130,7 +131,7 @@ impl Lanes {
         self.n_queued
     }
 
-    /// How many are under way.
+    /// How many are in flight.
     pub(super) fn n_running(&self) -> usize {
         self.places.urgent + self.places.lazy
     }
@@ -148,7 +149,7 @@ impl Lanes {
     fn pop_from(&mut self, urgent: bool) -> Option<Job> {
         let (waiting, stands) = match urgent {
             true => (&mut self.urgent, Stands::Urgent),
-            // Half of the places are kept for those that are awaited.
+            // Half of the slots are reserved for awaited writes.
             false if self.places.max.div_ceil(2) <= self.places.lazy => return None,
             false => (&mut self.lazy, Stands::Lazy),
         };

@@ -1,9 +1,9 @@
-//! What the engine wants to be done, done at the API server.
+//! Carries out effects of the engine at the API server.
 //!
-//! [`Writer::perform`] takes effects and never waits; answers come through a channel, exactly one for each
-//! effect that the engine awaits. What is written about one pod is written in order, each after the one
-//! before it was answered. A binding and a change of a volume are sent once: again only where the API
-//! server surely did not take them. Where an answer was lost the object is looked at, to learn what became
+//! [`Writer::perform`] takes effects and never blocks. Answers are sent to a channel, exactly one for
+//! each effect that the engine awaits. Writes to one pod are done in order, each after the answer to
+//! the previous one. A binding and a change of a volume are sent once, and retried only if the API
+//! server certainly did not process them. If an answer is lost, the object is read to learn the result
 //! of the write.
 
 mod backoff;
@@ -34,33 +34,33 @@ use courier::Courier;
 pub(crate) use courier::json;
 use desk::{Desk, Order};
 
-/// The most requests of a writer that are under way at once. An API server takes 100 streams on a
-/// connection, and watches and events need some.
+/// The most requests of a writer in flight at once. An API server accepts 100 streams on a connection,
+/// and watches and events need some.
 pub const IN_FLIGHT: usize = 64;
 
-/// Says whether anything may be written now, and how long that may take: what is still under way then must
-/// end. Asked before each request, so it must be cheap.
+/// Says whether writes are allowed now, and how long a write may take. It is called before each
+/// request, so it must be cheap.
 pub type MayWrite = Arc<dyn Fn() -> Option<Duration> + Send + Sync>;
 
-/// How a writer works.
+/// The options of a writer.
 pub struct Options {
-    /// How many requests are under way at once; at least 1.
+    /// How many requests are in flight at once; at least 1.
     pub in_flight: usize,
-    /// Waits until the next request may be sent, where their rate is limited. A request that waited for its
-    /// turn inside the client would be taken to be sent, and its time would run.
+    /// Waits until the rate limit allows the next request. If a request waited inside the client
+    /// instead, it would count as sent, and its timeout would run.
     pub turn: Turn,
-    /// How long the API server may take for one request, at least 3 seconds. It is told to give up 2 seconds
-    /// sooner.
+    /// The timeout of one request, at least 3 seconds. The API server gets a timeout that is 2 seconds
+    /// shorter.
     pub request_timeout: Duration,
-    /// How long the engine waits for an answer, at most. What cannot be answered within this is not begun: a
-    /// binding must be begun `request_timeout` and 17 seconds before, to leave time to look what became of
-    /// it. It must be shorter than `write_timeout` of the engine: a binding that the engine has given up
-    /// must not be sent.
+    /// How long the engine waits for an answer at most. A write that cannot be answered within this
+    /// time is not started: a binding must start `request_timeout` plus 17 seconds earlier, to leave
+    /// time to read its result. This must be shorter than `write_timeout` of the engine, since a
+    /// binding that the engine has given up must not be sent.
     pub patience: Duration,
-    /// Whether anything may be written now; [`always`] without leader election.
+    /// Whether writes are allowed now; [`always`] without leader election.
     pub may_write: MayWrite,
-    /// How often a binding is sent again that has failed by an error that passes, where the pod is seen to
-    /// have no node; see [`bindings_again`].
+    /// How often a binding is sent again after a transient error, if the pod has no node; see
+    /// [`bindings_again`].
     pub bindings_again: u32,
     /// In which versions the API server has the kinds that plugins write.
     pub served: Served,
@@ -80,7 +80,7 @@ pub fn bindings_again(release: Release) -> u32 {
 pub type Turn = Arc<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
 
 impl Options {
-    /// As fits the engine's default of a minute for a write, with these events.
+    /// Options that fit the engine's default write timeout of a minute.
     pub fn new(events: Arc<dyn Record>) -> Self {
         Options {
             in_flight: IN_FLIGHT,
@@ -110,21 +110,21 @@ pub fn always() -> MayWrite {
     Arc::new(|| Some(Duration::MAX))
 }
 
-/// Nothing has to wait for its turn.
+/// There is no rate limit.
 pub fn at_once() -> Turn {
     Arc::new(|| Box::pin(std::future::ready(())))
 }
 
-/// How much a writer has to do.
+/// The load of a writer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Load {
-    /// Requests that wait for their turn.
+    /// Waiting requests.
     pub queued: usize,
-    /// Requests that are under way.
+    /// Requests in flight.
     pub in_flight: usize,
 }
 
-/// Writes what the engine wants to be written. Dropping it is [`Writer::stop_at_once`].
+/// Writes the effects of the engine. Dropping it is [`Writer::stop_at_once`].
 #[derive(Debug)]
 pub struct Writer {
     inbox: mpsc::UnboundedSender<Order>,
@@ -132,14 +132,14 @@ pub struct Writer {
     meter: Arc<Meter>,
 }
 
-/// Where the desk says how much there is to do.
+/// The load, as reported by the desk.
 #[derive(Debug, Default)]
 struct Meter {
-    /// Effects that the desk has not yet seen.
+    /// Effects that the desk has not received yet.
     handed_in: AtomicUsize,
     queued: AtomicUsize,
     in_flight: AtomicUsize,
-    /// Somebody waits until fewer than this are queued; 0 where nobody does.
+    /// A task waits until fewer than this are queued; 0 if none does.
     awaited: AtomicUsize,
     eased: Notify,
 }
@@ -152,9 +152,10 @@ impl Meter {
         }
     }
 
-    /// Wakes those who wait for this, if it is so far: to be woken costs about as much as a request.
+    /// Wakes the waiting tasks if the load is low enough. A wake-up costs about as much as a request.
     fn tell(&self) {
-        // Each says something first and then looks what the other says, so that one of both sees it.
+        // Each side first stores its value and then loads that of the other, so at least one of them
+        // sees the change.
         if self.load().queued < self.awaited.load(Ordering::SeqCst) {
             self.awaited.store(0, Ordering::SeqCst);
             self.eased.notify_waiters();
@@ -163,8 +164,8 @@ impl Meter {
 }
 
 impl Writer {
-    /// A writer that begins to work at once, on the runtime that it is called on. What becomes of effects
-    /// that are awaited goes to `answers`.
+    /// Creates a writer that starts at once on the current runtime. The results of awaited effects are
+    /// sent to `answers`.
     pub fn new(
         caller: impl Into<Caller>,
         options: Options,
@@ -178,8 +179,8 @@ impl Writer {
         Writer { inbox, courier, meter }
     }
 
-    /// Does what `effects` say, in their order for each pod. Never waits. Questions to extenders are left
-    /// out: [`Extenders`](crate::extender::Extenders) asks them.
+    /// Carries out `effects`, for each pod in their order. Never blocks. Ignores questions to
+    /// extenders, which [`Extenders`](crate::extender::Extenders) sends.
     pub fn perform(&self, effects: Vec<Effect>) {
         if effects.is_empty() {
             return;
@@ -188,21 +189,21 @@ impl Writer {
         self.order(Order::Perform(effects));
     }
 
-    /// The lease is lost: nothing more is begun from now on, what is under way is broken off, and all of it
-    /// is answered with an error.
+    /// To be called when the lease is lost: starts nothing more, aborts writes in flight, and answers
+    /// all of them with an error.
     pub fn stop_at_once(&self) {
         self.courier.close();
         self.order(Order::Stop);
     }
 
-    /// The process is about to end: what is sent is finished, and what cannot be sent, since the API server
-    /// cannot be reached, is soon given up.
+    /// To be called when the process is about to end: writes in flight are finished, and writes that
+    /// cannot be sent because the API server cannot be reached are soon given up.
     pub fn end_soon(&self) {
         self.courier.end_soon();
     }
 
-    /// Finishes what was handed in, within so long; then stops at once. What is handed in from now on is
-    /// answered with an error. Returns what was left undone.
+    /// Finishes all effects within this time, and then stops at once. Later effects are answered with
+    /// an error. Returns what was left undone.
     pub async fn finish(&self, within: Duration) -> Load {
         let (done, is_done) = oneshot::channel();
         self.order(Order::Finish(done));
@@ -214,13 +215,13 @@ impl Writer {
         left
     }
 
-    /// How much there is to do. Who makes work should wait while much is queued: what waits too long is
-    /// given up.
+    /// The current load. Callers should pause while many requests are queued, since a request that
+    /// waits too long is given up.
     pub fn load(&self) -> Load {
         self.meter.load()
     }
 
-    /// Waits until fewer than `queued` requests wait for their turn.
+    /// Waits until fewer than `queued` requests wait.
     pub async fn eased(&self, queued: usize) {
         loop {
             let notified = self.meter.eased.notified();
@@ -232,13 +233,13 @@ impl Writer {
         }
     }
 
-    /// Waits until nobody writes any more, which is a bug as long as the writer is there.
+    /// Waits until the desk has ended, which is a bug as long as the writer exists.
     pub async fn ended(&self) {
         self.inbox.closed().await;
     }
 
     fn order(&self, order: Order) {
-        // The desk stays as long as its writer, unless the whole runtime goes down.
+        // The desk lives as long as its writer, unless the whole runtime shuts down.
         let _ = self.inbox.send(order);
     }
 }

@@ -13,7 +13,7 @@ use super::courier::{Again, Courier, earlier, json as body, may_be_done};
 use crate::call::{Ask, Failed, MERGE_PATCH, segment};
 use crate::place::Place;
 
-/// How long a look at an object may take that may have been changed.
+/// The timeout for reading an object that may have been changed.
 const LOOK_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Courier {

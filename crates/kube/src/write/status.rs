@@ -1,4 +1,4 @@
-//! What is written into the status of a pod: conditions, and the node that was cleared for it.
+//! Writes the status of a pod: conditions and the nominated node.
 
 use jiff::Timestamp;
 use plimsoll_api::{Pod, Unscheduled};
@@ -12,7 +12,7 @@ use crate::call::{Ask, STRATEGIC_MERGE_PATCH};
 use crate::wire_time;
 
 impl Courier {
-    /// Writes a condition and a nomination; nothing, where the pod says so already.
+    /// Writes a condition and a nomination. Writes nothing if the pod already has them.
     pub(super) async fn set_status(&self, pod: &Pod, status: &Status) -> Result<(), String> {
         let Some(change) = patch(pod, status, Timestamp::now()) else { return Ok(()) };
         let path = format!("{}/status", pod_path(&pod.key));
@@ -25,7 +25,7 @@ impl Courier {
     }
 }
 
-/// The patch that brings a pod there. As in schedule_one.go, updatePod.
+/// The patch for this status. As in schedule_one.go, updatePod.
 fn patch(pod: &Pod, status: &Status, now: Timestamp) -> Option<Vec<u8>> {
     let mut fields = Map::new();
     if let Some(condition) = &status.condition
@@ -35,7 +35,7 @@ fn patch(pod: &Pod, status: &Status, now: Timestamp) -> Option<Vec<u8>> {
     }
     let node = match &status.nominated {
         Nominated::AsItWas => None,
-        // Takes it away.
+        // Removes it.
         Nominated::No => Some(Value::Null),
         Nominated::On(node) => Some(json!(node)),
     };
@@ -43,8 +43,8 @@ fn patch(pod: &Pod, status: &Status, now: Timestamp) -> Option<Vec<u8>> {
     (!fields.is_empty()).then(|| of_status(pod, &fields))
 }
 
-/// The condition `PodScheduled=False`, unless the pod has it in these words. As in podutil,
-/// UpdatePodCondition: the time of transition is that of the status, which may have been `False` before.
+/// The condition `PodScheduled=False`, unless the pod already has it with this text. As in podutil,
+/// UpdatePodCondition: the transition time changes only with the status, which may already be `False`.
 fn pod_scheduled(pod: &Pod, condition: &Condition, now: Timestamp) -> Option<Value> {
     let generation = pod.edition.generation;
     let told = pod.edition.unscheduled.as_deref();
@@ -95,14 +95,14 @@ fn condition_of(
     if generation != 0 {
         condition["observedGeneration"] = json!(generation);
     }
-    // A condition that is there already keeps the fields that a patch does not name.
+    // An existing condition keeps the fields that a patch does not name.
     if let Some(time) = transition {
         condition["lastTransitionTime"] = json!(wire_time::seconds(time));
     }
     condition
 }
 
-/// A patch of this very pod's status.
+/// A patch of the status of this pod, with its uid.
 fn of_status(pod: &Pod, fields: &Map<String, Value>) -> Vec<u8> {
     courier::json(&json!({ "metadata": { "uid": pod.uid }, "status": fields }))
 }

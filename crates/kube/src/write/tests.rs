@@ -1,4 +1,4 @@
-//! What reaches the API server, and what the engine is told.
+//! Requests to the API server, and answers to the engine.
 
 mod bindings;
 mod evictions;

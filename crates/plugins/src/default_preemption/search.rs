@@ -1,4 +1,4 @@
-//! A search for nodes to clear, from scratch.
+//! A search for candidate nodes, from scratch.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -7,7 +7,7 @@ use plimsoll_framework::prelude::*;
 
 use super::{Victims, harm, nobody_lower, staying, victims};
 
-/// A search that remembers nothing of earlier ones.
+/// A search without results of earlier ones.
 pub(super) struct Search<'a> {
     what_if: &'a WhatIf<'a>,
     rows: Vec<Row>,
@@ -25,7 +25,7 @@ impl<'a> Search<'a> {
         Search { what_if, rows, cleared, rejected, last_error }
     }
 
-    /// All nodes that it found can be cleared, by place.
+    /// All candidates that it found, by index.
     pub(super) fn into_clearable(self) -> Vec<Clearable> {
         let nodes = self.what_if.view().nodes;
         let of = |(place, victims): (usize, Victims)| Clearable {
@@ -48,7 +48,7 @@ impl Clearings for Search<'_> {
         let what_if = self.what_if;
         for place in places {
             let row = self.rows[place];
-            // To put all pods of a node onto another one, in thought, takes longer than to look at them.
+            // Preparing a dry run takes longer than checking the priorities of the pods.
             if let Some(why) = nobody_lower(what_if.pod(), what_if.view().nodes.pods_on(row)) {
                 self.rejected.push(why);
                 continue;

@@ -1,4 +1,4 @@
-//! Which node is cleared, and who has to go.
+//! Which node is chosen, and which victims.
 
 use plimsoll_api::{PodTemplate, Timestamp};
 use plimsoll_testkit::{Expect, check_among, expect};
@@ -146,7 +146,7 @@ fn of_the_nodes_that_extenders_leave_the_one_with_the_least_harm_is_taken() {
     let gates = FeatureGates::of(Release::V1_36);
     let plugin = DefaultPreemption::new(DefaultPreemptionArgs::default(), &gates);
     let answer = |left: &[Clearable]| plugin.choose_clearable(&victim("p", 5), Ok(left));
-    // Extenders tell victims in any order: the most important one of `b` is the second.
+    // Extenders return victims in any order: the most important one on `b` is the second.
     let nominated = |node: &str, victims: &[&str]| {
         let victims = victims.iter().map(|name| PodKey::new("default", *name)).collect();
         PostFilterAnswer::Nominated(Nomination { node: node.into(), victims, says: "".into() })

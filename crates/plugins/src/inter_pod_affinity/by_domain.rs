@@ -1,4 +1,4 @@
-//! The same rules by counts that the engine keeps.
+//! The same rules, using the domain counts of the engine.
 
 use plimsoll_framework::domains::MOST_TERMS;
 use plimsoll_framework::prelude::*;
@@ -13,8 +13,8 @@ fn by_label(key: &Str) -> DomainTerm {
     DomainTerm { key: TopologyKey::Label(key.clone()), nodes: CountedNodes::default() }
 }
 
-/// The required terms of a pod, and those of others that speak of it: a term for each rule and
-/// topology key.
+/// The required terms of a pod, and those of others that match it: a term for each rule and topology
+/// key.
 pub(super) struct Required {
     subject: Subject,
     rules: Vec<Rule>,
@@ -26,7 +26,7 @@ impl Required {
         let mut rules: Vec<(Rule, Str)> = Vec::new();
         let of_others = neighbours.iter().flat_map(|other| subject.is_shunned_by(*other));
         for (rule, key) in subject.own_rules().chain(of_others) {
-            // Other pods may have tens of thousands of terms between them.
+            // Other pods may have tens of thousands of terms in total.
             if MOST_TERMS < rules.len() {
                 break;
             }
@@ -92,8 +92,7 @@ impl DomainFilter for Required {
     }
 }
 
-/// The preferred terms of a pod, and the terms of others that speak of it: a term for each topology
-/// key.
+/// The preferred terms of a pod, and the terms of others that match it: a term for each topology key.
 pub(super) struct Preferred {
     preferences: Preferences,
     keys: Vec<Str>,
@@ -154,7 +153,7 @@ impl DomainScore for Preferred {
     }
 }
 
-/// What a store of namespaces is kept for: nothing, unless a term selects by their labels.
+/// The namespaces to keep: none, unless a term selects by their labels.
 pub(super) fn kept(namespaces: &NamespaceStore, is_read: bool) -> NamespaceStore {
     if is_read { namespaces.clone() } else { NamespaceStore::default() }
 }

@@ -47,19 +47,19 @@ impl PreFilter for InterPodAffinity {
     }
 }
 
-/// How many pods meet the rules for one pod, by domain.
+/// How many pods match the rules for one pod, by domain.
 #[derive(Clone, Debug)]
 pub struct Counts {
     subject: Arc<Subject>,
     /// In the order of their rules, which is that of the verdicts.
     tallies: Vec<Tally>,
-    /// Where each tally is, where there are more than [`FEW`].
+    /// The index of each tally, if there are more than [`FEW`].
     places: Arc<BTreeMap<(Rule, Str), usize>>,
-    /// How many pods stand in the tallies of [`Rule::Affinity`] together.
+    /// The sum of all tallies of [`Rule::Affinity`].
     affinity: i64,
 }
 
-/// Among so few tallies one is found fastest by a look at all. Pods may have tens of thousands of terms.
+/// Up to this many tallies a linear search is fastest. Pods may have tens of thousands of terms.
 const FEW: usize = 16;
 
 impl Counts {
@@ -89,11 +89,11 @@ impl Counts {
         counts
     }
 
-    /// What one rule says of a node.
+    /// The verdict of one rule on a node.
     fn verdict(&self, tally: &Tally, node: &Labels) -> Verdict {
         let value = node.get(&tally.key);
         let met = value.is_some_and(|value| tally.is_met_in(value));
-        // As in filtering.go, satisfyPodAffinity: the waiver asks for the topology label, too.
+        // As in filtering.go, satisfyPodAffinity: the waiver also requires the topology label.
         let waived = value.is_some() && self.waives_affinity();
         match tally.rule {
             Rule::Affinity if !met && !waived => Verdict::unresolvable(AFFINITY),
@@ -103,12 +103,12 @@ impl Counts {
         }
     }
 
-    /// Keeps the counts exact after one pod came or left.
+    /// Updates the counts after a pod was added or removed.
     fn follow(&mut self, change: PodChange<'_>, node: &Labels) -> Update {
         let subject = self.subject.clone();
         for rule in subject.met_by(Neighbour::from(&**change.pod())) {
             let Some(value) = node.get(rule.1) else { continue };
-            // The domains of other nodes are not known to a new tally. They are empty.
+            // A new tally does not know the domains of other nodes, but they are empty.
             let known = self.tally(rule);
             let at = known.unwrap_or_else(|| self.push(Tally::new(rule, std::iter::once(node))));
             self.count(at, value, i64::from(change.sign()));
@@ -116,8 +116,8 @@ impl Counts {
         if self.falls_void() { Update::Rebuild } else { Update::Exact }
     }
 
-    /// As in filtering.go, PreFilter: where no rule speaks of the pod the plugin is skipped, and is not
-    /// told of pods that a what-if adds. So this state stays void, and asks to be made anew.
+    /// As in filtering.go, PreFilter: if no rule concerns the pod, the plugin is skipped, and it is not
+    /// updated with pods that a dry run adds. So this state stays void, and must be computed anew.
     fn wake(&self, pod: &PodInfo, node: &Labels) -> Update {
         let mut keys = self.subject.met_by(Neighbour::from(&**pod));
         let matters = keys.any(|(_, key)| node.contains_key(key));
@@ -129,12 +129,12 @@ impl Counts {
         self.tallies.is_empty()
     }
 
-    /// Whether a state made now would be void, though this one is not.
+    /// Whether a state computed now would be void although this one is not.
     fn falls_void(&self) -> bool {
         !self.subject.has_terms() && !self.tallies.iter().any(Tally::is_met)
     }
 
-    /// Whether the pod may be the first of its kind.
+    /// Whether the pod may be the first that its affinity terms match.
     fn waives_affinity(&self) -> bool {
         self.subject.meets_own_affinity && self.affinity == 0
     }
@@ -155,7 +155,7 @@ impl Counts {
     fn push(&mut self, tally: Tally) -> usize {
         self.tallies.push(tally);
         let n = self.tallies.len();
-        // Once there are too many, those that were few are sorted in, too.
+        // When there are too many for a linear search, the existing ones are indexed, too.
         let new = if n <= FEW {
             n
         } else if n == FEW + 1 {

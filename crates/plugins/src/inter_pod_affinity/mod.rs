@@ -1,7 +1,7 @@
 //! InterPodAffinity: affinity and anti-affinity between pods.
 //!
-//! `filter` judges by required terms, `score` by preferred ones, and `requeue` says when a rejected
-//! pod is worth another attempt. All three ask `terms` whom a term speaks of.
+//! `filter` evaluates required terms, `score` preferred ones, and `requeue` says when to try a rejected
+//! pod again. All three use `terms` to match terms with pods.
 
 mod by_domain;
 mod filter;
@@ -18,20 +18,20 @@ const AFFINITY: &str = "node(s) didn't match pod affinity rules";
 const ANTI_AFFINITY: &str = "node(s) didn't match pod anti-affinity rules";
 const EXISTING_ANTI_AFFINITY: &str = "node(s) didn't satisfy existing pods anti-affinity rules";
 
-/// Rejects nodes in whose topology domains a pod must not run for the sake of the pods there, and
-/// prefers domains with pods that it likes, or that like it.
+/// Rejects nodes in whose topology domains the pod must not run because of other pods, and prefers
+/// domains with pods that it prefers, or that prefer it.
 ///
-/// A domain is all nodes with the same value of a label. Three rules reject, asked in this order:
+/// A domain is all nodes with the same value of a label. Three rules reject nodes, in this order:
 ///
-/// 1. each required affinity term of the pod needs, in its domain of the node, a pod that meets *all*
-///    required affinity terms. The first pod of a group that wants its own kind could never start, so
-///    these terms are waived while no pod meets them anywhere and the pod itself does;
-/// 2. no required anti-affinity term of the pod may speak of a pod in its domain of the node;
-/// 3. no required anti-affinity term of a pod in its domain of the node may speak of the pod.
+/// 1. for each required affinity term of the pod, the domain of the node must have a pod that matches
+///    *all* required affinity terms. The first pod of a group with affinity to itself could never
+///    start, so these terms are waived as long as no pod matches them anywhere and the pod itself does;
+/// 2. no required anti-affinity term of the pod may match a pod in the domain of the node;
+/// 3. no required anti-affinity term of a pod in the domain of the node may match the pod.
 ///
-/// The score adds up, over the domains of a node, the weights of all preferred terms that speak of a
-/// pod there, the pod's own and those of the others about it; anti-affinity counts against the node.
-/// A required affinity term of another pod about this one counts too, with
+/// The score adds up, over the domains of a node, the weights of all preferred terms of the pod that
+/// match a pod there, and of all preferred terms of pods there that match the pod. Anti-affinity counts
+/// negatively. A required affinity term of another pod that matches the pod counts, too, with
 /// [`hard_pod_affinity_weight`](InterPodAffinityArgs::hard_pod_affinity_weight).
 ///
 /// ```yaml
@@ -47,14 +47,14 @@ const EXISTING_ANTI_AFFINITY: &str = "node(s) didn't satisfy existing pods anti-
 #[derive(Debug)]
 pub struct InterPodAffinity(InterPodAffinityArgs);
 
-/// What to make of the terms of other pods in scoring.
+/// How the terms of other pods count in scoring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct InterPodAffinityArgs {
-    /// The weight of another pod's required affinity term that speaks of the pod: 0 to 100, and 1 if
-    /// not given.
+    /// The weight of another pod's required affinity term that matches the pod: 0 to 100, and 1 if not
+    /// given.
     pub hard_pod_affinity_weight: i32,
-    /// Whether a pod without preferred terms of its own gets no scores.
+    /// Whether a pod without preferred terms is not scored.
     pub ignore_preferred_terms_of_existing_pods: bool,
 }
 

@@ -1,4 +1,4 @@
-//! When a rejected pod is worth another attempt.
+//! When to try a rejected pod again.
 
 use plimsoll_framework::events::Object;
 use plimsoll_framework::prelude::*;
@@ -7,10 +7,10 @@ use plimsoll_framework::stores::NamespaceStore;
 use super::InterPodAffinity;
 use super::terms::{all_speak_of, speaks_of};
 
-/// Unlike in plugin.go, isSchedulableAfterPodChange and isSchedulableAfterNodeChange, no change is passed
-/// over that may help: there a pod sleeps on if a node comes that the terms of others do not keep it
-/// off, if a node goes, if one of several anti-affinity terms no longer matters, if the pod may now be
-/// the first of its kind, or if the labels of a namespace decide.
+/// Unlike in plugin.go, isSchedulableAfterPodChange and isSchedulableAfterNodeChange, no change that
+/// may help is ignored. There, a pod is not woken if a node is added for which only terms of other pods
+/// matter, if a node is deleted, if one of several anti-affinity terms no longer applies, if the pod
+/// may now be the first that its terms match, or if the labels of a namespace change.
 impl Requeue for InterPodAffinity {
     fn events(&self) -> Vec<ClusterEvent> {
         let pod = Action::ADD | Action::UPDATE_POD_LABEL | Action::DELETE;
@@ -51,7 +51,7 @@ fn helps_as_pod(
     let wanted = |other: &Pod| all_speak_of(&own.required, other.into(), namespaces);
     let was_wanted = before.is_some_and(|other| wanted(other));
     let is_wanted = after.is_some_and(|other| wanted(other));
-    // Where nothing that is wanted is left, a pod of the kind it wants may be the first.
+    // If the last pod that the terms match is gone, a pod that matches its own terms may be the first.
     let is_first = was_wanted && !is_wanted && wanted(pod);
     let shunned_no_more = own.required_anti.iter().any(|term| {
         let meant = |other: &PodInfo| speaks_of(term, Neighbour::from(&**other), namespaces);
@@ -64,14 +64,15 @@ fn helps_as_pod(
     (!was_wanted && is_wanted) || is_first || shunned_no_more || shuns_no_more
 }
 
-/// A new node is free of whatever is shunned in the domains of others. Affinity needs its domain.
+/// A new node may be in a domain without pods that anti-affinity excludes. Affinity needs its topology
+/// label.
 fn helps_as_new_node(own: &PodAffinity, labels: &Labels) -> bool {
     let has_domain = |term: &AffinityTerm| labels.contains_key(&term.topology_key);
     own.required.is_empty() || !own.required_anti.is_empty() || own.required.iter().any(has_domain)
 }
 
-/// A node that has come to a domain may help affinity; one that has left its domain may help
-/// anti-affinity, and a pod that may be the first of its kind.
+/// A node that enters a domain may help affinity. One that leaves its domain may help anti-affinity,
+/// and a pod that may be the first that its terms match.
 fn helps_as_node(pod: &Pod, view: View<'_>, before: &Labels, after: &Labels) -> bool {
     let (own, namespaces) = (&pod.affinity, view.stores.of::<Namespace>());
     let moved = |term: &AffinityTerm| {

@@ -1,4 +1,4 @@
-//! Preferred terms: in which topology domains a pod would rather run.
+//! Preferred terms: which topology domains a pod prefers.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ impl PreScore for InterPodAffinity {
     type Cluster = (Nodes<(Labels, Pods)>, Namespaces);
     type State = DomainScores;
 
-    /// As in scoring.go, PreScore: once a pod has preferred terms, those of others count again.
+    /// As in scoring.go, PreScore: if the pod has preferred terms, those of others count in any case.
     fn applies(&self, (affinity, _, _): (&PodAffinity, &Str, &Labels)) -> bool {
         !self.0.ignore_preferred_terms_of_existing_pods || has_preferences(affinity)
     }
@@ -74,7 +74,7 @@ impl PreScore for InterPodAffinity {
     }
 }
 
-/// As in scoring.go, NormalizeScore: between the lowest and the highest.
+/// As in scoring.go, NormalizeScore: scaled between the lowest and the highest.
 pub(super) fn normalize(scores: &mut [Scored]) {
     let raw = || scores.iter().map(|one| one.score);
     let (Some(min), Some(max)) = (raw().min(), raw().max()) else { return };
@@ -83,7 +83,7 @@ pub(super) fn normalize(scores: &mut [Scored]) {
     }
 }
 
-/// What a pod prefers, and who it is for those that prefer it near or far.
+/// The preferences of a pod, and its data for the terms of other pods.
 pub(super) struct Preferences {
     affinity: PodAffinity,
     namespace: Str,
@@ -95,7 +95,7 @@ pub(super) struct Preferences {
 }
 
 impl Preferences {
-    /// Whether it prefers anything itself.
+    /// Whether it has preferred terms itself.
     pub(super) fn has_own(&self) -> bool {
         has_preferences(&self.affinity)
     }
@@ -106,8 +106,8 @@ impl Preferences {
         preferred.iter().chain(preferred_anti).map(|one| &one.term.topology_key)
     }
 
-    /// Each topology key in whose domains the pod is to be nearer to `other`, with the weight; or
-    /// farther, where the weight is negative.
+    /// Calls `add` with topology key and weight for each term that matches between the pod and `other`.
+    /// Anti-affinity has a negative weight.
     pub(super) fn count(&self, other: Neighbour<'_>, mut add: impl FnMut(&Str, i64)) {
         if has_preferences(&self.affinity) {
             let meant = |term: &AffinityTerm| speaks_of(term, other, &self.namespaces);
@@ -120,8 +120,8 @@ impl Preferences {
     }
 }
 
-/// The scores of topology domains: by topology key, then by value. A key is here only if a term about
-/// it spoke of a pod in one of its domains.
+/// The scores of topology domains: by topology key, then by value. A key is present only if a term with
+/// it has matched a pod in one of its domains.
 #[derive(Clone, Debug, Default)]
 pub struct DomainScores(Vec<(Str, BTreeMap<Str, i64>)>);
 
@@ -147,7 +147,7 @@ impl DomainScores {
         &mut self.0[at].1
     }
 
-    /// The scores of all domains of a node with these labels together.
+    /// The sum of the scores of all domains of a node with these labels.
     fn of(&self, node: &Labels) -> i64 {
         let scores = self.0.iter().filter_map(|(key, domains)| domains.get(node.get(key)?));
         scores.sum()
@@ -158,7 +158,7 @@ fn has_preferences(affinity: &PodAffinity) -> bool {
     !affinity.preferred.is_empty() || !affinity.preferred_anti.is_empty()
 }
 
-/// Topology key and weight of each term in `affinity` that counts and of which `meant` holds. A
+/// Topology key and weight of each term in `affinity` that counts and for which `meant` is true. A
 /// required affinity term counts with weight `hard`, if that is not 0.
 fn weights(
     affinity: &PodAffinity,
@@ -174,8 +174,8 @@ fn weights(
     counting.map(|(term, weight)| (&term.topology_key, i64::from(weight)))
 }
 
-/// The score of a node that is `above` the lowest, where the highest is `range` above it. In floats
-/// and cut off, as in scoring.go, NormalizeScore.
+/// The score of a node that is `above` the lowest, if the highest is `range` above it. In floating
+/// point and truncated, as in scoring.go, NormalizeScore.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,

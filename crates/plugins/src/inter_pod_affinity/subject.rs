@@ -1,4 +1,4 @@
-//! The pod that is being scheduled, and what its required terms ask of others.
+//! The pod that is being scheduled, with its required terms.
 
 use plimsoll_framework::prelude::*;
 use plimsoll_framework::stores::NamespaceStore;
@@ -7,7 +7,7 @@ use super::by_domain::kept;
 use super::tally::Rule;
 use super::terms::{Incoming, all_speak_of, selects_by_labels, speaks_of};
 
-/// The pod that is being scheduled, and what its required terms ask of others.
+/// The pod that is being scheduled, with its required terms.
 #[derive(Debug)]
 pub(super) struct Subject {
     namespace: Str,
@@ -44,14 +44,14 @@ impl Subject {
         !self.affinity.is_empty() || !self.anti_affinity.is_empty()
     }
 
-    /// The rules that the terms of the pod make, with their topology keys, in the order of verdicts.
+    /// The rules from the terms of the pod, with their topology keys, in the order of verdicts.
     pub(super) fn own_rules(&self) -> impl Iterator<Item = (Rule, &Str)> {
         let affinity = self.affinity.iter().map(|term| (Rule::Affinity, &term.topology_key));
         let anti = self.anti_affinity.iter().map(|term| (Rule::AntiAffinity, &term.topology_key));
         affinity.chain(anti)
     }
 
-    /// The rules that `other` meets, with their topology keys.
+    /// The rules that `other` matches, with their topology keys.
     pub(super) fn met_by<'a>(
         &'a self,
         other: Neighbour<'a>,
@@ -59,8 +59,8 @@ impl Subject {
         self.meets(other).chain(self.is_shunned_by(other))
     }
 
-    /// Those that the terms of the pod make. As in filtering.go, updateWithAffinityTerms, a pod counts
-    /// for affinity if it meets all terms, and then for each.
+    /// Those from the terms of the pod. As in filtering.go, updateWithAffinityTerms, a pod counts for
+    /// affinity if it matches all terms, and then for each of them.
     pub(super) fn meets<'a>(
         &'a self,
         other: Neighbour<'a>,
@@ -74,7 +74,7 @@ impl Subject {
             .chain(anti.map(|term| (Rule::AntiAffinity, &term.topology_key)))
     }
 
-    /// Those that the terms of `other` make.
+    /// Those from the terms of `other`.
     pub(super) fn is_shunned_by<'a>(
         &'a self,
         other: Neighbour<'a>,

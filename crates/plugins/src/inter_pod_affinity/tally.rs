@@ -1,17 +1,17 @@
-//! How many pods meet one rule in each domain of one topology key.
+//! How many pods match one rule in each domain of one topology key.
 
 use std::sync::Arc;
 
 use plimsoll_framework::prelude::*;
 
-/// What it means for a domain that a pod in it meets the rule.
+/// What a pod that matches the rule means for its domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Rule {
-    /// It meets the required affinity terms of the pod: the domain is open.
+    /// The required affinity terms of the pod match it: the domain is open.
     Affinity,
-    /// A required anti-affinity term of the pod speaks of it: the domain is closed.
+    /// A required anti-affinity term of the pod matches it: the domain is closed.
     AntiAffinity,
-    /// A required anti-affinity term of it speaks of the pod: the domain is closed.
+    /// Its required anti-affinity term matches the pod: the domain is closed.
     ExistingAntiAffinity,
 }
 
@@ -20,20 +20,21 @@ pub(super) enum Rule {
 pub(super) struct Tally {
     pub(super) rule: Rule,
     pub(super) key: Str,
-    /// The values of `key`, sorted. Shared, since what-ifs copy the counts and never the values.
+    /// The values of `key`, sorted. Shared, since dry runs copy the counts but never the values.
     values: Arc<Vec<Str>>,
-    /// How many pods meet the rule, by value, each as often as it has terms that say so; never negative.
+    /// How many pods match the rule, by value; each counts as often as it has matching terms. Never
+    /// negative.
     counts: Vec<i64>,
 }
 
 impl Tally {
-    /// No pod in any of the domains that `nodes` make.
+    /// A tally without pods, with the domains of `nodes`.
     pub(super) fn new<'a>(
         (rule, key): (Rule, &Str),
         nodes: impl Iterator<Item = &'a Labels>,
     ) -> Self {
         let mut values: Vec<&Str> = nodes.filter_map(|labels| labels.get(key)).collect();
-        // Stable sorts are fast on what is sorted already, as hostnames in the order of rows often are.
+        // A stable sort is fast on sorted input, as host names in the order of rows often are.
         values.sort();
         values.dedup();
         let values: Vec<Str> = values.into_iter().cloned().collect();
@@ -41,7 +42,7 @@ impl Tally {
         Tally { rule, key: key.clone(), values: Arc::new(values), counts }
     }
 
-    /// Counts one pod, or `by` = -1 discounts it, in the domain of `value`.
+    /// Adds a pod in the domain of `value`, or removes it with `by` = -1.
     pub(super) fn add(&mut self, value: &Str, by: i64) {
         match self.values.binary_search(value) {
             Ok(at) => self.counts[at] += by,
@@ -52,12 +53,12 @@ impl Tally {
         }
     }
 
-    /// Whether a pod in the domain of `value` meets the rule.
+    /// Whether a pod in the domain of `value` matches the rule.
     pub(super) fn is_met_in(&self, value: &Str) -> bool {
         self.values.binary_search(value).is_ok_and(|at| 0 < self.counts[at])
     }
 
-    /// Whether a pod in any domain meets the rule.
+    /// Whether a pod in any domain matches the rule.
     pub(super) fn is_met(&self) -> bool {
         self.counts.iter().any(|count| 0 < *count)
     }

@@ -1,12 +1,12 @@
-//! Whom a term speaks of.
+//! Matches terms with pods.
 
 use plimsoll_framework::prelude::*;
 use plimsoll_framework::stores::NamespaceStore;
 
-/// Whether `term` speaks of `pod`. Most terms name their namespaces, so the labels of the pod's
-/// namespace are looked up only for those that select by them.
+/// Whether `term` matches `pod`. Most terms name their namespaces, so the labels of the pod's namespace
+/// are looked up only for those that select by them.
 ///
-/// A namespace that is not known counts as one without labels. In plugin.go,
+/// An unknown namespace counts as one without labels. In plugin.go,
 /// mergeAffinityTermNamespacesIfNotEmpty, only a selector of everything matches it; but no pod is in a
 /// namespace that does not exist.
 pub(super) fn speaks_of(
@@ -21,7 +21,7 @@ pub(super) fn speaks_of(
     term.matches(namespace, namespace_labels, pod.labels)
 }
 
-/// Whether there are terms and all of them speak of `pod`.
+/// Whether there are terms and all of them match `pod`.
 pub(super) fn all_speak_of(
     terms: &[AffinityTerm],
     pod: Neighbour<'_>,
@@ -30,12 +30,12 @@ pub(super) fn all_speak_of(
     !terms.is_empty() && terms.iter().all(|term| speaks_of(term, pod, namespaces))
 }
 
-/// Whether the labels of a namespace decide whether the term speaks of pods in it.
+/// Whether the term selects namespaces by their labels.
 pub(super) fn selects_by_labels(term: &AffinityTerm) -> bool {
     term.namespace_selector != Selector::Nothing && !term.namespace_selector.is_everything()
 }
 
-/// The pod that is being scheduled, as terms look at it.
+/// The pod that is being scheduled, with the fields that terms read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Incoming<'a> {
     pub(super) namespace: &'a Str,
@@ -44,7 +44,7 @@ pub(super) struct Incoming<'a> {
 }
 
 impl Incoming<'_> {
-    /// Whether `term` speaks of the pod.
+    /// Whether `term` matches the pod.
     pub(super) fn is_meant_by(self, term: &AffinityTerm) -> bool {
         term.matches(self.namespace, self.namespace_labels, self.labels)
     }

@@ -1,11 +1,12 @@
-//! How full a node is of the resources that args name, as release 1.20 reckoned it.
+//! The utilization of the resources of a node that args name, as release 1.20 computed it.
 //!
-//! It differs from today's [`resource_allocation`](crate::resource_allocation) in these:
+//! It differs from the current [`resource_allocation`](crate::resource_allocation) as follows:
 //!
-//! * Every resource that the args name counts, with its weight: also an extended one that the pod does
-//!   not ask for, and one that the node has none of.
-//! * Of a pod's overhead, CPU counts in whole cores taken for thousandths: 250m for 1m.
-//! * A resource that is named twice counts once, with its last weight.
+//! * Every resource that the args name counts, with its weight, even an extended one that the pod does
+//!   not request, and one that the node does not have.
+//! * The CPU of a pod's overhead is rounded up to whole cores, which are then counted as thousandths:
+//!   250m counts as 1m.
+//! * A resource that is listed twice counts once, with its last weight.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -41,7 +42,7 @@ impl From<Vec<ResourceSpec>> for Weighed {
     }
 }
 
-/// The weighted sum of the scores of resources, and their weights together.
+/// The weighted sum of the scores of resources, and the sum of their weights.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sum {
     pub(super) scores: i64,
@@ -49,15 +50,15 @@ pub(super) struct Sum {
 }
 
 impl Sum {
-    /// The mean, cut off to a whole number.
+    /// The mean, truncated to a whole number.
     pub(super) fn mean(self) -> i64 {
         self.scores.checked_div(self.weights).unwrap_or(0)
     }
 }
 
 impl Weighed {
-    /// Adds up what `score` says of each resource on a node with the pod: `None` of one that the node
-    /// has none of. What it gives no score for has no weight.
+    /// Adds up `score` of each resource on a node with the pod; its argument is `None` for a resource
+    /// that the node does not have. A resource without a score has no weight.
     ///
     /// As in resource_allocation.go of release 1.20, calculateResourceAllocatableRequest.
     pub(super) fn sum(
@@ -80,8 +81,8 @@ impl Weighed {
     }
 }
 
-/// As in resource_allocation.go of release 1.20, calculatePodResourceRequest: overhead is added in whole
-/// units, rounded up, also where containers count in thousandths.
+/// As in resource_allocation.go of release 1.20, calculatePodResourceRequest: overhead is added in
+/// whole units, rounded up, even where containers count in thousandths.
 fn with_cores_for_millis(requests: NonZero, overhead_milli_cpu: i64) -> NonZero {
     let cores = -(-overhead_milli_cpu).div_euclid(MILLIS);
     NonZero { milli_cpu: requests.milli_cpu - overhead_milli_cpu + cores, ..requests }
@@ -91,8 +92,8 @@ fn with_cores_for_millis(requests: NonZero, overhead_milli_cpu: i64) -> NonZero 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct ResourcesArgs {
-    /// The resources by which nodes are scored: CPU and memory alike if none are named. Weights are 1
-    /// to 100, where 0 stands for 1.
+    /// The resources by which nodes are scored: CPU and memory with equal weights by default. Weights
+    /// are 1 to 100, where 0 stands for 1.
     pub(super) resources: UpTo100,
 }
 
@@ -106,7 +107,7 @@ pub(super) struct UpTo100(pub(super) Weighed);
 #[serde(try_from = "Vec<ResourceSpec>")]
 pub(super) struct Unbounded(pub(super) Weighed);
 
-/// Weights whose sum with scores, which are at most 100, 64 bits hold whatever else is named.
+/// The largest weight. The sum of weights times scores, which are at most 100, then fits into 64 bits.
 const MOST: i64 = i64::MAX >> 32;
 
 /// As in validation_pluginargs.go of release 1.20, validateResources.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use plimsoll_framework::{Row, Scored};
 
-/// Which of the scored nodes belong together.
+/// Groups of scored nodes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Groups {
     /// The number of the group by the row of the node, counted from 0.
@@ -46,7 +46,7 @@ impl Groups {
     }
 }
 
-/// The share of the highest score that `count` of at most `most` leaves over. As in
+/// The remaining fraction of the highest score, for a `count` of at most `most`. As in
 /// selector_spread.go and service_affinity.go, NormalizeScore.
 #[expect(clippy::cast_precision_loss, reason = "pods are far fewer than 2^53")]
 pub(super) fn left_over(count: i64, most: i64) -> f64 {

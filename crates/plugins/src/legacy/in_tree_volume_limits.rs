@@ -1,5 +1,5 @@
-//! EBSLimits, GCEPDLimits, AzureDiskLimits and CinderLimits: how many disks of the plugins that once were
-//! part of Kubernetes can be attached to a node.
+//! EBSLimits, GCEPDLimits, AzureDiskLimits and CinderLimits: how many disks of former in-tree volume
+//! plugins can be attached to a node.
 
 use std::collections::BTreeSet;
 use std::marker::PhantomData;
@@ -14,15 +14,15 @@ use crate::pod_claims::{self, NAMELESS_CLAIM};
 
 const TOO_MANY: &str = "node(s) exceed max volume count";
 
-/// The gate without which no plugin has been replaced by a CSI driver. On in 1.20.
+/// Without this gate no plugin is replaced by a CSI driver. On in 1.20.
 const CSI_MIGRATION: &str = "CSIMigration";
 
-/// Labels that name the instance type of a node, the first before the second. Release 1.20 takes either,
-/// by chance, where they differ.
+/// Labels that name the instance type of a node, the first before the second. If they differ, release
+/// 1.20 takes one at random.
 const INSTANCE_TYPE: [&str; 2] =
     ["node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type"];
 
-/// Disks of Amazon's EBS. At most 39, since the root volume takes a place; 25 on nitro instances.
+/// Disks of Amazon's EBS. At most 39, since the root volume counts as one; 25 on nitro instances.
 #[derive(Debug)]
 pub enum Ebs {}
 /// Persistent disks of Google's cloud. At most 16.
@@ -49,9 +49,9 @@ pub type CinderLimits = InTreeVolumeLimits<Cinder>;
 pub struct Disk {
     /// The name of the plugin that counts them.
     name: &'static str,
-    /// Who serves them.
+    /// The in-tree plugin that serves them.
     plugin: InTree,
-    /// The resource by which a node says how many it takes.
+    /// The resource with a node's limit.
     resource: &'static str,
     /// The gate with which a CSI driver may serve them instead. Off in 1.20.
     gate: &'static str,
@@ -61,7 +61,7 @@ pub struct Disk {
 pub trait Kind: Send + Sync + 'static {
     /// The kind.
     const DISK: Disk;
-    /// How many a node with these labels takes unless it says so itself.
+    /// The default limit of a node with these labels.
     fn most(labels: &Labels) -> i64;
 }
 
@@ -117,8 +117,8 @@ fn instance_type(labels: &Labels) -> &str {
     INSTANCE_TYPE.into_iter().find_map(|key| labels.get(key)).map_or("", Str::as_str)
 }
 
-/// As in attach_limit.go of release 1.20, EBSNitroLimitRegex, whose anchor belongs to the first of its
-/// three parts only.
+/// As in attach_limit.go of release 1.20, EBSNitroLimitRegex, whose anchor applies only to the first of
+/// its three alternatives.
 fn is_nitro(instance_type: &str) -> bool {
     ["c5", "m5", "r5"].iter().any(|family| instance_type.starts_with(family))
         || ["t3", "z1d"].iter().any(|family| instance_type.contains(family))
@@ -126,13 +126,14 @@ fn is_nitro(instance_type: &str) -> bool {
 
 /// Rejects nodes to which the disks of the pod cannot all be attached.
 ///
-/// Counted are the disks of one kind that the pods on the node use, each once however many pods use it,
-/// together with those of the pod. A claim counts as the volume to which it is bound; one that is not,
-/// or whose volume does not exist, counts for itself if its class makes such disks, and one that does not
-/// exist not at all. How many there may be, the node says in `status.allocatable`; otherwise args do;
-/// otherwise it depends on the kind. A pod without such disks is not judged.
+/// The plugin counts the disks of one kind that the pods on the node use, each once however many pods
+/// use it, together with those of the pod. A claim counts as the volume to which it is bound. A claim
+/// that is not bound, or whose volume does not exist, counts as itself if its class provisions such
+/// disks. A claim that does not exist does not count. The limit is that in `status.allocatable` of the
+/// node; otherwise that of the args; otherwise it depends on the kind. A pod without such disks is not
+/// judged.
 ///
-/// Where the gates `CSIMigration` and that of the kind are on and the CSINode says that a CSI driver
+/// If the gates `CSIMigration` and that of the kind are on and the CSINode says that a CSI driver
 /// serves these disks, NodeVolumeLimits counts them instead.
 ///
 /// ```yaml
@@ -147,12 +148,13 @@ pub struct InTreeVolumeLimits<K> {
     kind: PhantomData<fn() -> K>,
 }
 
-/// The args of these plugins. Release 1.20 has none: it reads the environment, which the edge does here.
+/// The args of these plugins. Release 1.20 has none and reads the environment, which the IO layer does
+/// here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct MaxVolumesArgs {
-    /// How many disks any node takes that does not say so itself: 1 or more, as in the environment
-    /// variable `KUBE_MAX_PD_VOLS`. Without it, as many as usual.
+    /// The limit for nodes that do not have their own: 1 or more, as in the environment variable
+    /// `KUBE_MAX_PD_VOLS`. Without it, the default limit of the kind.
     pub max_volumes: Option<NonZeroU32>,
 }
 
@@ -169,18 +171,18 @@ impl<K: Kind> Plugin for InTreeVolumeLimits<K> {
     }
 }
 
-/// What tells a disk from others of its kind.
+/// The identity of a disk within its kind.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Identity {
     /// Its own name.
     Disk(Str),
-    /// The claim for which it will be made, or was.
+    /// The claim for which it will be or was provisioned.
     Claim(ObjectKey),
 }
 
 type Disks = BTreeSet<Identity>;
 
-/// The disks of the pod, and what is needed to find those of other pods.
+/// The disks of the pod, and the data to find those of other pods.
 #[derive(Debug)]
 pub struct Wanted {
     disks: Result<Disks, Rejection>,
@@ -222,8 +224,8 @@ impl<K: Kind> PreFilter for InTreeVolumeLimits<K> {
 }
 
 impl<K: Kind> InTreeVolumeLimits<K> {
-    /// As in non_csi.go of release 1.20, Filter. Disks that are attached already take no further place,
-    /// but a node that holds too many rejects the pod all the same.
+    /// As in non_csi.go of release 1.20, Filter. Disks that are already attached do not count again,
+    /// but a node with too many of them still rejects the pod.
     fn judge(
         &self,
         wanted: &Wanted,
@@ -256,8 +258,8 @@ impl<K: Kind> InTreeVolumeLimits<K> {
 
 /// Adds the disks of `plugin` among the volumes of a pod in `namespace`.
 ///
-/// As in non_csi.go of release 1.20, filterVolumes. A claim that is made for the pod counts like others,
-/// as in later releases: 1.20 had none unless a gate was on.
+/// As in non_csi.go of release 1.20, filterVolumes. A claim of a generic ephemeral volume counts like
+/// others, as in later releases. In 1.20 they existed only with a gate.
 fn add_disks(
     plugin: InTree,
     namespace: &Str,
@@ -331,7 +333,7 @@ mod tests {
         check(entry, &scenario, expected);
     }
 
-    /// A pod with these disks of its own, each written as `FIELD NAME`.
+    /// A pod with these inline disks, each written as `FIELD NAME`.
     fn pod(name: &str, disks: &[&str]) -> String {
         let volume = |(at, disk): (usize, &&str)| {
             let (kind, name) = disk.split_once(' ').expect("a disk is written as FIELD NAME");
@@ -479,7 +481,7 @@ mod tests {
         );
     }
 
-    /// Whether a node with `count` disks of one kind of which it says nothing takes one more.
+    /// Whether a node without its own limit accepts one more disk if it has `count` of them.
     fn takes_one_more<K: Kind>(labels: &[(&str, &str)], args: Value, count: usize) -> bool {
         let args = serde_json::from_value(args).expect("the tests give args");
         let plugin = InTreeVolumeLimits::<K>::new(args, &FeatureGates::default());

@@ -7,11 +7,11 @@ use crate::resource_allocation::Usage;
 
 pub use super::allocation::ResourcesArgs;
 
-/// Prefers nodes of whose resources more is left with the pod on them.
+/// Prefers nodes with more free resources after placing the pod.
 ///
-/// Pods that come to the emptiest node spread over the cluster, and each has room to grow. The score is
-/// the mean of the free shares in percent, by the weights of the resources. Today's NodeResourcesFit has
-/// the same with its strategy `LeastAllocated`, which leaves out what a pod does not ask for.
+/// Placing pods on the emptiest nodes spreads them over the cluster and leaves each room to grow. The
+/// score is the weighted mean of the free shares in percent. The current NodeResourcesFit does the same
+/// with its strategy `LeastAllocated`, but ignores resources that a pod does not request.
 ///
 /// Example: of a node with 4 CPUs and 10 GB, a pod with 3 CPUs and 5 GB leaves 25 and 50 percent, and
 /// the score is 37.
@@ -38,7 +38,8 @@ impl Score for NodeResourcesLeastAllocated {
     type Pod = Asked;
     type Node = Room;
 
-    /// As in least_allocated.go of release 1.20: of what the node has none, nothing is free.
+    /// As in least_allocated.go of release 1.20: nothing is free of a resource that the node does not
+    /// have.
     fn score(&self, pod: Ref<'_, Asked>, node: Ref<'_, Room>) -> i64 {
         let free = |usage: Option<Usage>| Some(usage.map_or(0, Usage::free_share));
         self.resources.sum(pod, node, free).mean()

@@ -1,7 +1,8 @@
-//! Plugins of earlier releases that 1.36 has not. They are not in the default profile: configurations
-//! of the versions that had them name them.
+//! Plugins of earlier releases that 1.36 does not have. They are not in the default profile, but in
+//! configurations of the versions that had them.
 //!
-//! What is said of release 1.20 was read there, and holds for them as long as they existed.
+//! Statements about release 1.20 are from its source code, and hold for all releases in which these
+//! plugins existed.
 
 mod allocation;
 mod groups;

@@ -7,12 +7,12 @@ use crate::resource_allocation::Usage;
 
 pub use super::allocation::ResourcesArgs;
 
-/// Prefers nodes of whose resources more is used with the pod on them.
+/// Prefers nodes with fewer free resources after placing the pod.
 ///
-/// Full nodes leave others empty, which can be taken away. The score is the mean of the used shares in
-/// percent, by the weights of the resources; a resource that seems more than used up, since pods count
-/// with defaults, counts 0. Today's NodeResourcesFit has nearly the same with its strategy
-/// `MostAllocated`, where such a resource counts 100 and what a pod does not ask for is left out.
+/// Filling nodes leaves others empty, which can then be removed. The score is the weighted mean of the
+/// used shares in percent. A resource whose usage exceeds the node, because pods count with defaults,
+/// scores 0. The current NodeResourcesFit does nearly the same with its strategy `MostAllocated`, but
+/// there such a resource scores 100, and resources that a pod does not request are ignored.
 ///
 /// Example: of a node with 4 CPUs and 10 GB, a pod with 3 CPUs and 5 GB uses 75 and 50 percent, and the
 /// score is 62.

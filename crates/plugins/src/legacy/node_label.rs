@@ -1,4 +1,4 @@
-//! NodeLabel: labels that the profile wants nodes to have, or not to have.
+//! NodeLabel: labels that nodes should have, or should not have, according to the profile.
 
 use plimsoll_framework::prelude::*;
 use serde::Deserialize;
@@ -8,20 +8,20 @@ const NOT_AS_REQUESTED: &str = "node(s) didn't have the requested labels";
 /// Rejects nodes that lack one of some labels or have one of others, whatever their values, and prefers
 /// nodes in the same way.
 ///
-/// A profile can so keep its pods to nodes that tell their rack, or off nodes that are to retire.
-/// The score is the average over all preferences, 100 for each that is met. With
-/// `presentLabelsPreference: [ssd]` and `absentLabelsPreference: [retiring]` a node that has both labels
-/// scores 50.
+/// A profile can thus restrict its pods to nodes with a rack label, or keep them off nodes that will be
+/// retired. The score is the mean over all preferences, 100 for each that is satisfied. With
+/// `presentLabelsPreference: [ssd]` and `absentLabelsPreference: [retiring]` a node that has both
+/// labels scores 50.
 ///
-/// As in kube-scheduler 1.20. There a profile that lets it score without any preference divides by zero;
-/// here it then gives no scores.
+/// As in kube-scheduler 1.20. There a profile that enables its score without any preference divides by
+/// zero; here it gives no scores then.
 #[derive(Clone, Debug)]
 pub struct NodeLabel {
     args: NodeLabelArgs,
 }
 
-/// `NodeLabelArgs` of `kubescheduler.config.k8s.io/v1beta1`. No label is both in a list and in the list
-/// of the opposite.
+/// `NodeLabelArgs` of `kubescheduler.config.k8s.io/v1beta1`. No label may be both in a list and in the
+/// opposite list.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "WireArgs")]
 pub struct NodeLabelArgs {
@@ -84,7 +84,7 @@ pub fn entry() -> Entry {
     Entry::of::<NodeLabel>().filter().score().done()
 }
 
-/// `NodeLabelArgs` as they are written.
+/// `NodeLabelArgs` as in the configuration.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 struct WireArgs {

@@ -1,17 +1,17 @@
-//! NodePreferAvoidPods: nodes that would rather not have the pods of a controller.
+//! NodePreferAvoidPods: nodes that ask to avoid the pods of a controller.
 
 use plimsoll_framework::prelude::*;
 
 /// The controllers whose pods can be avoided.
 const KINDS: [&str; 2] = ["ReplicationController", "ReplicaSet"];
 
-/// Prefers nodes that do not ask to be spared the pods of the pod's controller: 0 on those that do, 100
-/// on all others.
+/// Prefers nodes that do not ask to avoid the pods of the pod's controller: 0 for those that do, 100
+/// for all others.
 ///
-/// A node asks in its annotation `scheduler.alpha.kubernetes.io/preferAvoidPods`, after the pods of a
-/// ReplicationController or ReplicaSet did badly there, and names the controller by kind and uid. An
-/// annotation that cannot be read asks nothing. In the default profile of release 1.20 the plugin weighs
-/// 10000, so such a node is taken only where there is no other.
+/// A node does so with its annotation `scheduler.alpha.kubernetes.io/preferAvoidPods`, which names a
+/// ReplicationController or ReplicaSet by kind and uid, for example after its pods performed badly
+/// there. An annotation that cannot be read is ignored. In the default profile of release 1.20 the
+/// plugin has weight 10000, so such a node is chosen only if there is no other.
 ///
 /// ```json
 /// {"preferAvoidPods": [{"podSignature": {"podController":
@@ -32,7 +32,7 @@ impl Score for NodePreferAvoidPods {
     type Pod = Owner;
     type Node = AvoidedControllers;
 
-    /// As in node_prefer_avoid_pods.go, Score: neither `apiVersion` nor name count.
+    /// As in node_prefer_avoid_pods.go, Score: `apiVersion` and name do not count.
     fn score(&self, owner: Option<&Controller>, avoided: &[AvoidedController]) -> i64 {
         let Some(owner) = owner.filter(|owner| KINDS.contains(&owner.kind.as_str())) else {
             return MAX_NODE_SCORE;

@@ -1,14 +1,14 @@
-//! NodeResourceLimits: prefers nodes that are as large as the limits of the pod.
+//! NodeResourceLimits: prefers nodes that satisfy the limits of the pod.
 
 use plimsoll_framework::prelude::*;
 
-/// Prefers, by as little as can be, nodes that have as much CPU or memory as the pod may take at most.
+/// Slightly prefers nodes that have at least as much CPU or memory as the pod's limits.
 ///
-/// What a pod asks for is promised to it, what lies between that and its limits is not; a node that is
-/// smaller than the limits could not even give it if it were empty. The score is 1 or 0, so that it only
-/// parts nodes that are otherwise alike. A resource without a limit gives no node a score.
+/// Requests of a pod are guaranteed, but the amount between requests and limits is not; a node that is
+/// smaller than the limits could not provide it even if it were empty. The score is 1 or 0, so it only
+/// distinguishes nodes that are otherwise equal. A resource without a limit does not count.
 ///
-/// Release 1.20 has it no more; in policies it was `ResourceLimitsPriority`.
+/// Release 1.20 no longer has it; in policies it was `ResourceLimitsPriority`.
 #[derive(Clone, Copy, Debug)]
 pub struct NodeResourceLimits;
 

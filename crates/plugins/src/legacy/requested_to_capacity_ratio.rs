@@ -1,4 +1,4 @@
-//! RequestedToCapacityRatio: prefers nodes that are as full as a shape says.
+//! RequestedToCapacityRatio: prefers nodes by a function of their utilization.
 
 use plimsoll_framework::prelude::*;
 use serde::Deserialize;
@@ -7,13 +7,13 @@ use super::allocation::{Asked, Room, Unbounded, Weighed};
 use crate::resource_allocation::Usage;
 use crate::shape::{MAX_UTILIZATION, Shape, UtilizationShapePoint};
 
-/// Prefers nodes that the pod makes as full as a shape says.
+/// Prefers nodes by a function of their utilization with the pod, the shape.
 ///
-/// A shape gives each utilization of a resource a score. The score of a node is the mean over the
-/// resources by their weights, rounded half up; a resource with a score of 0 has no weight. Today's
-/// NodeResourcesFit has the same with its strategy `RequestedToCapacityRatio`, where utilization is cut
-/// off to whole percents instead of rounded up, and where what a pod does not ask for and what a node
-/// has none of is left out. Here such a resource is as good as used up.
+/// A shape gives each utilization of a resource a score. The score of a node is the weighted mean over
+/// the resources, rounded half up; a resource with a score of 0 has no weight. The current
+/// NodeResourcesFit does the same with its strategy `RequestedToCapacityRatio`, but there utilization
+/// is truncated to whole percents instead of rounded up, and resources that a pod does not request or a
+/// node does not have are ignored. Here such a resource counts as fully used.
 ///
 /// Example: with the shape from 0 at 0 percent to 10 at 100, a pod with 1 of the 3 CPUs of a node gives
 /// it 34.
@@ -27,7 +27,7 @@ pub struct RequestedToCapacityRatio {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RequestedToCapacityRatioArgs {
-    /// The score for each utilization. It must be given where there are args.
+    /// The score for each utilization. Required if there are args.
     shape: Shape,
     /// The resources by which nodes are scored: CPU and memory alike if none are named. Weights are 1
     /// or more, where 0 stands for 1.
@@ -65,8 +65,8 @@ impl Score for RequestedToCapacityRatio {
     type Pod = Asked;
     type Node = Room;
 
-    /// As in requested_to_capacity_ratio.go of release 1.20: what is free is cut off to whole percents,
-    /// so what is used is rounded up.
+    /// As in requested_to_capacity_ratio.go of release 1.20: the free part is truncated to whole
+    /// percents, so the used part is rounded up.
     fn score(&self, pod: Ref<'_, Asked>, node: Ref<'_, Room>) -> i64 {
         let by_shape = |usage: Option<Usage>| {
             let free = usage.map_or(0, Usage::free_share);

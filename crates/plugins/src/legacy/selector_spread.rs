@@ -1,4 +1,4 @@
-//! SelectorSpread: pods of the same Service or controller apart from each other.
+//! SelectorSpread: spreads pods of the same Service or controller.
 
 use plimsoll_framework::prelude::*;
 use plimsoll_framework::stores::SelectingStore;
@@ -14,22 +14,23 @@ const KINDS: [SelectingKind; 4] = [
     SelectingKind::StatefulSet,
 ];
 
-/// How much zones count beside nodes. As in selector_spread.go, zoneWeighting.
+/// The weight of zones; nodes have the remaining weight. As in selector_spread.go, zoneWeighting.
 const ZONE_WEIGHT: f64 = 2.0 / 3.0;
 
 /// Prefers nodes, and zones, with fewer pods of the pod's Services and controllers.
 ///
-/// Replicas that share a node or a zone go down together. The pods counted are those of the pod's
-/// namespace that are not terminating and that every Service, ReplicationController, ReplicaSet and
-/// StatefulSet selects that selects the pod, whoever owns it. On a node with none of them the score is
-/// 100, on the one with the most 0; where nodes tell their zone, the zone makes up two thirds of the
-/// score in the same way. So with nodes that hold 1 and 2 pods the scores are 50 and 0.
+/// Replicas on the same node or in the same zone fail together. The plugin takes all Services,
+/// ReplicationControllers, ReplicaSets and StatefulSets that select the pod, whether or not they own
+/// it. It counts the pods of the pod's namespace that are not terminating and that all of these select.
+/// A node without such pods scores 100, and the one with the most scores 0. If nodes have a zone, the
+/// zone contributes two thirds of the score in the same way. So with nodes that hold 1 and 2 pods the
+/// scores are 50 and 0.
 ///
-/// A pod with topology spread constraints of its own scores every node 0. As in kube-scheduler 1.20.
+/// For a pod with its own topology spread constraints every node scores 0. As in kube-scheduler 1.20.
 #[derive(Clone, Copy, Debug)]
 pub struct SelectorSpread;
 
-/// What is counted, and the zones of the feasible nodes.
+/// The selectors, and the zones of the feasible nodes.
 #[derive(Clone, Debug)]
 pub struct Spreading {
     namespace: Str,
@@ -50,7 +51,7 @@ impl PreScore for SelectorSpread {
     type Pod = (Spread, PodNamespace, Labels);
     type Node = (Labels, Pods);
     type Cluster = SelectingObjects;
-    /// `None` for a pod with constraints of its own.
+    /// `None` for a pod with its own constraints.
     type State = Option<Spreading>;
 
     fn pre_score(
@@ -96,7 +97,7 @@ impl Spreading {
         i64::try_from(count).expect("a node holds fewer than 2^63 pods")
     }
 
-    /// As in selector_spread.go, NormalizeScore, with what is behind the point cut off.
+    /// As in selector_spread.go, NormalizeScore, truncated.
     #[expect(clippy::cast_possible_truncation, reason = "the very rounding is what must be equal")]
     fn normalize(&self, scores: &mut [Scored]) {
         let most = scores.iter().map(|one| one.score).max().unwrap_or(0);
@@ -127,8 +128,8 @@ fn selectors(objects: SelectingStore<'_>, namespace: &str, labels: &Labels) -> V
     all.filter(|selector| !selector.is_everything() && selector.matches(labels)).cloned().collect()
 }
 
-/// Region and zone of a node; `None` if it tells neither. As in util/node/node.go, GetZoneKey, which
-/// asks the older label first.
+/// Region and zone of a node; `None` if it has neither. As in util/node/node.go, GetZoneKey, which
+/// reads the older label first.
 fn zone(labels: &Labels) -> Option<(&str, &str)> {
     let either = |older, newer| labels.get(older).or_else(|| labels.get(newer));
     let (region, zone) = (either(BETA_REGION, REGION), either(BETA_ZONE, ZONE));

@@ -1,4 +1,4 @@
-//! ServiceAffinity: pods of a Service on nodes that are alike, or on nodes that differ.
+//! ServiceAffinity: pods of a Service on nodes with equal labels, or on nodes with different ones.
 
 use std::collections::BTreeMap;
 
@@ -10,18 +10,19 @@ use super::groups::{Groups, left_over};
 
 const NOT_ALIKE: &str = "node(s) didn't match service affinity";
 
-/// Rejects nodes whose values of some labels differ from those of the nodes that hold the other pods of
-/// the Service, and prefers nodes whose values of other labels few of them share.
+/// Rejects nodes whose values of some labels differ from those of the nodes of the Service's other
+/// pods, and prefers nodes whose values of other labels few of these pods share.
 ///
-/// So a Service can be kept within one region and spread over its racks. With `affinityLabels: [region]`
-/// the first pod of a Service may go anywhere; after it went to a node of `region=eu`, the others can only
-/// follow there. A value that the pod's `nodeSelector` asks for counts before that of the other pods.
+/// This keeps a Service within one region and spreads it over racks. With `affinityLabels: [region]`
+/// the first pod of a Service may go anywhere. After it was placed on a node with `region=eu`, the
+/// others can only go there. A value in the pod's `nodeSelector` takes precedence over that of the
+/// other pods.
 ///
-/// The other pods are those of the pod's namespace that have all of its labels, if a Service selects it.
-/// As in kube-scheduler 1.20, only the node of one of them counts. There it is any of them, by the order
-/// in which nodes and pods came; here it is the node whose name is the least. In the same way the
-/// score counts the pods of only one of the Services that select the pod: here the one whose name is the
-/// least.
+/// The other pods are those of the pod's namespace that have all of its labels, if a Service selects
+/// it. As in kube-scheduler 1.20, only the node of one of them counts. There it is any of them,
+/// depending on the order in which nodes and pods were added; here it is the node with the smallest
+/// name. Likewise the score counts the pods of only one of the Services that select the pod: here the
+/// one with the smallest name.
 #[derive(Clone, Debug)]
 pub struct ServiceAffinity {
     args: ServiceAffinityArgs,
@@ -31,7 +32,7 @@ pub struct ServiceAffinity {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct ServiceAffinityArgs {
-    /// Node labels of which all pods of a Service see the same values.
+    /// Node labels whose values must be equal for all pods of a Service.
     pub affinity_labels: Vec<Str>,
     /// Node labels over whose values the pods of a Service are spread.
     pub anti_affinity_labels_preference: Vec<Str>,
@@ -40,12 +41,12 @@ pub struct ServiceAffinityArgs {
 /// A value for each affinity label.
 type Values = SmallVec<[Option<Str>; 2]>;
 
-/// What the nodes of the pod must have.
+/// The required label values.
 #[derive(Clone, Debug)]
 pub struct Alike {
-    /// The values that the pod asks for itself.
+    /// The values in the pod's `nodeSelector`.
     asked: Values,
-    /// Where the other pods of its Service are. `None` if they do not matter.
+    /// The other pods of its Service. `None` if they do not matter.
     others: Option<Others>,
 }
 
@@ -57,16 +58,16 @@ struct Others {
     nodes: BTreeMap<Str, OnNode>,
 }
 
-/// What a node holds of them.
+/// Those on one node.
 #[derive(Clone, Debug)]
 struct OnNode {
-    /// How many; at least one.
+    /// Their number; at least one.
     pods: usize,
-    /// What the node has.
+    /// The label values of the node.
     values: Values,
 }
 
-/// What is counted, and which nodes share a value of each label.
+/// The selector, and which nodes share a value of each label.
 #[derive(Clone, Debug)]
 pub struct Sharing {
     namespace: Str,
@@ -182,8 +183,8 @@ impl PreScore for ServiceAffinity {
         i64::try_from(count).expect("a node holds fewer than 2^63 pods")
     }
 
-    /// As in service_affinity.go, NormalizeScore and updateNodeScoresForLabel: each label makes up the
-    /// same part of the score, and a node without it gets nothing for it.
+    /// As in service_affinity.go, NormalizeScore and updateNodeScoresForLabel: each label contributes
+    /// the same part of the score, and a node without the label gets nothing for it.
     #[expect(clippy::cast_precision_loss, reason = "labels are far fewer than 2^53")]
     #[expect(clippy::cast_possible_truncation, reason = "the very rounding is what must be equal")]
     fn normalize(&self, state: &Sharing, scores: &mut [Scored]) {
@@ -204,7 +205,7 @@ impl PreScore for ServiceAffinity {
 }
 
 impl ServiceAffinity {
-    /// What `labels` say of each affinity label.
+    /// The values of the affinity labels in `labels`.
     fn values(&self, labels: &Labels) -> Values {
         self.args.affinity_labels.iter().map(|label| labels.get(label).cloned()).collect()
     }
@@ -218,7 +219,7 @@ impl Others {
             && labels.all(|(key, value)| pod.labels.get(key) == Some(value))
     }
 
-    /// The node that the others take after.
+    /// The node whose values count.
     fn model(&self) -> Option<&OnNode> {
         self.nodes.values().next()
     }

@@ -1,4 +1,4 @@
-//! NodeResourcesFit: a pod goes only where there is room for what it asks for.
+//! NodeResourcesFit: free resources for the requests of a pod.
 
 mod requeue;
 mod strategy;
@@ -15,23 +15,24 @@ pub use strategy::ScoringStrategy;
 
 const TOO_MANY_PODS: &str = "Too many pods";
 
-/// So many reasons of a node are told one by one, and of the rest their number: a pod may ask for tens of
-/// thousands of resources, and every node may lack them all.
+/// At most this many reasons of a node are listed, and the others are counted: a pod may request tens
+/// of thousands of resources, and every node may lack all of them.
 const MOST_REASONS: usize = 64;
 
-/// Rejects nodes that have too little left of what the pod asks for, or no place for one more pod;
-/// prefers emptier nodes, or fuller ones, as the scoring strategy says.
+/// Rejects nodes without enough free resources for the requests of the pod, or without room for one
+/// more pod. Prefers emptier or fuller nodes, depending on the scoring strategy.
 ///
-/// What pods ask for is a promise: a node whose pods are promised more than it has would starve
-/// some of them. What pods really use plays no part.
+/// Requests are guarantees: a node whose pods request more than it has could not satisfy all of them.
+/// The actual usage of pods does not matter.
 ///
-/// Example: a node with 4 CPUs, on which pods ask for 3, rejects a pod that asks for 2 with
-/// `Insufficient cpu`. If the pod asked for 5, the rejection would be unresolvable, since the pod
-/// would not fit if the node were empty.
+/// Example: a node with 4 CPUs, of which pods request 3, rejects a pod that requests 2 with
+/// `Insufficient cpu`. If the pod requested 5, the rejection would be unresolvable, since the pod would
+/// not fit even if the node were empty.
 ///
-/// Differences from kube-scheduler: of more than 64 shortages of a node the rest is only counted. When a node comes or changes, resources that args ignore are
-/// ignored too in deciding which pods to try again (kube-scheduler lets a pod sleep that asks for
-/// an ignored resource). Extended resources are not served by dynamic resource allocation.
+/// Differences from kube-scheduler: if a node lacks more than 64 resources, the others are only
+/// counted. When a node is added or changed, the hint also ignores the resources that args ignore
+/// (kube-scheduler does not wake a pod that requests an ignored resource). Dynamic resource allocation
+/// does not provide extended resources.
 #[derive(Debug)]
 pub struct NodeResourcesFit {
     args: NodeResourcesFitArgs,
@@ -41,13 +42,13 @@ pub struct NodeResourcesFit {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct NodeResourcesFitArgs {
-    /// Extended resources that the filter does not look at.
+    /// Extended resources that the filter ignores.
     pub ignored_resources: BTreeSet<String>,
-    /// The filter looks at no extended resource with one of these prefixes: `example.com` stands
-    /// for `example.com/a` and `example.com/b`.
+    /// The filter ignores extended resources with these prefixes: `example.com` stands for
+    /// `example.com/a` and `example.com/b`.
     pub ignored_resource_groups: BTreeSet<String>,
-    /// A node whose pods ask for more of something than it has takes only pods that ask for nothing at
-    /// all, as in release 1.20. kube-scheduler's args have no such field.
+    /// If the pods of a node request more of a resource than it has, it accepts only pods that request
+    /// nothing at all, as in release 1.20. The args of kube-scheduler do not have this field.
     pub reject_overcommitted_nodes: bool,
     /// How nodes are scored; by default emptier nodes are preferred, by CPU and memory.
     pub scoring_strategy: ScoringStrategy,
@@ -127,7 +128,7 @@ impl Score for NodeResourcesFit {
     }
 }
 
-/// What a node has, and what is taken of it.
+/// The resources of a node, and those in use.
 struct Room<'a> {
     allocatable: &'a Resources,
     requested: &'a Resources,
@@ -135,11 +136,10 @@ struct Room<'a> {
 }
 
 impl NodeResourcesFit {
-    /// What the node has too little of: all of it, not just the first. It is unresolvable if the
-    /// empty node, too, would have too little of something.
+    /// All resources that the node lacks, not only the first. The rejection is unresolvable if even the
+    /// empty node would lack one of them.
     ///
-    /// As in fit.go, `fitsRequest`: what is asked for in an amount of 0 always suffices, even on a
-    /// node that is promised out beyond what it has.
+    /// As in fit.go, `fitsRequest`: a request of 0 is always satisfied, even on an overcommitted node.
     fn lacks(&self, requests: &Resources, room: &Room<'_>) -> Option<Rejection> {
         let Room { allocatable, requested, pods } = *room;
         let mut rejection = Rejection { code: Code::Unschedulable, reasons: SmallVec::new() };
@@ -177,7 +177,7 @@ impl NodeResourcesFit {
         (!rejection.reasons.is_empty()).then_some(rejection)
     }
 
-    /// Whether a node may have too little even of what a pod with these `requests` does not ask for.
+    /// Whether resources that a pod with these `requests` does not request are checked, too.
     ///
     /// As in fit.go of release 1.20, fitsRequest.
     fn counts_unasked(&self, requests: &Resources) -> bool {
@@ -186,8 +186,8 @@ impl NodeResourcesFit {
         self.args.reject_overcommitted_nodes && asks
     }
 
-    /// Whether args say that the filter does not look at the resource `name`. Resources of
-    /// Kubernetes itself, such as huge pages, cannot be ignored.
+    /// Whether args say to ignore the resource `name`. Native resources, such as huge pages, cannot be
+    /// ignored.
     fn ignores(&self, name: &str) -> bool {
         let args = &self.args;
         if args.ignored_resources.is_empty() && args.ignored_resource_groups.is_empty() {
@@ -227,8 +227,8 @@ mod tests {
         NodeResourcesFit::new(args, &FeatureGates::default())
     }
 
-    /// What [`node`] lacks with `pods` pods on it that have taken `taken`: the code's initials, and
-    /// the reasons.
+    /// The rejection by [`node`] with `pods` pods on it that use `taken`: the code's initials, and the
+    /// reasons.
     fn verdict_of(
         plugin: &NodeResourcesFit,
         pod: &Resources,
@@ -346,7 +346,7 @@ mod tests {
             assert_eq!(of(name, 4, 2), format!("U: Insufficient {name}"));
             assert_eq!(of(name, 6, 0), format!("UU: Insufficient {name}"));
         }
-        // The node has none at all of these.
+        // The node does not have these at all.
         for name in ["example.com/b", "kubernetes.io/something", "sub.kubernetes.io/something"] {
             assert_eq!(of(name, 1, 0), format!("UU: Insufficient {name}"));
         }
@@ -371,7 +371,8 @@ mod tests {
         assert_eq!(verdict(&amounts([1, 1, 0], &[]), &taken), "U: Insufficient memory");
         let asked = amounts([1, 0, 0], &[("example.com/a", 1)]);
         assert_eq!(verdict(&asked, &taken), "U: Insufficient example.com/a");
-        // What pods ask for may be less than nothing: a node with all there can be has no more for that.
+        // Requests may be negative: a node with the largest possible amount does not have more because
+        // of that.
         let less = amounts([0, -2, 0], &[]);
         let all = Resources { memory: i64::MAX, pods: 9, ..Resources::default() };
         let room = Room { allocatable: &all, requested: &less, pods: 0 };

@@ -1,4 +1,4 @@
-//! When a pod for which there was no room is worth another attempt.
+//! When to try a pod again for which there was no room.
 
 use plimsoll_api::resources::{CPU, EPHEMERAL_STORAGE, MEMORY};
 use plimsoll_framework::events::Object;
@@ -6,9 +6,9 @@ use plimsoll_framework::prelude::*;
 
 use super::{NodeResourcesFit, Room};
 
-/// As in fit.go, `isSchedulableAfterPodEvent` and `isSchedulableAfterNodeChange`, which wake more
-/// pods than the filter would when it is asked about the changed node: a pod that leaves always may
-/// have made room, and the other pods of a node that comes or grows may leave or be evicted.
+/// As in fit.go, `isSchedulableAfterPodEvent` and `isSchedulableAfterNodeChange`, which wake more pods
+/// than running the filter on the changed node would: a deleted pod may always have made room, and the
+/// other pods of a node that was added or has grown may be deleted or evicted.
 impl Requeue for NodeResourcesFit {
     fn events(&self) -> Vec<ClusterEvent> {
         vec![
@@ -35,8 +35,8 @@ impl Requeue for NodeResourcesFit {
 }
 
 impl NodeResourcesFit {
-    /// Whether what became of a node may help: if it were empty the pod would fit, and it has more
-    /// of something that the pod asks for, or places for more pods.
+    /// Whether a change of a node may help: the pod would fit on the empty node, and the node has more
+    /// of a requested resource, or room for more pods.
     fn may_fit(&self, requests: &Resources, before: Option<&Resources>, after: &Resources) -> bool {
         let empty = Room { allocatable: after, requested: &Resources::default(), pods: 0 };
         if self.lacks(requests, &empty).is_some() {
@@ -48,7 +48,7 @@ impl NodeResourcesFit {
         })
     }
 
-    /// The names of the resources of which a pod with these `requests` may find too little.
+    /// The names of the resources that a node may lack for a pod with these `requests`.
     fn counted<'a>(&self, requests: &'a Resources) -> impl Iterator<Item = &'a str> + use<'a> {
         let all_count = self.counts_unasked(requests);
         let scalar = requests.scalar.keys().map(Str::as_str);

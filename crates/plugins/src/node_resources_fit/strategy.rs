@@ -34,10 +34,10 @@ impl Default for ScoringStrategy {
 }
 
 impl ScoringStrategy {
-    /// The score of a node with `pod` on it, 0 to 100: the mean over the resources by weight.
+    /// The score of a node with `pod` on it, 0 to 100: the weighted mean over the resources.
     ///
-    /// As in least_allocated.go, most_allocated.go and requested_to_capacity_ratio.go: the first
-    /// two cut the mean off to a whole number, the last one rounds it half up.
+    /// As in least_allocated.go, most_allocated.go and requested_to_capacity_ratio.go: the first two
+    /// truncate the mean to a whole number, and the last one rounds it half up.
     pub(super) fn score(
         &self,
         allocatable: &Resources,
@@ -59,7 +59,7 @@ impl ScoringStrategy {
         }
     }
 
-    /// How high [the scores](Self::score) of nodes can be.
+    /// The upper bounds of [the scores](Self::score) of nodes.
     pub(super) fn bound(&self, pod: Amounts<'_>) -> Box<dyn Bound> {
         let asked = Counted::asked(&self.resources, pod).collect();
         match &self.kind {
@@ -84,7 +84,7 @@ impl Kind {
     }
 }
 
-/// A strategy as it stands in args.
+/// A strategy as in args.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct RawStrategy {
@@ -178,7 +178,7 @@ mod tests {
         assert_eq!(of([4000, 10_000, 0], [0; 3], [3000, 5000, 0]), 37);
         assert_eq!(of([6000, 10_000, 0], [0; 3], [3000, 5000, 0]), 50);
         assert_eq!(of([10_000, 50_000, 0], [3000, 5000, 0], [3000, 5000, 0]), 60);
-        // What is asked for beyond what the node has counts as all of it.
+        // Requests beyond the capacity of the node count as all of it.
         assert_eq!(of([4000, 10_000, 0], [3000, 5000, 0], [3000, 0, 0]), 25);
         assert_eq!(of([0; 3], [3000, 5000, 0], [0; 3]), 0);
     }

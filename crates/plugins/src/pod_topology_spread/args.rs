@@ -1,4 +1,4 @@
-//! What a profile may set.
+//! The args of the plugin.
 
 use plimsoll_framework::prelude::*;
 use serde::Deserialize;
@@ -7,7 +7,7 @@ use serde::Deserialize;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct PodTopologySpreadArgs {
-    /// The constraints of pods that have none, with [`DefaultingType::List`].
+    /// The constraints of pods that have none; only with [`DefaultingType::List`].
     pub default_constraints: Vec<DefaultConstraint>,
     /// Where the default constraints come from.
     pub defaulting_type: DefaultingType,
@@ -16,19 +16,19 @@ pub struct PodTopologySpreadArgs {
 /// Where the constraints of a pod without any come from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub enum DefaultingType {
-    /// The scheduler's own: spread over hosts and zones where possible.
+    /// The built-in ones: spread over hosts and zones if possible.
     #[default]
     System,
     /// `defaultConstraints`, which may be none.
     List,
 }
 
-/// A constraint for pods that have none. It has no selector: that is made from the Services and the
+/// A constraint for pods that have none. It has no selector: this is derived from the Services and the
 /// controller of each pod.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DefaultConstraint {
-    /// By how much two domains may differ; at least 1.
+    /// The largest allowed difference between two domains; at least 1.
     pub max_skew: i32,
     /// The node label whose value makes a domain.
     pub topology_key: Str,
@@ -36,11 +36,11 @@ pub struct DefaultConstraint {
     pub when_unsatisfiable: Unsatisfiable,
     /// With fewer eligible domains than this the least count is taken as 0; 1 unless given.
     pub min_domains: Option<i32>,
-    /// Whether nodes that the pod's node selection excludes make domains; `Honor` unless given.
+    /// Whether nodes that the pod's node selection excludes count as domains; `Honor` by default.
     pub node_affinity_policy: Option<InclusionPolicy>,
-    /// Whether nodes with untolerated taints make domains; `Ignore` unless given.
+    /// Whether nodes with untolerated taints count as domains; `Ignore` by default.
     pub node_taints_policy: Option<InclusionPolicy>,
-    /// Without effect: the selector that is made for the pod takes its place.
+    /// Without effect, since the selector is derived for each pod.
     #[serde(default)]
     pub match_label_keys: Vec<Str>,
 }
@@ -54,7 +54,7 @@ pub enum Unsatisfiable {
     ScheduleAnyway,
 }
 
-/// Whether what keeps the pod off a node also keeps the node from being counted.
+/// Whether nodes that the pod cannot use are excluded from counting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub enum InclusionPolicy {
     /// It does.

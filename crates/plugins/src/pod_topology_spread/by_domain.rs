@@ -1,4 +1,4 @@
-//! The same rules by counts that the engine keeps.
+//! The same rules, using the domain counts of the engine.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::filter::{CONSTRAINTS_NOT_MET, LABEL_MISSING};
 use super::score::{IGNORED, normalize, weight};
 use super::spreading::Spreading;
 
-/// Whom each constraint counts.
+/// Which pods each constraint counts.
 struct Counted {
     spreading: Spreading,
     terms: Vec<DomainTerm>,
@@ -105,7 +105,7 @@ impl Soft {
         let term = |one: &SpreadConstraint| {
             let key = one.topology_key.clone();
             if key == HOSTNAME_KEY {
-                // As in scoring.go, Score: whether the node counts is not asked where it is alone.
+                // As in scoring.go, Score: eligibility is not checked for a domain of a single node.
                 let nodes =
                     CountedNodes { with_labels: all_keys.clone(), ..CountedNodes::default() };
                 return DomainTerm { key: TopologyKey::NodeWith(key), nodes };

@@ -1,14 +1,14 @@
-//! The pods that belong together with a pod, as far as the cluster's objects say so.
+//! The selector of default constraints, from the Services and the controller of a pod.
 
 use plimsoll_framework::prelude::*;
 use plimsoll_framework::stores::SelectingStore;
 
-/// Selects what all Services that select the pod and its controller select together. Selects
-/// everything where no object says anything about the pod.
+/// Selects the pods that all Services of the pod and its controller select. Selects everything if no
+/// object selects the pod.
 ///
-/// As in helper/spread.go, DefaultSelector: of Services and of a ReplicationController one value for
-/// each key counts, the controller's before a Service's; what a ReplicaSet or StatefulSet asks comes
-/// on top.
+/// As in helper/spread.go, DefaultSelector: Services and a ReplicationController contribute one value
+/// for each key, and the controller takes precedence over a Service. The requirements of a ReplicaSet
+/// or StatefulSet are added.
 pub(crate) fn default_selector(
     namespace: &str,
     labels: &Labels,
@@ -44,7 +44,7 @@ fn kind_of(owner: &Controller) -> Option<SelectingKind> {
     }
 }
 
-/// Adds the requirements of `selector` in place of those on the same keys.
+/// Adds the requirements of `selector`, replacing those on the same keys.
 fn override_with(all: &mut Vec<Requirement>, selector: &Selector) {
     for requirement in requirements(selector) {
         all.retain(|earlier| earlier.key != requirement.key);
@@ -63,7 +63,7 @@ fn add(all: &mut Vec<Requirement>, selector: &Selector) {
 
 fn requirements(selector: &Selector) -> &[Requirement] {
     match selector {
-        // A selector that selects nothing asks nothing of any label.
+        // A selector that selects nothing has no requirements.
         Selector::Nothing => &[],
         Selector::All(requirements) => requirements,
     }

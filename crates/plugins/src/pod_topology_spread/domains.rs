@@ -2,22 +2,22 @@
 
 use plimsoll_framework::prelude::*;
 
-/// The values of one node label, numbered from 0 in the order in which they were met.
+/// The values of one node label, numbered from 0 in the order of their first occurrence.
 ///
-/// A pod meets every node in each decision, so a value is found through a table of hashes: a
-/// comparison or two, where a search among sorted host names takes a dozen. Nothing ever walks
-/// through the table, so the order of the hashes shows nowhere.
+/// Each decision looks up the value of every node, so a hash table is used: it takes a comparison or
+/// two, while a search among sorted host names takes a dozen. The table is never iterated, so the order
+/// of the hashes has no effect.
 #[derive(Clone, Debug)]
 pub(super) struct Domains {
     values: Vec<Str>,
-    /// Numbers of values, each at the first free place from its hash on. The length is a power of two
-    /// and at least a third of the places are free.
+    /// Numbers of values, each in the first free slot after its hash. The length is a power of two, and
+    /// at least a third of the slots are free.
     places: Vec<u32>,
 }
 
-/// A place without a value.
+/// A free slot.
 const FREE: u32 = u32::MAX;
-/// The least number of places.
+/// The smallest number of slots.
 const FEWEST: usize = 16;
 
 impl Default for Domains {
@@ -27,7 +27,7 @@ impl Default for Domains {
 }
 
 impl Domains {
-    /// The number of `value`, which it gets if it has none yet.
+    /// The number of `value`, assigned if it has none yet.
     pub(super) fn number(&mut self, value: &str) -> usize {
         match self.place(value) {
             Ok(number) => number,
@@ -45,7 +45,7 @@ impl Domains {
         self.values.len()
     }
 
-    /// The number of `value`, or the place where it would go.
+    /// The number of `value`, or its free slot.
     fn place(&self, value: &str) -> Result<usize, usize> {
         let last = self.places.len() - 1;
         let mut place = hash(value) & last;
@@ -80,7 +80,7 @@ impl Domains {
     }
 }
 
-/// Eight bytes at a time. The places are picked from the bits that every byte has a part in.
+/// Hashes eight bytes at a time. The slot is taken from bits that depend on every byte.
 fn hash(value: &str) -> usize {
     const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
     let mut hash = value.len() as u64;

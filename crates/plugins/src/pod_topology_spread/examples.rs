@@ -1,12 +1,12 @@
-//! Worked examples of what constraints ask for.
+//! Worked examples of constraints.
 
 use plimsoll_testkit::{Expect, check_among, expect};
 
 use super::entry;
 use crate::taint_toleration;
 
-/// What the plugin says, after TaintToleration, of a pod with `constraints`, each `maxSkew`, the topology
-/// key and `whenUnsatisfiable`.
+/// The verdicts of the plugin, after TaintToleration, for a pod with `constraints`, each `maxSkew`, the
+/// topology key and `whenUnsatisfiable`.
 fn check_pod(cluster: &str, constraints: &[(i32, &str, &str)], expected: &Expect) {
     let constraint = |(skew, key, when): &(i32, &str, &str)| {
         format!(

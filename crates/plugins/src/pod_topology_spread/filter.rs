@@ -1,7 +1,7 @@
-//! The hard half: constraints that say `DoNotSchedule`.
+//! The hard constraints: `DoNotSchedule`.
 //!
 //! Each constraint is a term, and each value of its topology key that some eligible node has is a
-//! domain with a count of pods. What a node may take depends on its domains alone.
+//! domain with a count of pods. The verdict on a node depends only on its domains.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,14 +17,14 @@ pub(super) const CONSTRAINTS_NOT_MET: &str = "node(s) didn't match pod topology 
 pub(super) const LABEL_MISSING: &str =
     "node(s) didn't match pod topology spread constraints (missing required label)";
 
-/// How the pods of a kind are spread now.
+/// The present distribution of the counted pods.
 #[derive(Clone, Debug)]
 pub struct Distribution {
     terms: Arc<Terms>,
     counts: Vec<Counts>,
 }
 
-/// What stays as it is while pods come and go.
+/// The part that does not change when pods are added or removed.
 #[derive(Debug)]
 struct Terms {
     spreading: Spreading,
@@ -38,7 +38,8 @@ struct Terms {
 #[derive(Clone, Debug, Default)]
 struct Counts {
     of_domain: Vec<i32>,
-    /// How many domains have a count, for each count that occurs: the least is at hand at all times.
+    /// For each count that occurs, the number of domains with it, so that the lowest count is always
+    /// available.
     domains_with: BTreeMap<i32, u32>,
 }
 
@@ -61,17 +62,17 @@ impl PreFilter for PodTopologySpread {
         Ok(spreading.map(|spreading| Distribution::of(spreading, pod.2, nodes)))
     }
 
-    /// The first constraint that is not met gives the reason.
+    /// The first constraint that is violated gives the reason.
     fn filter(&self, state: &Distribution, (_, labels, _): Ref<'_, Self::Node>) -> Verdict {
         let values = state.terms.spreading.values(labels).into_iter().enumerate();
         let verdicts = values.map(|(term, value)| state.verdict(term, value));
         verdicts.into_iter().find(|verdict| !verdict.passes()).unwrap_or(Verdict::Pass)
     }
 
-    /// As in filtering.go, updateWithPod, which takes in two kinds of pods that are not counted in the
-    /// first place: terminating ones, and those of a selector that matches everything. So does the
-    /// state, since preemptions and nominations are decided by it; and it asks to be made anew, since pods
-    /// that really came or left must be counted as if they had always been there, or never.
+    /// As in filtering.go, updateWithPod, which adds and subtracts two kinds of pods that are not
+    /// counted initially: terminating ones, and those of a selector that matches everything. The state
+    /// does the same, since preemptions and nominations depend on it. It also requests to be computed
+    /// anew, since pods that were really added or removed must be counted as in a new state.
     fn update(
         &self,
         state: &mut Distribution,
@@ -114,7 +115,7 @@ impl PreFilter for PodTopologySpread {
 
 impl Distribution {
     /// Counts the pods on `nodes`. As in filtering.go, calPreFilterState: a node that lacks one of the
-    /// keys is in no domain of any constraint.
+    /// keys is in no domain.
     fn of(
         spreading: Spreading,
         own_labels: &Labels,
@@ -145,12 +146,12 @@ impl Distribution {
         Distribution { terms: Arc::new(Terms { spreading, domains, own }), counts }
     }
 
-    /// What one constraint says of nodes with this value of its key.
+    /// The verdict of one constraint on nodes with this value of its key.
     fn verdict(&self, term: usize, value: Option<&Str>) -> Verdict {
         let Some(value) = value else { return Verdict::unresolvable(LABEL_MISSING) };
         let (constraint, counts) = (self.terms.constraint(term), &self.counts[term]);
-        // As in filtering.go, Filter: by how much the domain would lead with the pod in it. A domain in which no
-        // node is eligible holds no pods, and the least is not sought there.
+        // As in filtering.go, Filter: the skew of the domain with the pod in it. A domain without
+        // eligible nodes has no pods, and is not considered for the lowest count.
         let there = self.terms.domains[term].find(value).map_or(0, |at| counts.of_domain[at]);
         let skew = there + self.terms.own[term] - counts.least(constraint);
         if constraint.max_skew < skew {
@@ -194,7 +195,7 @@ impl Counts {
         }
     }
 
-    /// The least count of all domains, or 0 if there are fewer of them than minDomains. As in
+    /// The lowest count of all domains, or 0 if there are fewer domains than minDomains. As in
     /// filtering.go, minMatchNum.
     fn least(&self, constraint: &SpreadConstraint) -> i32 {
         let wanted = usize::try_from(constraint.min_domains).unwrap_or(0);
@@ -563,8 +564,8 @@ mod tests {
                     {"key": "app", "operator": "Exists"}]}}]}"#;
         let mut world = World::of(&format!("{ZONES}\n{pending}"));
         let mut state = world.prepare();
-        // Pods of two kinds come to every node and leave again, in an order that lets the least count
-        // of zones and of hosts rise and fall.
+        // Pods of two kinds are added to every node and removed again, in an order in which the lowest
+        // counts of zones and of hosts rise and fall.
         let steps = [(1, 0), (2, 0), (3, 0), (4, 0), (0, 0), (2, 1), (1, 1), (0, 1), (4, 1)];
         for (node, kind) in steps {
             world.follow(&mut state, node, PodChange::Added(&newcomer(node, kind)));
@@ -629,7 +630,7 @@ mod tests {
             state.expect("nothing rejects the pod for all nodes").expect("it has constraints")
         }
 
-        /// Everything must be as if counted anew.
+        /// The state must equal a newly computed one.
         fn follow(&mut self, state: &mut Distribution, node: usize, change: PodChange<'_>) {
             let row = Row::from_index(node);
             match change {

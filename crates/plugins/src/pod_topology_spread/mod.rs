@@ -1,9 +1,8 @@
-//! PodTopologySpread: replicas spread evenly over zones, hosts, or whatever a node label tells apart.
+//! PodTopologySpread: spreads replicas evenly over zones, hosts, or the values of any node label.
 //!
-//! `args` holds what a profile may set, `spreading` the constraints of one pod and what they
-//! count, `domains` the values of a topology key, `default_selector` the pods that belong
-//! together where a pod does not say so itself. `filter` is the hard half, `score` the soft one,
-//! `requeue` says when a rejected pod is worth another attempt.
+//! `args` has the args, `spreading` the constraints of one pod and which pods they count, `domains` the
+//! values of a topology key, and `default_selector` the selector of default constraints. `filter` has
+//! the hard constraints, `score` the soft ones, and `requeue` says when to try a rejected pod again.
 
 mod args;
 mod by_domain;
@@ -29,32 +28,31 @@ use spreading::Spreading;
 /// The label whose value is different on every node.
 const HOSTNAME_KEY: &str = "kubernetes.io/hostname";
 
-/// Rejects nodes where one more pod would spread its kind less evenly than the pod's constraints
-/// allow, and prefers nodes in domains that hold fewer of them.
+/// Rejects nodes on which the pod would make the distribution less even than its constraints allow, and
+/// prefers nodes in domains with fewer of the counted pods.
 ///
-/// Why: replicas that share a zone or a host go down together.
+/// Why: replicas in the same zone or on the same host fail together.
 ///
 /// For example, with `maxSkew: 1`, `topologyKey: topology.kubernetes.io/zone` and pods that the
 /// selector matches in zones a: 2, b: 1, c: 1, a `DoNotSchedule` constraint rejects the nodes of zone
 /// a, since 3 - 1 is more than 1; a `ScheduleAnyway` constraint gives them a lower score.
 ///
-/// A pod without constraints gets the default ones of the profile, with a selector made from the
-/// Services and the controller that select the pod; a pod that none selects is left alone.
+/// A pod without constraints gets the default ones of the profile, with a selector derived from the
+/// Services and the controller that select the pod. A pod that none of these select is not restricted.
 ///
-/// As in kube-scheduler, two things are not as one might expect. A selector that matches every pod
-/// counts none. And a terminating pod is not counted, but a preemption that would evict it takes it
-/// off the count.
+/// As in kube-scheduler, two things are surprising. A selector that matches every pod counts none. A
+/// terminating pod is not counted, but a preemption that would evict it subtracts it.
 #[derive(Debug)]
 pub struct PodTopologySpread {
-    /// For pods without constraints. The selectors are empty and filled in for each pod.
+    /// The constraints for pods without any. The selectors are empty and set for each pod.
     defaults: Vec<SpreadConstraint>,
-    /// Whether `defaults` are the built-in ones. They, unlike any others, also give a score to nodes
-    /// that lack one of the keys.
+    /// Whether `defaults` are the built-in ones. Unlike others, these also score nodes that lack one of
+    /// the keys.
     system_defaulted: bool,
     /// Whether tolerations may compare.
     comparisons: Comparisons,
-    /// Whether `matchLabelKeys` of pods count (`MatchLabelKeysInPodTopologySpread`). Where the API server has
-    /// merged them into the selector they count all the same.
+    /// Whether `matchLabelKeys` of pods count (`MatchLabelKeysInPodTopologySpread`). If the API server
+    /// has merged them into the selector, they count in any case.
     label_keys: bool,
 }
 
@@ -94,17 +92,17 @@ fn system_defaults() -> Vec<SpreadConstraint> {
     vec![over(HOSTNAME_KEY, 3), over(ZONE, 5)]
 }
 
-/// What is read of the pod, by filter, score and hints alike.
+/// The parts of the pod that filter, score and hints read.
 type PodParts = (Spread, PodNamespace, Labels, NodeSelection, Tolerations, Owner);
 
 impl PodTopologySpread {
-    /// Whether these constraints of a pod hold as they are.
+    /// Whether these constraints of a pod apply without changes.
     fn as_they_are(&self, own: &[SpreadConstraint]) -> bool {
         !own.is_empty()
             && (self.label_keys || own.iter().all(|one| one.without_label_keys.is_none()))
     }
 
-    /// Takes from the constraint of a pod what its label keys have added, unless they count.
+    /// Removes the requirements of label keys from a constraint of a pod, unless they count.
     fn read_label_keys(&self, constraint: &mut SpreadConstraint) {
         if let Some(without) = constraint.without_label_keys.take()
             && !self.label_keys
@@ -114,13 +112,13 @@ impl PodTopologySpread {
     }
 
     /// Whether the pod may have constraints of kind `when`. The default ones also need a selector,
-    /// which takes a look at the cluster.
+    /// which requires reading the cluster.
     fn may_spread(&self, pod: Ref<'_, PodParts>, when: WhenUnsatisfiable) -> bool {
         let constraints = if pod.0.is_empty() { &self.defaults } else { pod.0 };
         constraints.iter().any(|one| one.when_unsatisfiable == when)
     }
 
-    /// The constraints of kind `when` that hold for the pod, its own or the default ones. `None` if
+    /// The constraints of kind `when` that apply to the pod, its own or the default ones. `None` if
     /// there are none.
     fn spreading(
         &self,

@@ -1,4 +1,4 @@
-//! When a pod that was rejected is worth another attempt.
+//! When to try a rejected pod again.
 
 use plimsoll_api::Node;
 use plimsoll_framework::events::Object;
@@ -7,8 +7,8 @@ use plimsoll_framework::prelude::*;
 use super::{PodParts, PodTopologySpread};
 
 /// As in plugin.go, EventsToRegister, isSchedulableAfterPodChange and isSchedulableAfterNodeChange.
-/// Services and controllers are not waited for, even where the constraints are default ones. Unlike
-/// there, a pod on a node that begins to terminate is heard of: it counts no longer.
+/// Changes of Services and controllers do not wake pods, even if the constraints are default ones.
+/// Unlike there, a pod on a node that starts to terminate is an event, since it no longer counts.
 impl Requeue for PodTopologySpread {
     fn events(&self) -> Vec<ClusterEvent> {
         let pod = Action::ADD | Action::UPDATE | Action::DELETE;
@@ -19,7 +19,7 @@ impl Requeue for PodTopologySpread {
 
     fn hint(&self, pod: &PodInfo, change: &Change<'_>) -> Hint {
         let near = |other: &PodInfo| other.key.namespace == pod.key.namespace;
-        // Most changes are about pods elsewhere; and a pod may have ten thousand constraints.
+        // Most changes concern unrelated pods, and a pod may have ten thousand constraints.
         if let Object::Assigned { before, after, .. } = change.object
             && !after.or(before).is_some_and(near)
         {
@@ -76,7 +76,7 @@ fn is_relabelled(constraints: &Hard<'_>, before: &PodInfo, after: &PodInfo) -> b
     constraints.iter().any(moves)
 }
 
-/// Whether domains came, went or changed with the node.
+/// Whether domains were added, removed or changed with the node.
 fn is_other_domain(constraints: &Hard<'_>, before: Option<&Node>, after: Option<&Node>) -> bool {
     let has_all_keys =
         |node: &Node| constraints.iter().all(|one| node.labels.contains_key(&one.topology_key));
@@ -110,8 +110,8 @@ mod tests {
             "maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule",
             "nodeTaintsPolicy": "Honor", "labelSelector": {"matchLabels": {"app": "web"}}}]}"#;
 
-    /// A rejected pod that is asked about changes. A change is told by two scenarios, each with the
-    /// object as it was and as it is, or without any.
+    /// A rejected pod for testing hints. A change is given by two scenarios with the object before and
+    /// after, or without it.
     struct Rejected {
         pod: PodInfo,
         gates: FeatureGates,

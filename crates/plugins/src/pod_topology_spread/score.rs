@@ -1,4 +1,4 @@
-//! The soft half: constraints that say `ScheduleAnyway`.
+//! The soft constraints: `ScheduleAnyway`.
 
 use plimsoll_framework::math::ln;
 use plimsoll_framework::prelude::*;
@@ -8,10 +8,10 @@ use super::domains::Domains;
 use super::spreading::Spreading;
 use super::{HOSTNAME_KEY, PodParts, PodTopologySpread};
 
-/// The raw score of nodes that lack one of the keys: they get 0 and count for nothing else.
+/// The raw score of nodes that lack one of the keys: they score 0 and are ignored otherwise.
 pub(super) const IGNORED: i64 = -1;
 
-/// How the pods of a kind are spread over the domains that have a feasible node.
+/// The distribution of the counted pods over the domains with a feasible node.
 #[derive(Clone, Debug)]
 pub struct Preference {
     spreading: Spreading,
@@ -23,22 +23,22 @@ pub struct Preference {
 /// The pods that one constraint counts.
 #[derive(Clone, Debug)]
 struct Tally {
-    /// What tells the domains apart.
+    /// How domains are distinguished.
     by: Apart,
     domains: Domains,
     of_domain: Vec<i32>,
-    /// What a pod weighs: more where there are more domains, so that the many small counts of a fine
-    /// division are heard beside the few large ones of a coarse division.
+    /// The weight of a pod, which is higher if there are more domains, so that the many small counts of
+    /// hosts matter in comparison with the few large counts of zones.
     weight: f64,
 }
 
-/// What tells the domains of a constraint apart.
+/// How the domains of a constraint are distinguished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Apart {
-    /// The name of the node: each is a domain of its own, whatever its label says.
+    /// By the name of the node: each node is its own domain, whatever its label.
     Name,
-    /// The value of the topology key; nodes without it are a domain together with those whose value
-    /// is empty.
+    /// By the value of the topology key; nodes without it share a domain with those whose value is
+    /// empty.
     Value,
 }
 
@@ -73,7 +73,7 @@ impl PreScore for PodTopologySpread {
         for (i, value) in values.into_iter().enumerate().filter(|(_, value)| value.is_some()) {
             let tally = &state.tallies[i];
             let at = tally.find(name, value).expect("the domains of feasible nodes are known");
-            // As in scoring.go, scoreForCount: the allowed skew evens out small differences.
+            // As in scoring.go, scoreForCount: the allowed skew reduces small differences.
             let leeway = f64::from(state.spreading.constraints[i].max_skew - 1);
             score += f64::from(tally.of_domain[at]) * tally.weight + leeway;
         }
@@ -108,7 +108,7 @@ impl PodTopologySpread {
     }
 }
 
-/// As in scoring.go, NormalizeScore: the lowest raw score becomes the highest score, and the others
+/// As in scoring.go, NormalizeScore: the lowest raw score gets the highest score, and the others get
 /// less in proportion to the highest raw score.
 pub(super) fn normalize(scores: &mut [Scored]) {
     let raw = || scores.iter().map(|one| one.score).filter(|&score| score != IGNORED);
@@ -147,8 +147,8 @@ impl Preference {
     }
 
     /// Counts the pods on all nodes, feasible or not, in the domains of the feasible ones. As in
-    /// scoring.go, PreScore and Score: whether a node counts for a constraint matters only where it
-    /// shares a domain with others.
+    /// scoring.go, PreScore and Score: eligibility of a node for a constraint matters only if it shares
+    /// a domain with others.
     fn count(&mut self, nodes: NodesRef<'_, (Name, Labels, Taints, Pods)>) {
         let Preference { spreading, needs_all_keys, tallies } = self;
         for (name, labels, taints, pods) in nodes.iter().filter(|(.., pods)| !pods.is_empty()) {
@@ -188,7 +188,7 @@ impl Tally {
 }
 
 impl Apart {
-    /// What tells the domain of a node.
+    /// The identity of the domain of a node.
     fn domain<'a>(self, name: &'a str, value: Option<&'a Str>) -> &'a str {
         match self {
             Apart::Name => name,

@@ -1,19 +1,20 @@
-//! The constraints of one pod, and what they count.
+//! The constraints of one pod, and which pods they count.
 
 use std::collections::BTreeMap;
 
 use plimsoll_api::taints::untolerated;
 use plimsoll_framework::prelude::*;
 
-/// Among so few constraints equal selectors are found fastest by a look at all. A pod may have ten thousand.
+/// Up to this many constraints a linear search for equal selectors is fastest. A pod may have ten
+/// thousand.
 const FEW: usize = 8;
 
-/// The constraints of one pod that are of one kind, with everything of the pod that decides which
-/// nodes and pods count for them. There is at least one.
+/// The constraints of one pod of one kind, with the fields of the pod that determine which nodes and
+/// pods count. There is at least one.
 #[derive(Clone, Debug)]
 pub(super) struct Spreading {
     pub(super) constraints: Vec<SpreadConstraint>,
-    /// For each constraint the first one that has the same selector: pods are counted once for both.
+    /// For each constraint the first one with the same selector: pods are counted once for both.
     same_selector: SmallVec<[usize; 2]>,
     namespace: Str,
     selection: NodeSelection,
@@ -27,7 +28,7 @@ pub(super) type Values<'a> = SmallVec<[Option<&'a Str>; 4]>;
 /// A number for each constraint.
 pub(super) type PerConstraint<T> = SmallVec<[T; 2]>;
 
-/// Whether a node counts, by the two things that can keep it from counting.
+/// The two conditions for counting a node.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Standing {
     selected: bool,
@@ -90,14 +91,14 @@ impl Spreading {
         namespace == self.namespace
     }
 
-    /// Whether the constraint at `i` speaks of a pod. As in filtering.go, updateWithPod: nothing else is asked
-    /// of a pod that comes or goes.
+    /// Whether the selector of the constraint at `i` matches a pod. As in filtering.go, updateWithPod:
+    /// no other condition applies to a pod that is added or removed.
     pub(super) fn speaks_of(&self, i: usize, pod: Neighbour<'_>) -> bool {
         self.is_of(pod.namespace) && self.constraints[i].selector.matches(pod.labels)
     }
 
-    /// Whether the constraint at `i` counts a pod that is there. As in common.go, countPodsMatchSelector: pods
-    /// that are terminating do not count, and a selector that matches everything counts nothing.
+    /// Whether the constraint at `i` counts a pod on a node. As in common.go, countPodsMatchSelector:
+    /// terminating pods do not count, and a selector that matches everything counts nothing.
     pub(super) fn counts(&self, i: usize, pod: Neighbour<'_>) -> bool {
         let is_everything = self.constraints[i].selector.is_everything();
         !is_everything && !pod.terminating && self.speaks_of(i, pod)

@@ -1,4 +1,4 @@
-//! The claims of a pod, with all that says on which nodes they can be satisfied.
+//! The claims of a pod, with the data that determines on which nodes they can be satisfied.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::pod_claims;
 
 const UNBOUND_IMMEDIATE: &str = "pod has unbound immediate PersistentVolumeClaims";
 
-/// What is read of a pod.
+/// The fields of a pod that are read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ClaimingPod<'a> {
     pub(super) key: &'a PodKey,
@@ -38,9 +38,9 @@ struct Sorted {
 /// A claim that is bound.
 #[derive(Debug)]
 pub(super) struct Bound {
-    /// Its volume; `None` where that does not exist.
+    /// Its volume; `None` if that does not exist.
     pub(super) volume: Option<Arc<PersistentVolume>>,
-    /// What it is on nodes where its in-tree plugin is migrated.
+    /// Its volume on nodes where its in-tree plugin is migrated.
     pub(super) migrated: Option<Migrated>,
 }
 
@@ -49,7 +49,7 @@ pub(super) struct Bound {
 pub(super) struct Migrated {
     /// The names of these nodes.
     pub(super) nodes: BTreeSet<Str>,
-    /// The volume there, or why it cannot be there.
+    /// The volume there, or why it cannot be used there.
     pub(super) volume: Result<PersistentVolume, String>,
 }
 
@@ -60,9 +60,9 @@ pub(super) struct Waiting {
     pub(super) class: Arc<StorageClass>,
     /// The volumes that are reserved for it, in the order of their names.
     pub(super) reserved: Vec<Arc<PersistentVolume>>,
-    /// The volumes that would do, by size and name.
+    /// The matching volumes, by size and name.
     pub(super) fitting: Vec<Arc<PersistentVolume>>,
-    /// The storage that is left for it; `None` where nobody counts.
+    /// The free storage for it; `None` if its driver does not report it.
     pub(super) capacities: Option<Vec<Arc<CsiStorageCapacity>>>,
 }
 
@@ -104,12 +104,12 @@ impl PodClaims {
         &self.0.bound
     }
 
-    /// Claims for which a volume is to be provisioned, and for which node.
+    /// Claims for which a volume is being provisioned for a selected node.
     pub(super) fn provisioning(&self) -> &[Waiting] {
         &self.0.provisioning
     }
 
-    /// Claims for which a volume is to be found, or else provisioned; the smallest first.
+    /// Claims for which a volume must be found or provisioned; the smallest first.
     pub(super) fn matching(&self) -> &[Waiting] {
         &self.0.matching
     }
@@ -129,7 +129,7 @@ pub(super) fn wait(pod: ClaimingPod<'_>, cluster: VolumeStore<'_>) -> bool {
     claims.any(|claim| !(claim.bind_completed && claim.volume.is_some()))
 }
 
-/// The claim behind a volume of a pod, if there is one; an error is why no node can run the pod.
+/// The claim of a volume of a pod, if it has one. The error says why no node can run the pod.
 fn usable_claim<'a>(
     pod: ClaimingPod<'_>,
     volume: &PodVolume,
@@ -196,7 +196,7 @@ impl Waiting {
     }
 }
 
-/// Whether a volume is what a claim needs, wherever it lies and whosever it is.
+/// Whether a volume satisfies a claim, regardless of its location and reservation.
 fn could_hold(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> bool {
     claim.requested <= volume.capacity
         && volume.mode == claim.mode
@@ -204,15 +204,15 @@ fn could_hold(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> bool 
         && volume.deletion.is_none()
 }
 
-/// Whether a volume that nobody has may be given to a claim.
+/// Whether an unreserved volume may be bound to a claim.
 fn is_offered(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> bool {
     volume.phase == VolumePhase::Available
         && claim.selector.matches(&volume.labels)
         && volume.access_modes.contains(claim.access_modes)
 }
 
-/// The storage that is left for a claim, where its driver counts it. As in binder.go,
-/// `hasEnoughCapacity`, as far as the node does not matter.
+/// The free storage for a claim, if its driver reports it. As in binder.go, `hasEnoughCapacity`, as far
+/// as the node does not matter.
 fn capacities(
     claim: &PersistentVolumeClaim,
     class: &StorageClass,

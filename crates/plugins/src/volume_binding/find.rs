@@ -1,4 +1,4 @@
-//! What one node has for the claims of a pod.
+//! Finds volumes and storage on one node for the claims of a pod.
 
 use std::sync::Arc;
 
@@ -12,26 +12,26 @@ const BIND_CONFLICT: &str = "node(s) didn't find available persistent volumes to
 const NOT_ENOUGH_SPACE: &str = "node(s) did not have enough free storage";
 const NO_VOLUME: &str = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)";
 
-/// What a node has for the claims of a pod that are not bound.
+/// The volumes and storage of a node for the unbound claims of a pod.
 #[derive(Debug, Default)]
 pub(super) struct Found<'a> {
-    /// Claims with the volumes they are to be bound to.
+    /// Claims with the volumes to which they will be bound.
     pub(super) bindings: Vec<(&'a Waiting, &'a Arc<PersistentVolume>)>,
-    /// Claims for which a volume is to be provisioned.
+    /// Claims for which a volume will be provisioned.
     pub(super) provisions: Vec<Provision<'a>>,
 }
 
-/// A claim for which a volume is to be provisioned.
+/// A claim for which a volume will be provisioned.
 #[derive(Debug)]
 pub(super) struct Provision<'a> {
     pub(super) claim: &'a Waiting,
-    /// The storage that is left for it, where that is counted.
+    /// The free storage for it, if its driver reports it.
     pub(super) left: Option<&'a CsiStorageCapacity>,
 }
 
 impl PodClaims {
-    /// What node `name` has for the claims. As in binder.go, `FindPodVolumes`: whatever is wrong with
-    /// claims that are bound and with those that are not is told at once.
+    /// Finds volumes and storage on node `name` for the claims. As in binder.go, `FindPodVolumes`:
+    /// problems with bound and with unbound claims are reported together.
     pub(super) fn find(&self, name: &Str, labels: &Labels) -> Result<Found<'_>, Rejection> {
         let mut reasons = SmallVec::new();
         reasons.extend(bound_conflict(self.bound(), name, labels)?.map(Reason::Text));
@@ -41,7 +41,7 @@ impl PodClaims {
             Ok(_) => {}
             Err(reason) => reasons.push(Reason::Text(reason)),
         }
-        // The missing volume is told last.
+        // The missing volume comes last.
         reasons.sort_by_key(|reason| *reason == Reason::Text(NO_VOLUME));
         Err(Rejection { code: Code::UnschedulableAndUnresolvable, reasons })
     }
@@ -68,7 +68,7 @@ impl PodClaims {
     }
 }
 
-/// What is wrong with the first claim whose volume the node cannot use. An error is that a volume could
+/// The reason for the first claim whose volume the node cannot use. It is an error if a volume could
 /// not be judged. As in binder.go, `checkBoundClaims`.
 fn bound_conflict(
     bound: &[Bound],
@@ -91,9 +91,9 @@ fn bound_conflict(
     Ok(None)
 }
 
-/// The volume for a claim on a node: the one that is reserved for it, else the smallest that no other
-/// claim of the pod has got. As in pv_helpers.go, `FindMatchingVolume`: where the reserved one cannot
-/// be reached, no other will do.
+/// The volume for a claim on a node: the one that is reserved for it, otherwise the smallest that no
+/// other claim of the pod has taken. As in pv_helpers.go, `FindMatchingVolume`: if the reserved one
+/// cannot be reached, no other is used.
 fn volume_for<'a>(
     waiting: &'a Waiting,
     labels: &Labels,

@@ -1,5 +1,5 @@
-//! Volumes of in-tree plugins on nodes where a CSI driver serves them: the labels that say which nodes
-//! reach such a volume are the driver's there.
+//! Volumes of in-tree plugins on nodes where a CSI driver serves them: there the driver's labels
+//! determine which nodes reach such a volume.
 
 use plimsoll_api::{NodeSelectorTerm, PersistentVolume, VolumeSource};
 use plimsoll_framework::prelude::*;
@@ -7,14 +7,14 @@ use plimsoll_framework::prelude::*;
 use crate::csi_migration::{self, InTree};
 use crate::place_labels::{BETA_REGION, BETA_ZONE, DELIMITER, REGION, ZONE};
 
-/// The in-tree plugin of a volume whose rules a CSI driver may change. As in binder.go,
+/// The in-tree plugin of a volume for which a CSI driver may change the rules. As in binder.go,
 /// `isCSIMigrationOnForPlugin`.
 pub(super) fn in_tree_plugin(source: &VolumeSource) -> Option<&'static str> {
     InTree::of(source).filter(|plugin| plugin.is_migrated()).map(InTree::name)
 }
 
-/// The volume as its CSI driver has it; of what changes, only what nodes must have is looked at. An
-/// error is why it cannot be served by the driver. As in csi-translation-lib, `TranslateInTreePVToCSI`.
+/// The volume in the form of its CSI driver; only the required node affinity is translated. The error
+/// says why the driver cannot serve it. As in csi-translation-lib, `TranslateInTreePVToCSI`.
 pub(super) fn migrated(volume: &PersistentVolume) -> Result<PersistentVolume, String> {
     if let Some(handle) = csi_migration::handle(&volume.source, &volume.labels) {
         handle?;
@@ -26,8 +26,7 @@ pub(super) fn migrated(volume: &PersistentVolume) -> Result<PersistentVolume, St
     Ok(PersistentVolume { node_affinity, ..volume.clone() })
 }
 
-/// The label by which nodes with the driver of a plugin tell their zone. The volumes of the others
-/// keep the labels that they ask for.
+/// The zone label of nodes with the driver of a plugin. Volumes of other plugins keep their labels.
 fn zone_label(plugin: InTree) -> Option<&'static str> {
     match plugin {
         InTree::AwsElasticBlockStore => Some("topology.ebs.csi.aws.com/zone"),
@@ -37,9 +36,8 @@ fn zone_label(plugin: InTree) -> Option<&'static str> {
     }
 }
 
-/// The rule for nodes with the driver's label in place of the zone. Where the rule names no zone, the
-/// zones in the labels of the volume are added to it. As in in_tree_volume.go,
-/// `translateTopologyFromInTreeToCSI`.
+/// The node affinity with the driver's label instead of the zone label. If it names no zone, the zones
+/// in the labels of the volume are added. As in in_tree_volume.go, `translateTopologyFromInTreeToCSI`.
 fn with_driver_zone(
     volume: &PersistentVolume,
     driver_zone: &'static str,
@@ -64,8 +62,7 @@ fn with_driver_zone(
     terms
 }
 
-/// The labels by which the volume tells its zone and region. As in in_tree_volume.go,
-/// `getTopologyLabel`.
+/// The zone and region labels that the volume uses. As in in_tree_volume.go, `getTopologyLabel`.
 fn labels_in_use(volume: &PersistentVolume) -> (&'static str, &'static str) {
     const STABLE: (&str, &str) = (ZONE, REGION);
     const BETA: (&str, &str) = (BETA_ZONE, BETA_REGION);
@@ -102,7 +99,7 @@ fn rename(from: &str, to: &'static str, terms: Option<&mut [NodeSelectorTerm]>) 
     }
 }
 
-/// The zones that a label lists; `None` where it lists none.
+/// The zones that a label lists; `None` if it lists none.
 fn zones_in(label: &str) -> Option<Vec<Str>> {
     let zones = label.split(DELIMITER).map(str::trim).filter(|zone| !zone.is_empty());
     let zones: Vec<Str> = zones.map(Str::from).collect();

@@ -1,4 +1,4 @@
-//! VolumeBinding: the volumes that a pod's claims are bound to, or are to be bound to.
+//! VolumeBinding: the volumes of a pod's claims.
 
 mod claims;
 mod find;
@@ -17,20 +17,20 @@ use serde::Deserialize;
 use crate::shape::Shape;
 use claims::{ClaimingPod, PodClaims};
 
-/// The gate under which nodes are scored by the storage that is left. On since 1.37.
+/// The gate for scoring nodes by their free storage. On since 1.37.
 pub const STORAGE_CAPACITY_SCORING: &str = "StorageCapacityScoring";
 
 const BIND_TIMEOUT: Duration = Duration::from_mins(10);
 
-/// Rejects pods whose claims cannot be mounted: for all nodes those with a claim that is missing, lost
-/// or not yet bound though it need not wait for a node; for single nodes those where a bound volume
-/// cannot be reached, or where for a claim that waits for a pod (`WaitForFirstConsumer`) there is
-/// neither a volume that fits nor a way to provision one.
+/// Rejects a pod for all nodes if one of its claims is missing, lost, or not yet bound although it need
+/// not wait for a node. Rejects single nodes that cannot reach a bound volume, or that have neither a
+/// matching volume nor a way to provision one for a claim that waits for a pod
+/// (`WaitForFirstConsumer`).
 ///
-/// A volume that lies in one zone cannot be mounted in another; and a claim that is bound before its
-/// pod has a node may be bound where the pod can never run. So both are decided together. When a node
-/// is chosen, its volumes are reserved for the claims, then that is written, and the pod is bound only
-/// after its claims are.
+/// A volume in one zone cannot be mounted in another, and a claim that is bound before its pod has a
+/// node may be bound where the pod can never run. Both are therefore decided together. When a node is
+/// chosen, its volumes are reserved for the claims, this is written, and the pod is bound only after
+/// its claims.
 ///
 /// ```yaml
 /// apiVersion: storage.k8s.io/v1
@@ -40,8 +40,8 @@ const BIND_TIMEOUT: Duration = Duration::from_mins(10);
 /// volumeBindingMode: WaitForFirstConsumer
 /// ```
 ///
-/// With the gate `StorageCapacityScoring`, which is on since 1.37, it prefers nodes by how much of their storage the pod would
-/// take.
+/// With the gate `StorageCapacityScoring`, which is on since 1.37, it scores nodes by the share of
+/// their storage that the pod would use.
 ///
 /// In kube-scheduler, of several volumes of one size any is taken; here the first by name.
 #[derive(Clone, Debug)]
@@ -51,14 +51,14 @@ pub struct VolumeBinding {
     shape: Option<Shape>,
 }
 
-/// How long volumes may take, and how storage that is left is scored.
+/// The timeout for binding claims, and the scoring of storage.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct VolumeBindingArgs {
-    /// For how many seconds claims may take to be bound before the pod is tried anew; 600 by default.
+    /// How many seconds binding the claims may take before the pod is tried again; 600 by default.
     pub bind_timeout_seconds: Option<u32>,
-    /// The score of a node by the share of its storage that the pod would take, in percent. Counts
-    /// with the gate `StorageCapacityScoring` only; by default, the less the better.
+    /// The score of a node by the share of its storage that the pod would use, in percent. Only with
+    /// the gate `StorageCapacityScoring`; by default, less is better.
     pub shape: Option<Shape>,
 }
 
@@ -102,7 +102,7 @@ impl PreFilter for VolumeBinding {
         }
     }
 
-    /// Other pods do not take volumes: claims do.
+    /// Volumes are taken by claims, not by other pods.
     fn update(&self, _: &mut PodClaims, _: PodChange<'_>, _: Ref<'_, Self::Node>) -> Update {
         Update::Exact
     }

@@ -1,13 +1,13 @@
-//! When a pod whose claims could not be satisfied is worth another attempt.
+//! When to try a pod again whose claims could not be satisfied.
 
 use plimsoll_framework::events::Object;
 use plimsoll_framework::prelude::*;
 
 use super::VolumeBinding;
 
-/// As in volume_binding.go, `EventsToRegister` and the `isSchedulableAfter...` beside it. There, a pod
-/// sleeps on when another gives up a volume that was only assumed to be its own: of that no volume
-/// tells.
+/// As in volume_binding.go, `EventsToRegister` and its `isSchedulableAfter...` functions. There, a pod
+/// is not woken when another one releases a volume that was only assumed for it, since no volume
+/// changes then.
 impl Requeue for VolumeBinding {
     fn events(&self) -> Vec<ClusterEvent> {
         const COMES_OR_CHANGES: Action = Action::ADD.union(Action::UPDATE);
@@ -76,7 +76,7 @@ fn may_help(pod: &PodInfo, change: &Change<'_>) -> bool {
     true
 }
 
-/// Whether something came, or changed in the way that is asked about.
+/// Whether an object was added, or changed as `in_the_way` says.
 fn changed<T>(versions: &Versions<T>, in_the_way: impl Fn(&T, &T) -> bool) -> bool {
     match (&versions.before, &versions.after) {
         (_, None) => false,
@@ -85,7 +85,7 @@ fn changed<T>(versions: &Versions<T>, in_the_way: impl Fn(&T, &T) -> bool) -> bo
     }
 }
 
-/// Whether the pod itself names a volume of a driver. As in kube-scheduler, claims are not looked at.
+/// Whether the pod has an inline volume of a driver. As in kube-scheduler, claims are ignored.
 fn mounts_inline(pod: &PodInfo, name: &str) -> bool {
     pod.volumes.iter().any(|volume| match &volume.kind {
         PodVolumeKind::Inline { source: VolumeSource::Csi { driver, .. }, .. } => driver == name,

@@ -1,4 +1,4 @@
-//! From the choice of a node to bound claims: what is assumed, what is written, and what is waited for.
+//! From the choice of a node to bound claims: assumptions, writes, and waiting.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -17,28 +17,28 @@ const BOUND_BY_CONTROLLER: &str = "pv.kubernetes.io/bound-by-controller";
 
 const TIMED_OUT: &str = "context deadline exceeded";
 
-/// What is held for a pod: the claims that are bound for it.
+/// The claims that are being bound for a pod.
 #[derive(Clone, Debug, Default)]
 pub struct HeldClaims {
     bindings: Vec<StaticBinding>,
     provisions: Vec<DynamicProvision>,
 }
 
-/// A claim that is to be bound to a volume.
+/// A claim to bind to a volume.
 #[derive(Clone, Debug)]
 struct StaticBinding {
     claim: Arc<PersistentVolumeClaim>,
-    /// As it was.
+    /// The observed state.
     volume: Arc<PersistentVolume>,
-    /// As it is to be; `None` where it is so already.
+    /// The required state; `None` if it already has it.
     reserved: Option<PersistentVolume>,
 }
 
-/// A claim for which a volume is to be provisioned.
+/// A claim for which to provision a volume.
 #[derive(Clone, Debug)]
 struct DynamicProvision {
     claim: Arc<PersistentVolumeClaim>,
-    /// As it is to be; `None` where it is so already.
+    /// The required state; `None` if it already has it.
     selected: Option<PersistentVolumeClaim>,
 }
 
@@ -73,7 +73,7 @@ impl Reserve for VolumeBinding {
         Ok(held)
     }
 
-    /// What was seen to be other meanwhile, and may be held by another pod since, is left alone.
+    /// Objects that have changed meanwhile, and may be reserved for another pod, are not reverted.
     fn unreserve(&self, held: HeldClaims, at: &Placement<'_>, handle: &mut Handle<'_>) {
         let known = VolumeStore::of(at.view.stores);
         for volume in held.bindings.iter().filter_map(|one| one.reserved.as_ref()) {
@@ -145,8 +145,8 @@ impl HeldClaims {
         HeldClaims { bindings: bindings.collect(), provisions: provisions.collect() }
     }
 
-    /// Whether all claims are bound; an error is why they never will be. Only what was seen counts. As
-    /// in binder.go, `checkBindings`.
+    /// Whether all claims are bound; the error says why they never will be. Only observed state counts,
+    /// not assumptions. As in binder.go, `checkBindings`.
     fn ready(&self, at: &Placement<'_>) -> Result<bool, String> {
         if self.bindings.is_empty() && self.provisions.is_empty() {
             return Ok(true);
@@ -175,7 +175,7 @@ impl HeldClaims {
 }
 
 /// The volume with a reservation for the claim; `None` if it has that already. As in pv_helpers.go,
-/// `GetBindVolumeToClaim`: a reservation by the user is only completed.
+/// `GetBindVolumeToClaim`: a reservation by the user is only completed with the uid.
 fn reserved_for(
     claim: &PersistentVolumeClaim,
     volume: &PersistentVolume,
@@ -240,12 +240,12 @@ impl DynamicProvision {
         if site.cluster.claims.is_assumed(&self.claim.key) {
             return Ok(false);
         }
-        // A provisioner that cannot serve the node takes its name away.
+        // A provisioner that cannot serve the node removes the selected node.
         if claim.selected_node.as_ref() != Some(site.node) {
             return Err(format!("provisioning failed for PVC {:?}", claim.key.name));
         }
         if let Some(name) = &claim.volume {
-            // The claim may be seen before its volume is.
+            // The claim may be observed before its volume.
             let Ok(volume) = site.volume(name) else { return Ok(false) };
             site.check_reached(&*site.migrated(volume)?)?;
         }
@@ -253,7 +253,8 @@ impl DynamicProvision {
     }
 }
 
-/// What makes the API server refuse a change of an object that is not any more what was decided about.
+/// A precondition, so that the API server refuses to change an object that differs from the observed
+/// one.
 fn precondition(uid: &Str, resource_version: &Str) -> Map<String, Value> {
     [("uid", uid), ("resourceVersion", resource_version)]
         .into_iter()
@@ -262,7 +263,7 @@ fn precondition(uid: &Str, resource_version: &Str) -> Map<String, Value> {
         .collect()
 }
 
-/// The chosen node, and the volumes as they were seen.
+/// The chosen node, and the observed volumes.
 #[derive(Clone, Copy)]
 struct Site<'a> {
     node: &'a Str,
@@ -281,7 +282,7 @@ impl<'a> Site<'a> {
         claim.ok_or_else(|| format!("persistentvolumeclaims \"{key}\" not found"))
     }
 
-    /// The volume as it is on the node.
+    /// The volume in its form on the node.
     fn migrated(self, volume: &'a PersistentVolume) -> Result<Cow<'a, PersistentVolume>, String> {
         let is_migrated = |plugin: &str| {
             let here = self.cluster.csi_nodes.get(self.node);
@@ -312,7 +313,7 @@ mod tests {
     use super::super::VolumeBindingArgs;
     use super::*;
 
-    /// A pod with a claim for which there is a volume, and one for which it is to be provisioned.
+    /// A pod with a claim for which there is a volume, and one for which a volume must be provisioned.
     const BOTH: &str = r#"
         node a zone=z1
         sc local {"provisioner": "kubernetes.io/no-provisioner", "volumeBindingMode": "WaitForFirstConsumer"}
@@ -345,7 +346,7 @@ mod tests {
                 "volume.kubernetes.io/selected-node": "a"}}
     "#;
 
-    /// The pending pod of a scenario on its way to the node `a`.
+    /// The pending pod of a scenario, being bound to the node `a`.
     struct Way {
         cluster: Cluster,
         pod: PodInfo,

@@ -1,4 +1,4 @@
-//! How much of a node's storage a pod would take.
+//! Scores nodes by the share of storage that a pod would use.
 
 use std::collections::BTreeMap;
 
@@ -10,15 +10,14 @@ use super::claims::{self, ClaimingPod, PodClaims};
 use super::find::Found;
 use crate::shape::{MAX_UTILIZATION, Shape, UtilizationShapePoint};
 
-/// The less of the storage is taken the better. As in apis/config/v1/defaults.go,
-/// `SetDefaults_VolumeBindingArgs`.
+/// Less used storage is better. As in apis/config/v1/defaults.go, `SetDefaults_VolumeBindingArgs`.
 pub(super) fn default_shape() -> Shape {
     let points = [(0, 10), (100, 0)];
     let points = points.map(|(utilization, score)| UtilizationShapePoint { utilization, score });
     Shape::try_from(points.to_vec()).expect("the points are valid and in order")
 }
 
-/// What is asked and what there is, in bytes.
+/// Requested storage and capacity, in bytes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Storage {
     requested: i64,
@@ -35,10 +34,10 @@ impl PreScore for VolumeBinding {
     type Pod = <VolumeBinding as PreFilter>::Pod;
     type Node = (Name, Labels);
     type Cluster = Volumes;
-    /// `None` where the pod has no claims: every node gets the score 0.
+    /// `None` if the pod has no claims: every node scores 0.
     type State = Option<PodClaims>;
 
-    /// A pod without claims would get the score 0 everywhere.
+    /// Without claims every node would score 0.
     fn applies(&self, (.., volumes): Ref<'_, Self::Pod>) -> bool {
         self.shape.is_some() && volumes.iter().any(|volume| volume.claim().is_some())
     }
@@ -84,12 +83,12 @@ fn score(shape: &Shape, by_class: &BTreeMap<&Str, Storage>) -> i64 {
         };
         shape.score(utilization)
     });
-    // Rounded, halves up.
+    // Rounded half up.
     (2 * scores.sum::<i64>() + n_classes) / (2 * n_classes)
 }
 
-/// What is asked and what there is by class: of volumes that are found, and only if there are none of
-/// storage that is to be provisioned. As in volume_binding.go, `Score`.
+/// Requested storage and capacity by class: of matching volumes, or if there are none, of storage to
+/// provision. As in volume_binding.go, `Score`.
 fn by_class<'a>(found: &Found<'a>) -> BTreeMap<&'a Str, Storage> {
     let mut by_class: BTreeMap<&Str, Storage> = BTreeMap::new();
     for (waiting, volume) in &found.bindings {
@@ -104,7 +103,7 @@ fn by_class<'a>(found: &Found<'a>) -> BTreeMap<&'a Str, Storage> {
         let Some(left) = provision.left else { continue };
         let storage = by_class.entry(&provision.claim.claim.class).or_default();
         storage.ask(&provision.claim.claim);
-        // All of them share what is left.
+        // All of them share the free storage.
         storage.capacity = left.capacity.as_ref().map_or(0, Quantity::at_most_value);
     }
     by_class

@@ -1,12 +1,12 @@
-//! What VolumeBinding says of pods with claims.
+//! Verdicts of VolumeBinding on pods with claims.
 
 use plimsoll_testkit::{check, expect, laws};
 
 use super::entry;
 use crate::pod_claims::tests::pod_naming as pod;
 
-/// Nodes and classes that most tests share. Filters are the same in every release; in this one nobody scores,
-/// unless the gate says so.
+/// Nodes and classes that most tests share. Filters are the same in every release; this one does not
+/// score unless the gate is on.
 const CLASSES: &str = r#"
     release 1.36
     node a zone=z1
@@ -16,7 +16,7 @@ const CLASSES: &str = r#"
     sc made {"provisioner": "csi.a", "volumeBindingMode": "WaitForFirstConsumer"}
 "#;
 
-/// A claim for some GiB of a class; `more` fields begin with a comma.
+/// A claim for some GiB of a class; `more` has additional fields and begins with a comma.
 fn claim(name: &str, class: &str, size: u32, more: &str) -> String {
     format!(
         r#"

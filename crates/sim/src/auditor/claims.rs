@@ -1,4 +1,4 @@
-//! Whether a pod may be on a node for the sake of its volumes.
+//! Checks the volumes of a pod on a node.
 
 use std::collections::BTreeSet;
 
@@ -13,8 +13,8 @@ use super::Known;
 const PLACES: [&str; 2] = ["topology.kubernetes.io/zone", "topology.kubernetes.io/region"];
 
 impl Known {
-    /// No other pod may use a claim that only one pod may use, and the volumes of claims that are bound
-    /// must reach the node.
+    /// No other pod may use a `ReadWriteOncePod` claim of the pod, and the node must be able to reach
+    /// the volumes of bound claims.
     pub(super) fn has_volumes(
         &self,
         pod: &Pod,
@@ -24,8 +24,9 @@ impl Known {
         for key in claims_of(pod) {
             let claim = self.claims.get(&key).ok_or_else(|| format!("there is no claim {key}"))?;
             let others = |other: &&Pod| other.key != pod.key && !without.contains(&other.key);
-            // Evicting any pod with a claim of that name is enough for kube-scheduler, be it another claim
-            // or used by others too: that may clear a node in vain, but places no pod wrongly.
+            // For kube-scheduler it is enough to evict any pod with a claim of that name, even if it is
+            // another claim or others use it, too. That may evict pods in vain, but places no pod
+            // wrongly.
             let is_what_if = !without.is_empty();
             if let Some(other) = self.users(claim).find(others).filter(|_| !is_what_if) {
                 return Err(format!("{} uses {key}, which only one pod may use", other.key));
@@ -36,8 +37,8 @@ impl Known {
         Ok(())
     }
 
-    /// The pods that use a claim that only one pod may use. As in kube-scheduler, one whose node is gone
-    /// uses nothing, even before it is taken away.
+    /// The pods that use a `ReadWriteOncePod` claim. As in kube-scheduler, a pod whose node is deleted
+    /// uses nothing, even before the pod is deleted.
     fn users<'a>(&'a self, claim: &'a PersistentVolumeClaim) -> impl Iterator<Item = &'a Pod> {
         let alone = claim.access_modes.contains(AccessModes::READ_WRITE_ONCE_POD);
         let uses = |pod: &&Pod| claims_of(pod).any(|key| key == claim.key);
@@ -55,8 +56,8 @@ impl Known {
         if met { Ok(()) } else { Err(format!("volume {} does not reach it", volume.name)) }
     }
 
-    /// The volume that a claim has already must be in the zone and the region of the node. A node without
-    /// any is not asked for them.
+    /// The volume of a bound claim must be in the zone and the region of the node. A node without these
+    /// labels is not checked.
     fn is_in_place(&self, claim: &PersistentVolumeClaim, node: &str) -> Result<(), String> {
         let volume = claim.volume.as_ref().and_then(|name| self.volumes.get(name));
         let (Some(volume), Some(node)) = (volume, self.nodes.get(node)) else { return Ok(()) };
@@ -73,7 +74,8 @@ impl Known {
         }
     }
 
-    /// No other pod may use a disk that only one can use, and the node can attach only so many volumes.
+    /// No other pod may use an exclusive disk of the pod, and the node can attach only a limited number
+    /// of volumes.
     pub(super) fn has_disks(&self, pod: &Pod, node: &str, there: &[&Pod]) -> Result<(), String> {
         let disks = |pod: &Pod| -> Vec<(VolumeSource, bool)> {
             let inline = |one: &PodVolume| match &one.kind {
@@ -116,14 +118,14 @@ impl Known {
         claims_of(pod).filter_map(volume).collect()
     }
 
-    /// Whether all is done for a pod that is to be bound now.
+    /// Whether everything is ready for a pod that is bound now.
     pub(super) fn is_mountable(&self, pod: &Pod, node: &str) -> Result<(), String> {
         for key in claims_of(pod) {
             let claim = self.claims.get(&key).ok_or_else(|| format!("there is no claim {key}"))?;
             if claim.volume.is_none() || !claim.bind_completed {
                 return Err(format!("its claim {key} is not bound"));
             }
-            // A node that has gone meanwhile reaches nothing, and has lost the pod anyway.
+            // A node that was deleted meanwhile reaches nothing, and its pods are lost anyway.
             self.reaches(claim, node)?;
         }
         Ok(())
@@ -136,7 +138,7 @@ fn claims_of(pod: &Pod) -> impl Iterator<Item = ObjectKey> {
     names.map(|name| ObjectKey::new(pod.key.namespace.clone(), name.clone()))
 }
 
-/// Whether two pods name one disk. A Ceph image is the same where they share a monitor.
+/// Whether two pods name the same disk. Ceph images are the same if they share a monitor.
 fn is_same_disk(one: &VolumeSource, other: &VolumeSource) -> bool {
     match (one, other) {
         (
@@ -150,7 +152,7 @@ fn is_same_disk(one: &VolumeSource, other: &VolumeSource) -> bool {
     }
 }
 
-/// Whether pods that only read can use one disk together.
+/// Whether read-only pods can share a disk.
 fn can_be_shared(disk: &VolumeSource) -> bool {
     !matches!(disk, VolumeSource::AwsElasticBlockStore { .. })
 }

@@ -1,5 +1,5 @@
-//! Whether a decision is the one that had to be made: which nodes are the best, whether there is none, and
-//! whether room could have been made. As the default profile has it.
+//! Checks decisions of the default profile: which nodes are the best, whether none is feasible, and
+//! whether preemption could have made room.
 
 use std::collections::BTreeSet;
 
@@ -9,9 +9,9 @@ use plimsoll_framework::Nomination;
 use super::Known;
 
 impl Known {
-    /// Whether all that decides about a pod is reckoned here. What is not: the binding of volumes, the
-    /// constraints that a pod without any gets for the sake of a Service or controller, room that is kept
-    /// for nominated pods, and ports that several pods use at once.
+    /// Whether the auditor can check the whole decision about a pod. It does not cover volume binding,
+    /// default constraints because of a Service or controller, resources reserved for nominated pods,
+    /// and ports that several pods use at once.
     pub(super) fn is_reckoned(&self, pod: &Pod) -> bool {
         let has_defaults = pod.spread.is_empty() && self.n_selecting != 0;
         let waits = |other: &Pod| other.node_name.is_none() && other.nominated_node.is_some();
@@ -36,7 +36,7 @@ impl Known {
         Err(format!("[{}] are the best, and not [{}]", expected.join(" "), best.join(" ")))
     }
 
-    /// Whether there is no node for a pod.
+    /// Whether no node is feasible for a pod.
     pub(super) fn has_nowhere_to_go(&self, pod: &Pod) -> Result<(), String> {
         match self.takers(pod).first() {
             Some(node) => Err(format!("{} would take it", node.name)),
@@ -78,7 +78,8 @@ impl Known {
     }
 }
 
-/// Whether fewer pods are always better for a pod: no other has to be near, and none is counted.
+/// Whether fewer other pods are always better for a pod: it has no required affinity, and counts no
+/// pods.
 fn is_helped_by_any_eviction(pod: &Pod) -> bool {
     let is_hard =
         |one: &SpreadConstraint| one.when_unsatisfiable == WhenUnsatisfiable::DoNotSchedule;

@@ -1,4 +1,5 @@
-//! Whether a pod may be on a node: resources, ports, taints, and what it asks of the node itself.
+//! Checks whether a pod may be on a node: resources, ports, taints, and its conditions on the node
+//! itself.
 
 use std::collections::BTreeSet;
 
@@ -10,8 +11,8 @@ use super::Known;
 const CORDON: &str = "node.kubernetes.io/unschedulable";
 
 impl Known {
-    /// Whether a pod may be placed on a node as the cluster stands, without the pods in `without`; if
-    /// not, why.
+    /// Whether a pod may be placed on a node in the present cluster without the pods in `without`; the
+    /// error says why not.
     pub(crate) fn feasible(
         &self,
         pod: &Pod,
@@ -51,8 +52,8 @@ impl Known {
         Ok(())
     }
 
-    /// What there is too much of on a node: what its pods ask for beyond what it has, too many of
-    /// them, or a port that two use.
+    /// Why a node is overcommitted: requests beyond its resources, too many pods, or a port that two
+    /// pods use.
     pub(crate) fn overfull(&self, node: &str) -> Option<String> {
         if !self.filter(&["NodePorts", "NodeResourcesFit"]) {
             return None;
@@ -93,14 +94,14 @@ fn count(pods: &[&Pod]) -> i64 {
     i64::try_from(pods.len()).unwrap_or(i64::MAX)
 }
 
-/// The names of the resources of which there is something, but for the number of pods.
+/// The names of nonzero resources, except the number of pods.
 fn names(resources: &Resources) -> Vec<Str> {
     let fixed = [CPU, MEMORY, EPHEMERAL_STORAGE].map(Str::from);
     let all = fixed.into_iter().chain(resources.scalar.keys().cloned());
     all.filter(|name| 0 < resources.get(name)).collect()
 }
 
-/// Of what a pod does not ask for there may be too little.
+/// Resources that the pod does not request may be overcommitted.
 fn fits(pod: &Pod, node: &Node, there: &[&Pod]) -> Result<(), String> {
     if node.allocatable.pods <= count(there) {
         return Err(format!("there are {} pods already", there.len()));
@@ -115,11 +116,11 @@ fn fits(pod: &Pod, node: &Node, there: &[&Pod]) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a pod tolerates what a node keeps pods off with.
+/// Checks that a pod tolerates the taints of a node, and its cordon.
 fn tolerated(pod: &Pod, node: &Node) -> Result<(), String> {
     let is_tolerated = |key: &str, value: &str, effect: Effect| {
         pod.tolerations.iter().any(|one| {
-            // Nobody switches the feature gate on that lets tolerations compare.
+            // The feature gate for tolerations that compare is always off here.
             one.comparison.is_none()
                 && one.key.as_ref().is_none_or(|wanted| wanted == key)
                 && one.value.as_ref().is_none_or(|wanted| wanted == value)
@@ -138,7 +139,7 @@ fn tolerated(pod: &Pod, node: &Node) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a pod tolerates all taints of a node that keep pods off.
+/// Whether a pod tolerates all taints of a node that reject pods.
 pub(super) fn tolerates(pod: &Pod, node: &Node) -> bool {
     tolerated(pod, &Node { unschedulable: false, ..node.clone() }).is_ok()
 }

@@ -1,8 +1,8 @@
-//! An auditor who looks at everything that the scheduler decides and writes, and reckons again.
+//! An auditor that checks everything that the scheduler decides and writes.
 //!
-//! It shares no code with the engine and the plugins: it knows only what the scheduler was told, as
-//! values of the api crate, and is slow and plain on purpose. So it also finds what the engine and its
-//! reference do wrong alike, since both ask the same plugins.
+//! It shares no code with the engine and the plugins. It knows only the scheduler's input, as values of
+//! the api crate, and is deliberately slow and simple. It therefore also finds errors that the engine
+//! and its reference have in common because both use the same plugins.
 
 mod claims;
 mod decisions;
@@ -25,7 +25,7 @@ use plimsoll_api::{
 use plimsoll_engine::{Decision, Effect, EffectId, Event, Outcome, Scheduler, Seen, Write};
 use plimsoll_framework::{Nomination, Time};
 
-/// Something that must not be.
+/// A violation of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
     /// When it was found.
@@ -40,53 +40,53 @@ impl fmt::Display for Violation {
     }
 }
 
-/// What an auditor reckons again.
+/// What an auditor checks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Extent {
-    /// Whether pods may be where they are placed and evicted, whatever else a profile asks for.
+    /// Whether placements and evictions are allowed, in any profile.
     #[default]
     Placements,
-    /// Also which nodes are the best, whether there is none, and whether room could be made: only for
-    /// the default profile, as far as it does not depend on volumes and nominations.
+    /// Also which nodes are the best, whether none is feasible, and whether preemption could make room.
+    /// Only for the default profile, and only if volumes and nominations do not matter.
     Decisions,
 }
 
-/// What the scheduler knows, and what it has made of it.
+/// The scheduler's input, and its decisions and writes.
 #[derive(Debug, Default)]
 pub struct Auditor {
     known: Known,
     extent: Extent,
-    /// Evictions that the scheduler has asked for.
+    /// Evictions that the scheduler has requested.
     evictions: BTreeSet<EffectId>,
-    /// Nodes on which something else than the scheduler has left too little room.
+    /// Nodes that are overcommitted because of something other than the scheduler.
     spoiled: BTreeSet<Str>,
     violations: Vec<Violation>,
-    /// Pods that wait for a change, with what the scheduler said of them last.
+    /// Pods that wait for a change, with the scheduler's last message about them.
     waiting: BTreeMap<PodKey, String>,
 }
 
-/// The cluster as the scheduler was told that it is.
+/// The cluster according to the scheduler's input.
 #[derive(Debug, Default)]
 pub(crate) struct Known {
-    /// The plugins that filter in every profile: no other rule keeps a pod off a node.
+    /// The plugins that filter in every profile; only their rules are checked.
     pub(crate) filters: BTreeSet<&'static str>,
     pub(crate) nodes: BTreeMap<Str, Node>,
     pub(crate) pods: BTreeMap<PodKey, Pod>,
     pub(crate) namespaces: BTreeMap<Str, Labels>,
     pub(crate) volumes: BTreeMap<Str, PersistentVolume>,
     pub(crate) claims: BTreeMap<ObjectKey, PersistentVolumeClaim>,
-    /// By node: how many volumes of each driver it can attach.
+    /// For each node, how many volumes of each driver it can attach.
     pub(crate) limits: BTreeMap<Str, BTreeMap<Str, usize>>,
-    /// The pods for which a node was chosen and that were not yet seen there, as they then were, each
-    /// with that node's name: so they count until they are seen there, whatever becomes of them.
+    /// The pods for which a node was chosen but that were not observed there yet, in their state at the
+    /// decision, each with that node's name. They count in this state until they are observed.
     pub(crate) chosen: BTreeMap<PodKey, (Pod, Str)>,
-    /// Pods for which nodes were cleared and that are still without one.
+    /// Pods for which preemption made room and that have no node yet.
     pub(crate) cleared: BTreeSet<PodKey>,
-    /// Whether an eviction was refused: such a victim is left alone for a while.
+    /// Whether an eviction was refused: such a victim is not chosen again for a while.
     pub(crate) are_spared: bool,
-    /// How often a Service or controller was seen.
+    /// How many Services and controllers were observed.
     pub(crate) n_selecting: usize,
-    /// Ports that several pods have used at once on a node, where some pod uses them still.
+    /// Ports that several pods have used at once on a node, if some pod still uses them.
     pub(crate) shared_ports: BTreeSet<(Str, HostPort)>,
 }
 
@@ -96,7 +96,7 @@ impl Known {
         plugins.iter().all(|plugin| self.filters.contains(plugin))
     }
 
-    /// The node that a pod is on, or is to be on.
+    /// The node that a pod is on, or that was chosen for it.
     pub(crate) fn place<'a>(&'a self, pod: &'a Pod) -> Option<&'a Str> {
         pod.node_name.as_ref().or_else(|| self.chosen.get(&pod.key).map(|(_, node)| node))
     }
@@ -114,13 +114,13 @@ impl Known {
 }
 
 impl Auditor {
-    /// An auditor of a scheduler, who reckons so much again.
+    /// An auditor of a scheduler with this extent.
     pub(crate) fn new(scheduler: &Scheduler, extent: Extent) -> Self {
         let known = Known { filters: scheduler.filters(), ..Known::default() };
         Auditor { known, extent, ..Auditor::default() }
     }
 
-    /// The scheduler was told this.
+    /// Records an input of the scheduler.
     pub(crate) fn observe(&mut self, event: &Event) {
         match event {
             Event::Pod(seen) => match seen {
@@ -196,15 +196,15 @@ impl Auditor {
         }
     }
 
-    /// Something else than the scheduler has changed a node or what is on it: if that is too much, the
-    /// scheduler is not to blame for it.
+    /// Records that something other than the scheduler has changed a node or its pods: the scheduler is
+    /// not responsible if the node is overcommitted now.
     fn spoil(&mut self, node: &Str) {
         if self.known.overfull(node).is_some() {
             self.spoiled.insert(node.clone());
         }
     }
 
-    /// The scheduler has decided this.
+    /// Checks a decision of the scheduler.
     pub(crate) fn decided(&mut self, now: Time, decision: &Decision) {
         let key = &decision.pod;
         if let Err(why) = self.had_to_be(key, &decision.outcome) {
@@ -237,7 +237,7 @@ impl Auditor {
         }
     }
 
-    /// Whether nothing else could be decided about a pod.
+    /// Checks that no other decision about a pod was possible.
     fn had_to_be(&self, key: &PodKey, outcome: &Outcome) -> Result<(), String> {
         let known = &self.known;
         let Some(pod) = known.pods.get(key).filter(|pod| known.is_reckoned(pod)) else {
@@ -272,7 +272,7 @@ impl Auditor {
         self.known.feasible(pod, node, &BTreeSet::new())
     }
 
-    /// Whether a node is worth clearing for a pod.
+    /// Checks a nomination of a pod.
     fn nominated(&self, key: &PodKey, nomination: &Nomination) -> Result<(), String> {
         let pod = self.known.pods.get(key).ok_or("there is no such pod")?;
         let victims: BTreeSet<PodKey> = nomination.victims.iter().cloned().collect();
@@ -283,9 +283,9 @@ impl Auditor {
                 return Err(format!("its victim {victim} is not there"));
             }
         }
-        // Where pods are going already, kube-scheduler takes them off counts in which they are not: that
-        // may clear a node in vain, but places no pod wrongly.
-        // So it is with pods that an empty selector does not count.
+        // kube-scheduler subtracts terminating pods from counts in which they are not included. That
+        // may evict pods in vain, but places no pod wrongly. The same holds for pods that an empty
+        // selector does not count.
         let mut there = self.known.pods_on(&nomination.node);
         let is_off_count = pod.spread.iter().any(|one| one.selector.is_everything());
         if is_off_count
@@ -314,7 +314,7 @@ impl Auditor {
         Ok(())
     }
 
-    /// The scheduler has written this.
+    /// Checks a write of the scheduler.
     pub(crate) fn wrote(&mut self, now: Time, effect: &Effect) {
         let key = &effect.pod.key;
         match &effect.write {
@@ -343,12 +343,12 @@ impl Auditor {
         }
     }
 
-    /// Whether some pod is on its way to its node.
+    /// Whether some pod is being bound.
     pub(crate) fn awaits(&self) -> bool {
         !self.known.chosen.is_empty()
     }
 
-    /// A pod waits for a change, and `node` would take it as it is: told once for each attempt.
+    /// Reports that a pod waits for a change although `node` is feasible; once for each attempt.
     pub(crate) fn sleeps(&mut self, now: Time, pod: &PodKey, node: &str) {
         if let Some(message) = self.waiting.remove(pod) {
             let what = format!("{pod} sleeps, but {node} would take it; it was told {message:?}");
@@ -356,7 +356,7 @@ impl Auditor {
         }
     }
 
-    /// The scheduler has nothing more to do at the present moment: how do the nodes stand?
+    /// Checks the nodes when the scheduler has nothing more to do at the present time.
     pub(crate) fn rests(&mut self, now: Time) {
         let nodes: Vec<Str> = self.known.nodes.keys().cloned().collect();
         for node in nodes {
@@ -364,7 +364,7 @@ impl Auditor {
                 None => {
                     self.spoiled.remove(&node);
                 }
-                // Told once, and not again until it is mended.
+                // Reported once, and not again until it is resolved.
                 Some(why) if self.spoiled.insert(node.clone()) => {
                     self.violated(now, format!("on node {node}, {why}"));
                 }
@@ -373,12 +373,12 @@ impl Auditor {
         }
     }
 
-    /// Something else is wrong.
+    /// Reports another violation.
     pub(crate) fn violated(&mut self, at: Time, what: String) {
         self.violations.push(Violation { at, what });
     }
 
-    /// What was found so far.
+    /// All violations so far.
     pub fn violations(&self) -> &[Violation] {
         &self.violations
     }

@@ -1,4 +1,4 @@
-//! Whether a pod may be on a node for the sake of other pods: required affinity and anti-affinity.
+//! Checks required affinity and anti-affinity between pods.
 
 use std::collections::BTreeSet;
 
@@ -36,8 +36,8 @@ impl Known {
         self.near(pod, node, &others)
     }
 
-    /// Each term must be met in the domain of the node by a pod of which all terms speak. The first of
-    /// its kind need not wait for another: where there is no such pod at all, the pod itself will do.
+    /// For each term the domain of the node must have a pod that all terms match. If there is no such
+    /// pod in the cluster, it is enough that the pod itself matches all terms.
     fn near(&self, pod: &Pod, node: &Node, others: &[(&Pod, &Node)]) -> Result<(), String> {
         let terms = &pod.affinity.required;
         let all_speak_of = |other: &Pod| terms.iter().all(|term| self.speaks_of(term, other));

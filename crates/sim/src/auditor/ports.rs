@@ -1,4 +1,4 @@
-//! Whether a pod may be on a node for the sake of its host ports.
+//! Checks the host ports of a pod on a node.
 
 use std::collections::BTreeSet;
 
@@ -6,12 +6,12 @@ use plimsoll_api::{HostPort, Node, Pod, Str};
 
 use super::Known;
 
-/// The address that stands for all.
+/// The address that stands for all addresses.
 const ALL: &str = "0.0.0.0";
 
 impl Known {
-    /// No pod that is there may use the same port. As in kube-scheduler, ports are a set: where somebody else
-    /// has placed two pods with one port, the first that leaves frees it, although the other is still there.
+    /// No pod on the node may use the same port. As in kube-scheduler, ports are a set: if something
+    /// else has placed two pods with the same port, it becomes free when the first of them is deleted.
     pub(super) fn has_ports(&self, pod: &Pod, node: &Node, there: &[&Pod]) -> Result<(), String> {
         match there.iter().find(|other| self.share_port(pod, other, node)) {
             Some(other) => Err(format!("{} uses the same port", other.key)),
@@ -19,7 +19,7 @@ impl Known {
         }
     }
 
-    /// Whether two pods use one port, which was not shared by others before.
+    /// Whether two pods use the same port, and no other pods have shared it before.
     pub(super) fn share_port(&self, one: &Pod, other: &Pod, node: &Node) -> bool {
         let clash = |a: &HostPort, b: &HostPort| {
             let address = a.ip == b.ip || [&a.ip, &b.ip].into_iter().any(|ip| ip == ALL);
@@ -31,7 +31,7 @@ impl Known {
         })
     }
 
-    /// A pod was seen on a node.
+    /// Records that a pod was observed on a node.
     pub(super) fn note_ports(&mut self, node: &Str) {
         let (mut used, mut shared) = (BTreeSet::new(), Vec::new());
         for port in self.pods_on(node).flat_map(|pod| &pod.host_ports) {
@@ -42,7 +42,7 @@ impl Known {
         self.shared_ports.extend(shared);
     }
 
-    /// A pod is gone.
+    /// Records that a pod was deleted.
     pub(super) fn prune_ports(&mut self) {
         if self.shared_ports.is_empty() {
             return;

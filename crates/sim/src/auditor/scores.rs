@@ -1,4 +1,4 @@
-//! Which of the feasible nodes are the best for a pod, by the scores of the default profile.
+//! Computes the best of the feasible nodes for a pod, by the scores of the default profile.
 
 use plimsoll_api::{Effect, Labels, Node, Pod, Str};
 
@@ -7,9 +7,10 @@ use super::feasible::sum;
 
 /// The highest score of a plugin, before its weight.
 const HIGHEST: i64 = 100;
-/// What the plugins weigh: taints, preferred nodes, spread, preferred pods. The others weigh 1.
+/// The weights of the plugins: taints, preferred nodes, spread, preferred pods. The others have weight
+/// 1.
 const WEIGHTS: [i64; 4] = [3, 2, 2, 2];
-/// What a pod that another requires near it counts for.
+/// The weight of a required affinity term of another pod.
 const REQUIRED: i64 = 1;
 const MIB: i64 = 1 << 20;
 
@@ -43,7 +44,7 @@ impl Known {
         let images = each(&|node| self.images(pod, node));
         let total = |at: usize| {
             let [taint, node, even, close] = WEIGHTS;
-            // Who has the most untolerated taints gets nothing.
+            // The node with the most untolerated taints gets 0.
             taint * (HIGHEST - taints[at])
                 + node * nodes[at]
                 + even * spread[at]
@@ -55,7 +56,7 @@ impl Known {
         (0..feasible.len()).map(total).collect()
     }
 
-    /// The mean of the free shares of CPU and memory.
+    /// The mean of the free fractions of CPU and memory.
     fn free(&self, pod: &Pod, node: &Node) -> i64 {
         let there: Vec<&Pod> = self.pods_on(&node.name).collect();
         let (asked, has) = (pod.asks.room_non_zero, &node.allocatable);
@@ -73,7 +74,7 @@ impl Known {
         scores.iter().sum::<i64>() / i64::try_from(scores.len().max(1)).unwrap_or(1)
     }
 
-    /// By how much the pod makes the node more evenly used.
+    /// How much more balanced the node becomes with the pod.
     #[expect(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
@@ -101,7 +102,7 @@ impl Known {
         HIGHEST / 2 + (HIGHEST / 2 + after - before) / 2
     }
 
-    /// How much of the pod's images the node holds, by bytes times the share of nodes that hold each.
+    /// The sizes of the pod's images on the node, each times the fraction of nodes that have it.
     #[expect(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
@@ -123,8 +124,8 @@ impl Known {
         HIGHEST * (worth - least) / (most - least)
     }
 
-    /// How near the node is to the pods that the pod prefers near, and those that prefer it near, by the
-    /// weights of the terms; those that are to be far count against it.
+    /// The sum of the weights of preferred affinity terms, of the pod and of others, that match in the
+    /// node's domains; anti-affinity counts negatively.
     fn nearness(&self, pod: &Pod, node: &Node) -> i64 {
         let mut sum = 0;
         let others = self.placed().filter_map(|(other, on)| Some((other, self.nodes.get(on)?)));
@@ -154,7 +155,7 @@ impl Known {
     }
 }
 
-/// The taints that would rather keep the pod off.
+/// The untolerated taints `PreferNoSchedule`.
 fn disliked(pod: &Pod, node: &Node) -> i64 {
     let soft = node.taints.iter().filter(|taint| taint.effect == Effect::PreferNoSchedule);
     let untolerated = soft.filter(|taint| {
@@ -193,7 +194,7 @@ fn to_i64(n: i128) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }
 
-/// The value of a label; nodes without it are told apart from none by the empty one.
+/// The value of a label; empty if it is missing.
 pub(super) fn value<'a>(labels: &'a Labels, key: &str) -> &'a str {
     labels.get(key).map_or("", Str::as_str)
 }

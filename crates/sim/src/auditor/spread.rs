@@ -1,4 +1,4 @@
-//! Whether a pod may be on a node for the sake of an even spread.
+//! Checks topology spread constraints.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,7 +39,7 @@ impl Known {
         Ok(())
     }
 
-    /// How much more evenly the pod would be spread on each node by the constraints that it only prefers.
+    /// The score of each node by the `ScheduleAnyway` constraints.
     #[expect(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
@@ -86,12 +86,12 @@ impl Known {
         raw.iter().map(share).collect()
     }
 
-    /// How many pods on a node a constraint counts, whatever becomes of them.
+    /// How many pods on a node a constraint counts.
     fn counted_on(&self, pod: &Pod, constraint: &SpreadConstraint, node: &Node) -> usize {
         self.pods_on(&node.name).filter(|other| is_counted(pod, constraint, other)).count()
     }
 
-    /// How many of the pods that a constraint counts are in each domain that takes part.
+    /// The number of pods that a constraint counts in each eligible domain.
     fn counts(
         &self,
         pod: &Pod,
@@ -112,7 +112,8 @@ impl Known {
     }
 }
 
-/// Whether a node takes part: it has the keys of all constraints, and the policies of this one let it.
+/// Whether a node is eligible: it has the keys of all constraints, and the policies of this one include
+/// it.
 fn takes_part(
     pod: &Pod,
     constraint: &SpreadConstraint,
@@ -124,8 +125,8 @@ fn takes_part(
         && (!constraint.honor_node_taints || tolerates(pod, node))
 }
 
-/// Whether a constraint counts a pod that is there: not one that is being deleted. As in kube-scheduler, a
-/// selector that is given but empty counts nobody.
+/// Whether a constraint counts a pod: not if it is being deleted. As in kube-scheduler, an empty
+/// selector counts no pod.
 fn is_counted(pod: &Pod, constraint: &SpreadConstraint, other: &Pod) -> bool {
     other.key != pod.key
         && !other.is_terminating()

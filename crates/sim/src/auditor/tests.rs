@@ -43,7 +43,7 @@ fn scheduled(pod: &Pod, node: &str) -> Decision {
     Decision { pod: pod.key.clone(), attempt: 1, outcome, nodes: vec![] }
 }
 
-/// What is found when `pod` is placed on node `a` where `there` are.
+/// The violations when `pod` is placed on node `a` with the pods `there`.
 fn placed(a: Node, there: &[Pod], pod: &Pod) -> String {
     let mut auditor = auditor();
     auditor.observe(&is_node(a));

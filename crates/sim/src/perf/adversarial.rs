@@ -1,4 +1,4 @@
-//! Pods that make it hard to know one decision from the one before.
+//! Pods for which remembered results help little.
 
 use plimsoll_api::{
     Labels, Node, NodeSelectorTerm, Pod, PodAffinity, PodTemplate, PreferredNodes, Requirement,
@@ -15,9 +15,9 @@ use super::template::{
 };
 use super::{Groups, Sizes, Workload};
 
-/// One of so many nodes is preferred by all pods of HotNodes.
+/// All pods of HotNodes prefer one of this many nodes.
 const HOT: u32 = 50;
-/// The nodes of HostnameSpread hold up to so many pods at the beginning.
+/// The nodes of HostnameSpread initially have fewer than this many pods each.
 const COUNTS: u32 = 100;
 
 pub(super) const WORKLOADS: [Workload; 3] = [
@@ -70,7 +70,7 @@ fn hostname_spread(sizes: Sizes, _: u64) -> Plan {
     let spread = vec![constraint(HOSTNAME, WhenUnsatisfiable::ScheduleAnyway, web)];
     let like = like(PodTemplate { spread, labels, ..pod_asking_nothing() }, DEFAULT);
     let measured = come("pod", like.clone(), 0..sizes.pods);
-    // Layer by layer: the node of number `n` takes part in the first `n % COUNTS` of them.
+    // In layers: the node with number `n` is in the first `n % COUNTS` of them.
     let n_nodes = sizes.nodes;
     let layers = (1..COUNTS)
         .flat_map(move |layer| (0..n_nodes).filter(move |number| layer <= number % COUNTS));

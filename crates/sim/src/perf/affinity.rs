@@ -1,4 +1,4 @@
-//! Pods that want to be near other pods, or far from them.
+//! Pods with affinity or anti-affinity to other pods.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::template::{
 use super::{Groups, Sizes, Workload};
 
 const SIZES: Sizes = Sizes { nodes: 5_000, init_pods: 5_000, pods: 5_000, groups: 0 };
-/// The namespaces of the pods that are there in SchedulingRequiredPodAntiAffinityWithNSSelector.
+/// The number of namespaces of the initial pods in SchedulingRequiredPodAntiAffinityWithNSSelector.
 const NAMESPACES: u32 = 100;
 const MEASURED: &str = "measure-ns-0";
 const TEAM: (&str, &str) = ("team", "devops");
@@ -62,7 +62,7 @@ pub(super) const WORKLOADS: [Workload; 6] = [
     },
 ];
 
-/// All pods are of this kind, those that are there and those that are measured.
+/// All pods are of this kind, both the initial and the measured ones.
 pub(super) fn alike(sizes: Sizes, node: fn(u32) -> Node, template: PodTemplate) -> Plan {
     let template = Arc::new(template);
     Plan::of(sizes, node, like(Arc::clone(&template), SCHED[0]), like(template, SCHED[1]))
@@ -116,7 +116,7 @@ fn apart_in_the_team() -> PodTemplate {
 fn with_namespace_selector(sizes: Sizes, _: u64) -> Plan {
     let template = Arc::new(apart_in_the_team());
     let measured = like(Arc::clone(&template), MEASURED);
-    // As many pods in each namespace, one namespace after the other.
+    // The same number of pods in each namespace, one namespace after the other.
     let in_each = sizes.init_pods.div_ceil(NAMESPACES).max(1);
     let init_namespace = |number: u32| format!("init-ns-{number}");
     let namespaces = (0..NAMESPACES).map(init_namespace).chain([MEASURED.to_owned()]);

@@ -1,4 +1,4 @@
-//! Pods that ask nothing of other pods.
+//! Pods without conditions on other pods.
 
 use plimsoll_api::node_selector::NAME_FIELD;
 use plimsoll_api::{
@@ -46,7 +46,7 @@ pub(super) const WORKLOADS: [Workload; 3] = [
             let terms = Some(vec![NodeSelectorTerm { fields, ..NodeSelectorTerm::default() }]);
             let node_selection = NodeSelection { terms, ..NodeSelection::default() };
             let pods = like(PodTemplate { node_selection, ..pod_asking_nothing() }, DEFAULT);
-            // The node of that name comes first, and is not one of those that are counted.
+            // This node comes first, and does not count towards the number of nodes.
             Plan::alike(sizes, node, pods).with(std::iter::once(node_is(the_node())))
         },
     },

@@ -1,4 +1,4 @@
-//! A cluster of many kinds of nodes that is nearly full, where pods come and go.
+//! A nearly full cluster of many kinds of nodes, where pods are added and deleted.
 
 use plimsoll_api::{Effect, Node, Pod, PodTemplate, Resources, Taint, Toleration};
 use plimsoll_engine::Event;
@@ -14,9 +14,9 @@ use super::{Groups, Sizes, Workload};
 const REQUEST: (u32, u32) = (200, 250);
 /// How full a node is at the beginning.
 const PERCENT: i64 = 90;
-/// How many pods go and come at once.
+/// How many pods are deleted and added at once.
 const AT_ONCE: u32 = 100;
-/// Every so manieth node is kept for pods that tolerate its taint, and every so manieth Deployment does.
+/// One of this many nodes has a taint, and the pods of one of this many Deployments tolerate it.
 const TAINTED: u32 = 10;
 const TAINT: (&str, &str) = ("dedicated", "batch");
 
@@ -34,7 +34,7 @@ fn churn(sizes: Sizes, seed: u64) -> Plan {
     let make = in_turn(templates, DEPLOYMENTS);
     let there = sizes.init_pods.min((0..sizes.nodes).map(room).sum());
     let rounds = rounds(sizes, there, make.clone(), seed);
-    // The pods that are there are on their nodes already: to place them would be a workload of its own.
+    // The initial pods are already on their nodes: placing them would be a separate workload.
     let on_nodes = (0..sizes.nodes).flat_map(|number| (0..room(number)).map(move |_| number));
     let init_pods = (0..sizes.init_pods).zip(on_nodes).map(move |(number, node)| {
         pod_is(Pod { node_name: Some(node_name(node)), ..make("init", number) })
@@ -61,7 +61,7 @@ fn node(number: u32) -> Node {
     Node { allocatable, taints, ..node_in(&MOONS, number) }
 }
 
-/// How many pods the node of this number holds at the beginning.
+/// How many pods the node with this number initially has.
 fn room(number: u32) -> u32 {
     let pods = node(number).allocatable.milli_cpu * PERCENT / 100 / i64::from(REQUEST.0);
     u32::try_from(pods).expect("a node holds few pods")
@@ -82,7 +82,7 @@ fn tolerating(template: PodTemplate, deployment: u32) -> PodTemplate {
     PodTemplate { tolerations: vec![toleration], ..template }
 }
 
-/// Any pods go, and as many come.
+/// Random pods are deleted, and the same number is added.
 fn rounds(
     sizes: Sizes,
     n_init: u32,

@@ -1,4 +1,4 @@
-//! Pods that wait for many reasons, and a stream of events of which each may end the wait of some.
+//! Pods that wait for many reasons, and a stream of events, each of which may help some of them.
 
 use std::sync::Arc;
 
@@ -15,11 +15,11 @@ use super::template::{
 use super::volumes::{csi_node, limited_node, volume};
 use super::{Groups, Sizes, Workload};
 
-/// How many pods go, or are changed, in a second.
+/// How many pods are deleted or changed per second.
 const PER_SECOND: u32 = 100;
-/// Pods come and wait.
+/// The phase in which pods are added and wait.
 const PARK: &str = "park";
-/// Events wake them.
+/// The phase in which events wake them.
 const WAKE: &str = "wake";
 
 pub(super) const WORKLOADS: [Workload; 2] = [
@@ -39,15 +39,15 @@ pub(super) const WORKLOADS: [Workload; 2] = [
     },
 ];
 
-/// How many volumes a node can hold.
+/// How many volumes a node can attach.
 const VOLUMES: i32 = 20;
-/// The namespaces of the pods that go: those that take room, ports and volumes, and those that others
-/// avoid.
+/// The namespaces of the deleted pods: those that use resources, ports and volumes, and those that
+/// anti-affinity of others matches.
 const TAKING: &str = "blockertopologyportsresources";
 const AVOIDED: &str = "blockeraffinity";
 
-/// As EventHandlingPodDelete: `init_pods` of each of two kinds are on nodes and go, and `pods` of each of
-/// four kinds and `init_pods` of each of two wait.
+/// As EventHandlingPodDelete: `init_pods` of each of two kinds are on nodes and are deleted, while
+/// `pods` of each of four kinds and `init_pods` of each of two kinds wait.
 fn pods_go(sizes: Sizes, _: u64) -> Plan {
     let Sizes { nodes, init_pods: n_there, pods: n_waiting, .. } = sizes;
     let limited = "limited";
@@ -105,17 +105,17 @@ fn with_volumes(
     }
 }
 
-/// The labels of pods that wait.
+/// The labels of waiting pods.
 const UNSCHED: &str = r#"{"topology": "blue", "type": "unsched"}"#;
 
-/// A pod that requests so much.
+/// A pod with these requests.
 fn asking(cpu: &str, memory: &str, labels: &str) -> PodTemplate {
     let resources =
         format!(r#""resources": {{"requests": {{"cpu": "{cpu}", "memory": "{memory}"}}}}"#);
     pod_written(labels, &resources, "")
 }
 
-/// Twelve templates, each with a port of the host.
+/// Twelve templates, each with a host port.
 fn ports(of_container: &str) -> Vec<PodTemplate> {
     let with = |port| {
         let port = format!(
@@ -138,7 +138,7 @@ fn spread(max_skew: u32, min_domains: u32, labels: &str) -> PodTemplate {
     pod_written(labels, "", &constraint)
 }
 
-/// A pod that is on no node with pods of this colour in that namespace.
+/// A pod with anti-affinity to pods of this colour in that namespace.
 fn apart(colour: &str, space: &str) -> PodTemplate {
     let labels = format!(r#"{{"color": "{colour}", "type": "unsched"}}"#);
     let affinity = format!(
@@ -150,7 +150,7 @@ fn apart(colour: &str, space: &str) -> PodTemplate {
     pod_written(&labels, "", &affinity)
 }
 
-/// Pods that take ports and room, and are spread.
+/// Pods that use ports and resources, and are spread.
 fn taking() -> Vec<PodTemplate> {
     let spread = spread(10, 10_000, r#"{"topology": "blue", "type": "blocker"}"#);
     let resources = r#", "resources": {"requests": {"cpu": "0.35", "memory": "3Gi"}}"#;
@@ -160,7 +160,7 @@ fn taking() -> Vec<PodTemplate> {
         .collect()
 }
 
-/// Pods that others avoid.
+/// Pods that anti-affinity of others matches.
 fn avoided() -> Vec<PodTemplate> {
     vec![pod_written(r#"{"color": "green", "type": "blocker"}"#, "", "")]
 }
@@ -171,7 +171,7 @@ const NODE: &str = "scheduler-perf-node";
 const CHANGED: &str = "blocker";
 /// How much all pods on it request, in MiB.
 const MEMORY_MIB: u32 = 30_000;
-/// What nodes allow of pods.
+/// The pod limit of nodes.
 const MANY_PODS: i64 = 90_000;
 
 /// As EventHandlingPodUpdate: `pods` wait for each of five reasons, and `init_pods` for a sixth.
@@ -257,7 +257,7 @@ fn large(name: &str) -> Node {
     Node { name: name.into(), labels, allocatable, ..like }
 }
 
-/// These, behind a node that only pods can use that tolerate its taint.
+/// A node with a taint, followed by these events.
 fn tainted(events: Events) -> Events {
     let taint = Taint {
         key: "toleration".into(),
@@ -276,7 +276,7 @@ fn tolerating(key: &str) -> PodTemplate {
     pod_written(r#"{"type": "unsched"}"#, "", &toleration)
 }
 
-/// The pods of a group become so, one after the other.
+/// The pods of a group change to this template, one after the other.
 fn each(
     group: &'static str,
     template: PodTemplate,
@@ -291,7 +291,7 @@ fn colour(number: u32) -> String {
     format!("green-{number}")
 }
 
-/// The pods on the node before they are changed: of `n`, each of a colour of its own.
+/// The pods on the node before they are changed: `n` pods, each with its own colour.
 fn there(n: u32) -> impl Fn(&'static str, u32) -> Pod + 'static {
     let share = format!("{}Mi", MEMORY_MIB / n.max(1));
     let like = asking("0.0001", &share, "{}");

@@ -1,4 +1,4 @@
-//! Pods for which there is no room as things stand.
+//! Pods for which there is no room.
 
 use plimsoll_api::{Node, PodTemplate, Resources};
 

@@ -9,35 +9,35 @@ use plimsoll_framework::Time;
 use super::plan::{Events, Plan};
 use super::world::World;
 
-/// How many objects are made at once while the clock stands. They are all that is in memory twice.
+/// How many objects are created at once while the clock is stopped. Only these are in memory twice.
 const BATCH: usize = 4096;
-/// The longest decision that is told from longer ones.
+/// The longest decision that is recorded exactly.
 const LONGEST: Duration = Duration::from_hours(1);
-/// How exactly latencies are kept, in decimal digits.
+/// The precision of latencies, in decimal digits.
 const DIGITS: u8 = 3;
 
-/// Tells the time. It measures and never decides.
+/// The clock of a measurement. Decisions do not depend on it.
 pub trait Meter {
     /// The time since some moment in the past.
     fn wall(&self) -> Duration;
-    /// The time that the processor has worked for this process; `None` where that is not known.
+    /// The CPU time of this process; `None` if unknown.
     fn cpu(&self) -> Option<Duration>;
 }
 
-/// What a workload has taken.
+/// The measurement of a workload.
 #[derive(Clone, Debug)]
 pub struct Measurement {
-    /// How long the engine took until everything was there before the measurement: nodes, volumes, and
-    /// the placing of the initial pods.
+    /// How long the engine worked before the measurement: adding nodes and volumes, and placing the
+    /// initial pods.
     pub set_up: Duration,
-    /// What was measured, part by part; empty where nothing was to be measured.
+    /// The phases of the measurement; empty if nothing was measured.
     pub phases: Vec<Phase>,
-    /// How long the processor worked for what was measured. Answers to writes are made in it, too;
-    /// other objects are not.
+    /// The CPU time of the measured part. It includes creating the answers to writes, but not other
+    /// objects.
     pub cpu: Option<Duration>,
     /// How many pods have no node at the end.
     pub unschedulable: usize,
-    /// A number that follows from which pods were bound to which nodes, in which order.
+    /// A hash of the bindings in their order.
     pub placements: u64,
 }
 
@@ -48,7 +48,7 @@ pub struct Phase {
     pub name: &'static str,
     /// How long the engine worked.
     pub wall: Duration,
-    /// How many pods came.
+    /// How many pods were added.
     pub pods: usize,
     /// How many pods were bound.
     pub scheduled: usize,
@@ -60,14 +60,14 @@ pub struct Phase {
     pub latency: Latency,
 }
 
-/// How long decisions took: of every step of the engine that decided something.
+/// The duration of every step of the engine that decided something.
 #[derive(Clone, Debug)]
 pub struct Latency(Histogram<u64>);
 
 impl Latency {
     fn new() -> Self {
         let longest = u64::try_from(LONGEST.as_nanos()).expect("an hour has few nanoseconds");
-        // All room is taken now, so that nothing is allocated while the clock runs.
+        // All memory is allocated now, so that nothing is allocated while the clock runs.
         Latency(Histogram::new_with_bounds(1, longest, DIGITS).expect("the bounds are right"))
     }
 
@@ -80,7 +80,7 @@ impl Latency {
         self.0.len()
     }
 
-    /// The time that this part of the decisions, 0 to 1, did not exceed.
+    /// The quantile (0 to 1) of the durations.
     pub fn quantile(&self, quantile: f64) -> Duration {
         Duration::from_nanos(self.0.value_at_quantile(quantile))
     }
@@ -104,7 +104,7 @@ impl Phase {
         }
     }
 
-    /// Takes note of what a step has written; whether it decided something.
+    /// Counts the writes of a step, and returns whether it decided something.
     fn note(&mut self, effects: &[Effect]) -> bool {
         let mut decided = false;
         for effect in effects {
@@ -183,23 +183,23 @@ pub(super) fn measure(plan: Plan, scheduler: &mut Scheduler, meter: &dyn Meter) 
     Measurement { set_up, phases, cpu, unschedulable: scheduler.pending().count(), placements }
 }
 
-/// A scheduler on its way through a plan.
+/// A scheduler that runs a plan.
 struct Lap<'a> {
     scheduler: &'a mut Scheduler,
     meter: &'a dyn Meter,
     world: World,
-    /// Virtual time: a decision takes none.
+    /// Virtual time: a decision takes no time.
     now: Time,
     phase: Phase,
-    /// How long the processor has worked to make objects.
+    /// The CPU time for creating objects.
     made: Duration,
     effects: Vec<Effect>,
-    /// What is to be told next.
+    /// The next events for the scheduler.
     events: Vec<Event>,
 }
 
 impl Lap<'_> {
-    /// Tells the scheduler of everything that happens at once.
+    /// Passes events to the scheduler that happen at the same time.
     fn take_in(&mut self, mut events: Events) {
         loop {
             let begun = self.meter.cpu();
@@ -226,8 +226,7 @@ impl Lap<'_> {
         self.phase.wall += self.meter.wall().saturating_sub(begun);
     }
 
-    /// Lets the scheduler work until this time, or else until nothing is left to do, and answers what it
-    /// writes.
+    /// Runs the scheduler until this time, or until nothing is left to do, and answers its writes.
     fn rest(&mut self, until: Option<Time>) {
         loop {
             let begun = self.meter.wall();
@@ -246,7 +245,8 @@ impl Lap<'_> {
             }
             match next {
                 Next::Again => {}
-                // As soon as pods only wait for a change in the cluster, there will be none.
+                // When pods only wait for a change of the cluster, the run is over, since there will be
+                // none.
                 Next::At(time)
                     if !self.scheduler.is_settled() && until.is_none_or(|until| time < until) =>
                 {

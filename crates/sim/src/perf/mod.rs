@@ -1,8 +1,7 @@
-//! Workloads that measure how fast the engine decides: those of scheduler_perf by their names and shapes,
-//! and some that grow further.
+//! Workloads that measure how fast the engine decides: those of scheduler_perf, and larger ones.
 //!
-//! Only the engine is measured. Objects are made while the clock stands, and every write is answered at
-//! once: nothing here waits for a network. Nothing is kept of a pod but what the engine keeps.
+//! Only the engine is measured. Objects are created while the clock is stopped, and every write is
+//! answered at once: nothing waits for a network. Only the engine keeps pods in memory.
 
 mod adversarial;
 mod affinity;
@@ -30,36 +29,36 @@ use plan::Plan;
 pub struct Sizes {
     /// How many nodes there are.
     pub nodes: u32,
-    /// How many pods are there before anything is measured.
+    /// How many pods exist before the measurement.
     pub init_pods: u32,
     /// How many pods are measured.
     pub pods: u32,
-    /// How many [groups](Workload::groups) the pods are of; 0 where there are none.
+    /// The number of [groups](Workload::groups) of pods; 0 if there are none.
     pub groups: u32,
 }
 
-/// What the groups of a workload's pods are.
+/// The kind of groups of a workload's pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Groups {
     /// It has none.
     None,
-    /// Deployments: their pods are alike but for their labels and their owner.
+    /// Deployments: their pods are equal except for labels and owner.
     Deployments,
     /// Classes: their pods differ in what they request.
     Classes,
 }
 
-/// Something to measure.
+/// A workload.
 #[derive(Clone, Copy)]
 pub struct Workload {
-    /// Its name; that of scheduler_perf where it is one of its workloads.
+    /// Its name; that of scheduler_perf if it is one of its workloads.
     pub name: &'static str,
-    /// What its pods are like, in a line.
+    /// A description of its pods, in one line.
     pub about: &'static str,
-    /// How large it is unless it is said otherwise. As in the performance-config.yaml of scheduler_perf,
-    /// the variant of 5,000 nodes that is watched for regressions.
+    /// Its default sizes. As in the performance-config.yaml of scheduler_perf, the variant with 5,000
+    /// nodes that has a threshold for regressions.
     pub sizes: Sizes,
-    /// What its groups are.
+    /// The kind of its groups.
     pub groups: Groups,
     plan: fn(Sizes, u64) -> Plan,
 }
@@ -93,8 +92,7 @@ impl Workload {
         Self::all().find(|workload| workload.name == name)
     }
 
-    /// Runs it at these sizes on a scheduler that has seen nothing yet. `seed` is where the chance in it
-    /// comes from.
+    /// Runs it with these sizes on a new scheduler. `seed` determines its random choices.
     pub fn measure(
         &self,
         sizes: Sizes,

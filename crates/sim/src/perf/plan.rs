@@ -1,4 +1,5 @@
-//! What happens in a workload, made piece by piece: a million pods are nowhere but in the engine.
+//! The events of a workload. They are created piece by piece, so that only the engine holds a million
+//! pods.
 
 use std::time::Duration;
 
@@ -7,26 +8,27 @@ use plimsoll_engine::Event;
 
 use super::template::{DEFAULT, namespace, node_is, pod_is};
 
-/// Things that happen one after the other.
+/// A sequence of events.
 pub(super) type Events = Box<dyn Iterator<Item = Event>>;
 
-/// What happens in a workload.
+/// The events of a workload.
 pub(super) struct Plan {
-    /// What is there before any pod.
+    /// The objects before any pod.
     pub(super) objects: Events,
-    /// The pods that are there at the beginning: on nodes, or to be placed first.
+    /// The initial pods: on nodes, or to be placed first.
     pub(super) init_pods: Events,
-    /// What is measured.
+    /// The measured rounds.
     pub(super) rounds: Box<dyn Iterator<Item = Round>>,
 }
 
-/// Things that happen at once.
+/// Events that happen at the same time.
 pub(super) struct Round {
     /// The part of the measurement to which it belongs.
     pub(super) phase: &'static str,
-    /// What happens.
+    /// The events.
     pub(super) events: Events,
-    /// The next round begins so long after this one, whatever is left to do. `None`: when nothing is.
+    /// The next round begins this long after this one, even if work is left. `None`: when nothing is
+    /// left to do.
     pub(super) pace: Option<Duration>,
 }
 
@@ -37,7 +39,7 @@ impl Round {
     }
 }
 
-/// These happen one by one, so many a second.
+/// These rounds happen at a fixed rate per second.
 pub(super) fn at_rate(
     phase: &'static str,
     per_second: u32,
@@ -49,10 +51,10 @@ pub(super) fn at_rate(
     Box::new(groups.map(round))
 }
 
-/// The phase of workloads that have but one.
+/// The phase of workloads that have only one.
 pub(super) const PODS: &str = "pods";
 
-/// The pods of these numbers come, which `make` makes as some of `group`.
+/// Adds the pods with these numbers, which `make` creates in `group`.
 pub(super) fn come(
     group: &'static str,
     make: impl Fn(&'static str, u32) -> Pod + 'static,
@@ -77,7 +79,7 @@ impl Plan {
         }
     }
 
-    /// The same where all pods are of one kind, those that are there and those that are measured.
+    /// The same if all pods, initial and measured, are of one kind.
     pub(super) fn alike(
         sizes: super::Sizes,
         node: impl Fn(u32) -> Node + 'static,
@@ -86,14 +88,14 @@ impl Plan {
         Plan::of(sizes, node, pod.clone(), pod)
     }
 
-    /// And these objects before all others.
+    /// Adds these objects before all others.
     pub(super) fn with(mut self, objects: impl Iterator<Item = Event> + 'static) -> Self {
         self.objects = Box::new(objects.chain(self.objects));
         self
     }
 }
 
-/// So many nodes, and the namespace `default`.
+/// `n` nodes, and the namespace `default`.
 pub(super) fn nodes(n: u32, node: impl Fn(u32) -> Node + 'static) -> Events {
     let nodes = (0..n).map(move |number| node_is(node(number)));
     Box::new(std::iter::once(namespace(DEFAULT, None)).chain(nodes))

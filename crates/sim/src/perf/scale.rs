@@ -1,4 +1,4 @@
-//! How cost grows with nodes, pods and kinds of pods.
+//! Workloads that show how cost grows with nodes, pods and kinds of pods.
 
 use plimsoll_api::{Labels, PodTemplate};
 
@@ -35,7 +35,7 @@ pub(super) const WORKLOADS: [Workload; 3] = [
     },
 ];
 
-/// The templates of so many classes, no two of which request the same.
+/// The templates of `n` classes with different requests.
 pub(super) fn classes(n: u32) -> impl Iterator<Item = PodTemplate> {
     // A tenth more than half of what SchedulingBasic requests, on average.
     (0..n.max(1)).map(|number| PodTemplate {

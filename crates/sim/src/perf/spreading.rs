@@ -63,7 +63,7 @@ fn over_zones(sizes: Sizes, when_unsatisfiable: WhenUnsatisfiable) -> Plan {
     )
 }
 
-/// A skew of at most 1, with what the API server adds.
+/// A constraint with `maxSkew` 1 and the defaults of the API server.
 pub(super) fn constraint(
     topology_key: &str,
     when_unsatisfiable: WhenUnsatisfiable,
@@ -81,7 +81,7 @@ pub(super) fn constraint(
     }
 }
 
-/// The ReplicaSet and the Service of each of so many Deployments.
+/// The ReplicaSet and the Service of each of `n` Deployments.
 pub(super) fn deployments(n: u32) -> impl Iterator<Item = Event> {
     let of_each = (0..n).flat_map(|number| {
         let name = deployment(number);
@@ -91,7 +91,7 @@ pub(super) fn deployments(n: u32) -> impl Iterator<Item = Event> {
     std::iter::once(namespace(DEPLOYMENTS, None)).chain(of_each)
 }
 
-/// The templates of so many Deployments, each like `pod`.
+/// The templates of `n` Deployments, each like `pod`.
 pub(super) fn templates(pod: PodTemplate, n: u32) -> impl Iterator<Item = PodTemplate> {
     (0..n.max(1)).map(move |number| {
         let name = deployment(number);

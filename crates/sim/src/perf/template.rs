@@ -1,4 +1,4 @@
-//! The nodes and pods that workloads are made of, as in the templates of scheduler_perf.
+//! The nodes and pods of workloads, as in the templates of scheduler_perf.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::cluster::NAMESPACE_NAME;
 
 pub(super) const HOSTNAME: &str = "kubernetes.io/hostname";
 pub(super) const ZONE: &str = "topology.kubernetes.io/zone";
-/// The namespace of pods that need none of their own.
+/// The default namespace of pods.
 pub(super) const DEFAULT: &str = "default";
 pub(super) const GIB: i64 = 1 << 30;
 /// The zones of the workloads about topology spreading.
@@ -25,8 +25,8 @@ pub(super) fn node_name(number: u32) -> Str {
     format!("node-{number}").into()
 }
 
-/// As in node-default.yaml, with the label of its hostname that every node is given. As in
-/// node_util.go, PrepareNodes.
+/// As in node-default.yaml, with the hostname label that every node gets. As in node_util.go,
+/// PrepareNodes.
 pub(super) fn node(number: u32) -> Node {
     let name = node_name(number);
     Node {
@@ -54,12 +54,12 @@ pub(super) fn node_in_zone(zone: &str, number: u32) -> Node {
     Node { labels, ..node(number) }
 }
 
-/// A pod of one container with these requests, as the API server would hand it out.
+/// A pod with one container with these requests, as the API server would return it.
 fn pod_with(resources: &str) -> PodTemplate {
     pod_written("{}", &format!(r#""resources": {resources}"#), "")
 }
 
-/// The same as it is written: its labels, more fields of its container, and more fields of its spec.
+/// A pod with these labels, additional fields of its container, and additional fields of its spec.
 pub(super) fn pod_written(labels: &str, of_container: &str, of_spec: &str) -> PodTemplate {
     let comma = |fields: &str| if fields.is_empty() { "" } else { ", " }.to_owned() + fields;
     let (of_container, of_spec) = (comma(of_container), comma(of_spec));
@@ -73,7 +73,7 @@ pub(super) fn pod_written(labels: &str, of_container: &str, of_spec: &str) -> Po
     }
 }
 
-/// A pod that requests so much.
+/// A pod with these requests.
 pub(super) fn pod_asking(milli_cpu: u32, memory_mib: u32) -> PodTemplate {
     pod_with(&format!(r#"{{"requests": {{"cpu": "{milli_cpu}m", "memory": "{memory_mib}Mi"}}}}"#))
 }
@@ -103,8 +103,8 @@ pub(super) fn near(colour: &str, topology_key: &str) -> AffinityTerm {
     }
 }
 
-/// The namespaces of the workloads about affinities: of the pods that are there, and of those that are
-/// measured.
+/// The namespaces of the workloads about affinities: that of the initial pods, and that of the measured
+/// ones.
 pub(super) const SCHED: [&str; 2] = ["sched-0", "sched-1"];
 
 /// The same with the weight that the templates give it.
@@ -150,12 +150,12 @@ pub(super) fn selecting(kind: SelectingKind, namespace: &str, name: &str) -> Eve
     Event::object(kind.object(ObjectKey::new(namespace, name), selector))
 }
 
-/// A node comes, or is changed.
+/// A node is added or changed.
 pub(super) fn node_is(node: Node) -> Event {
     Event::Node(Box::new(Seen::Is(node)))
 }
 
-/// A pod comes, or is changed.
+/// A pod is added or changed.
 pub(super) fn pod_is(pod: Pod) -> Event {
     Event::pod(pod)
 }

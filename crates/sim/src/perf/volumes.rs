@@ -15,7 +15,7 @@ use super::template::{DEFAULT, GIB, named, node, node_name, pod};
 use super::{Groups, Sizes, Workload};
 
 const DRIVER: &str = "ebs.csi.aws.com";
-/// How many volumes of the driver a node can hold.
+/// How many volumes of the driver a node can attach.
 const LIMIT: i32 = 39;
 
 pub(super) const WORKLOADS: [Workload; 1] = [Workload {
@@ -43,7 +43,7 @@ pub(super) const WORKLOADS: [Workload; 1] = [Workload {
     },
 }];
 
-/// A node that also says itself how many volumes it can hold.
+/// A node whose status also has the limit of volumes.
 pub(super) fn limited_node(number: u32, limit: i32) -> Node {
     let mut node = node(number);
     let name = format!("attachable-volumes-csi-{DRIVER}");

@@ -1,4 +1,4 @@
-//! The rest of the cluster in a benchmark: it does at once what the scheduler asks for.
+//! The rest of the cluster in a benchmark: it carries out the writes of the scheduler at once.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -7,20 +7,20 @@ use plimsoll_engine::{Effect, Event, Write, WriteError};
 
 use super::template::pod_is;
 
-/// The rest of the cluster. It knows of a pod what an effect tells.
+/// The rest of the cluster. It knows about a pod only what an effect contains.
 #[derive(Debug, Default)]
 pub(super) struct World {
-    /// Of every binding.
+    /// The hash of all bindings.
     placements: DefaultHasher,
 }
 
 impl World {
-    /// A number that follows from all bindings and their order.
+    /// A hash of all bindings in their order.
     pub(super) fn placements(&self) -> u64 {
         self.placements.finish()
     }
 
-    /// What the scheduler sees of a write: the answer, then what became of the pod.
+    /// The events for a write: the answer, and then the change of the pod.
     pub(super) fn answer(&mut self, effect: Effect, events: &mut Vec<Event>) {
         let done = |answer| Event::Done(effect.id, answer);
         let pod = &*effect.pod;
@@ -31,7 +31,7 @@ impl World {
                 events.extend([done(Ok(())), pod_is(Pod { node_name, ..pod.clone() })]);
             }
             Write::Evict(eviction) => {
-                // As in pod-low-priority.yaml, a victim needs no time to terminate.
+                // As in pod-low-priority.yaml, a victim terminates at once.
                 let gone = Event::pod_gone(eviction.victim.key.clone());
                 events.extend([done(Ok(())), gone]);
             }

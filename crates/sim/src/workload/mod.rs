@@ -1,4 +1,4 @@
-//! Random clusters, and what happens in them: the same seed makes the same.
+//! Random clusters and their changes. The same seed gives the same workload.
 
 mod nodes;
 mod objects;
@@ -18,36 +18,36 @@ use crate::happening::Happening;
 use crate::lifecycle::Lifecycle;
 use crate::volumes::Storage;
 
-/// A random cluster, and what happens in it.
+/// A random cluster and its changes.
 #[derive(Clone, Debug)]
 pub struct Workload {
-    /// What is there at the beginning.
+    /// The initial cluster.
     pub cluster: Cluster,
-    /// What happens later, in order.
+    /// The later changes, in order.
     pub happenings: Vec<(Time, Happening)>,
     /// How pods end.
     pub lifecycle: Lifecycle,
-    /// How long the controllers of volumes take.
+    /// How long the volume controllers take.
     pub storage: Storage,
-    /// How many of a hundred things that the scheduler asks for go wrong.
+    /// The percentage of the scheduler's requests that fail.
     pub fault_percent: u32,
-    /// When nothing happens any more but what follows from what has happened.
+    /// When the random changes have ended; later there are only their consequences.
     pub calm: Time,
 }
 
-/// How long things happen, in seconds.
+/// How long changes happen, in seconds.
 const SPAN: u64 = 180;
 /// When a workload begins: 2026-01-01T00:00:00Z, in milliseconds.
 const BEGINNING: i64 = 1_767_225_600_000;
 /// The namespaces with their teams.
 const NAMESPACES: [(&str, &str); 3] = [("default", "a"), ("team-a", "a"), ("team-b", "b")];
 
-/// How rich in one thing a workload is: in some everything happens, in others almost nothing, so that
-/// each thing is met alone and together with the others.
+/// How often a workload uses a feature. Some workloads use all features and others almost none, so that
+/// each feature is tested alone and together with others.
 #[derive(Clone, Copy, Debug)]
 struct Percent(u32);
 
-/// What a workload is made of.
+/// Creates a workload.
 #[derive(Debug)]
 struct Maker {
     rng: Pcg64,
@@ -104,7 +104,7 @@ impl Maker {
         }
     }
 
-    /// Something that happens to what may be there.
+    /// A random change of an object that may exist.
     fn happening(&mut self) -> Happening {
         let number = self.some_pod();
         let pod = Self::key(number);
@@ -130,14 +130,15 @@ impl Maker {
         }
     }
 
-    /// Something that seldom happens.
+    /// A rare change.
     fn rarely(&mut self) -> Happening {
         if self.once_in(2) {
             let (name, _) = NAMESPACES[self.rng.random_range(0..NAMESPACES.len())];
             let team = ["a", "b"][self.rng.random_range(0..2)];
             return Happening::Other(Event::object(namespace(name, team)));
         }
-        // Another scheduler, or a DaemonSet of old, places a pod by itself, whether there is room or not.
+        // Another scheduler, or an old DaemonSet controller, places a pod itself, whether or not there
+        // is room.
         let number = self.n_pods + self.some_pod();
         let mut pod = self.pod(number);
         pod.scheduling_gates.clear();
@@ -149,7 +150,7 @@ impl Maker {
         self.rng.random_range(0..self.n_pods)
     }
 
-    /// The name of a node that may be there.
+    /// The name of a node that may exist.
     fn some_node(&mut self) -> Str {
         format!("n{}", self.rng.random_range(0..self.n_nodes)).into()
     }

@@ -19,16 +19,16 @@ pub(super) const TAINTS: [(&str, &str, Effect); 3] = [
     ("spot", "", Effect::PreferNoSchedule),
     ("old", "", Effect::NoExecute),
 ];
-/// How large a node is, as a label says.
+/// The label with the size of a node.
 pub(super) const SIZE: &str = "size";
 /// Images with their sizes in MiB.
 pub(super) const IMAGES: [(&str, i64); 3] = [("nginx:1", 180), ("redis:7", 40), ("huge:v1", 2500)];
 const MIB: i64 = 1 << 20;
-/// Amounts at which sums and products of 64 bits end, and none.
+/// Amounts at which sums and products overflow 64 bits, and zero.
 const EXTREMES: [i64; 4] = [i64::MAX, i64::MAX - 1, 1 << 57, 0];
 
 impl Maker {
-    /// The node of this number, as it may be at some time.
+    /// A random state of the node with this number.
     pub(super) fn node(&mut self, number: u32) -> Node {
         let name = Str::from(format!("n{number}"));
         let mut labels = vec![(HOSTNAME, name.to_string())];

@@ -1,4 +1,4 @@
-//! Random objects around pods: what selects them, and what protects them.
+//! Random objects related to pods: Services, controllers and disruption budgets.
 
 use std::time::Duration;
 
@@ -53,7 +53,7 @@ impl Maker {
         all
     }
 
-    /// A pod as a scheduler that starts may find it: cleared for a node and told to go again.
+    /// A pod in a state that a starting scheduler may find: nominated to a node, and being deleted.
     pub(super) fn as_found(&mut self, pod: Pod) -> Pod {
         let span = Duration::from_secs(self.rng.random_range(1..=60));
         let is_going = pod.nominated_node.is_some() && self.once_in(3);

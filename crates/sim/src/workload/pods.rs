@@ -18,11 +18,11 @@ use crate::lifecycle;
 pub(super) const APPS: [&str; 3] = ["web", "db", "cache"];
 const SCHEDULER: &str = "default-scheduler";
 const MIB: i64 = 1 << 20;
-/// A request that only the largest nodes there are have room for. Those of all pods of a workload together
-/// are still less than 2^63.
+/// A request for which only the largest nodes have room. The sum over all pods of a workload is still
+/// less than 2^63.
 const HUGE: i64 = 1 << 55;
 
-/// How many of the pods of a workload have what.
+/// How many of the pods of a workload have each feature.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Traits {
     requests: Percent,
@@ -159,7 +159,7 @@ impl Maker {
         }
     }
 
-    /// No two alike.
+    /// All different.
     fn ports(&mut self) -> Vec<HostPort> {
         let mut ports = self.few(self.traits.ports, Maker::port);
         ports.dedup();
@@ -216,7 +216,7 @@ impl Maker {
         PreferredNodes(self.few(self.traits.preferences, weighted))
     }
 
-    /// What is asked of a node by its size, its disk or its name; sometimes nothing, which no node has.
+    /// A term on the size, disk or name of a node; sometimes an empty one, which matches no node.
     fn node_term(&mut self) -> NodeSelectorTerm {
         let bound = self.rng.random_range(0..5);
         let (key, test) = match self.rng.random_range(0..8) {
@@ -226,7 +226,7 @@ impl Maker {
             3 => ("disk", Test::Exists),
             4 => ("disk", Test::NotIn(vec!["ssd".into()])),
             5 => return NodeSelectorTerm::default(),
-            // Where every term names nodes, only those are asked.
+            // If every term names nodes, only these nodes are considered.
             _ => {
                 let names = vec![self.some_node(), self.some_node()];
                 let key = plimsoll_api::node_selector::NAME_FIELD.into();
@@ -279,7 +279,7 @@ impl Maker {
         }
     }
 
-    /// Which pods are meant: also none, where a selector is not given, and all, where it is empty.
+    /// A selector of pods; also a missing one, which selects none, and an empty one, which selects all.
     pub(super) fn pods_selector(&mut self) -> Selector {
         let app = self.pick(&APPS);
         Selector::All(vec![match self.rng.random_range(0..8) {
@@ -291,7 +291,7 @@ impl Maker {
         }])
     }
 
-    /// No two for the same key.
+    /// Each with a different key.
     fn spread(&mut self) -> Vec<SpreadConstraint> {
         let mut constraints = Vec::new();
         for key in [HOSTNAME, ZONE, SIZE] {

@@ -17,10 +17,10 @@ const CLASSES: [(&str, &str, BindingMode); 3] = [
     ("local", NO_PROVISIONER, BindingMode::WaitForFirstConsumer),
     ("soon", "example.com/disks", BindingMode::Immediate),
 ];
-/// Who stands behind the volumes.
+/// The driver of the volumes.
 const DRIVER: &str = "example.com/disks";
 const GIB: i64 = 1 << 30;
-/// How many claims there are in each namespace.
+/// The number of claims in each namespace.
 const CLAIMS: u32 = 6;
 
 impl Maker {

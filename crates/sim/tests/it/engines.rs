@@ -1,4 +1,4 @@
-//! Decisions from what is remembered are those from scratch.
+//! Decisions from remembered results are equal to those from scratch.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,12 +13,12 @@ use rand_pcg::Pcg64;
 
 use crate::profiles::{default_profiles, profiles_of, release_of};
 
-/// So many random simulations are run. Those of `swarm.rs` audit many more.
+/// The number of random simulations. Those of `swarm.rs` audit many more.
 const SEEDS: u64 = 60;
 /// More decisions than any simulation needs.
 const MANY: usize = 20_000;
 
-/// How often the engine forgets what it remembers.
+/// How often the engine drops its derived data.
 #[derive(Clone, Copy, Debug)]
 enum Forgets {
     Never,
@@ -26,8 +26,7 @@ enum Forgets {
     AtRandom,
 }
 
-/// What is written in the simulation of a seed. Nodes that are equally good are told apart by chance in
-/// every other one.
+/// The writes in the simulation of a seed. In every other one ties are broken at random.
 fn written(seed: u64, options: Options, forgets: Forgets) -> Vec<(Time, Effect)> {
     let tie_break = if seed.is_multiple_of(2) { TieBreak::First } else { TieBreak::Random };
     let options = Options { audit_every: 0, tie_break, ..options };
@@ -75,7 +74,7 @@ fn both_engines_write_the_same_in_random_simulations() {
     assert!(1000 < n_written, "hardly anything is written");
 }
 
-/// Nobody looks at this clock.
+/// A clock that is never read.
 struct Stopped;
 
 impl Meter for Stopped {
@@ -88,12 +87,12 @@ impl Meter for Stopped {
     }
 }
 
-/// A stopwatch that nobody has started.
+/// A stopwatch that stands still.
 fn stopped() -> Duration {
     Duration::ZERO
 }
 
-/// How often each extension point was gone through, by how it ended.
+/// How often each extension point was observed, by status.
 fn phases(scheduler: &Scheduler) -> BTreeMap<Vec<String>, u64> {
     let families = scheduler.metrics();
     let name = "scheduler_framework_extension_point_duration_seconds";
@@ -109,7 +108,8 @@ fn phases(scheduler: &Scheduler) -> BTreeMap<Vec<String>, u64> {
     counts.collect()
 }
 
-/// Random simulations have but a few nodes. With more than 64, host names are too many to look at each.
+/// Random simulations have only a few nodes. With more than 64 nodes, host names become a fine topology
+/// key.
 #[test]
 fn both_engines_place_the_pods_of_every_workload_alike_and_go_through_the_same_phases() {
     for workload in Workload::all() {

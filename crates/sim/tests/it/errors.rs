@@ -1,4 +1,4 @@
-//! Pods that err again and again.
+//! Pods that fail with an error again and again.
 
 use plimsoll_api::Str;
 use plimsoll_config::{Catalogue, Configuration, GivenGates};
@@ -8,7 +8,7 @@ use plimsoll_plugins::{default_profile, in_tree};
 use plimsoll_sim::{Cluster, Simulation};
 use plimsoll_testkit::Scenario;
 
-/// Likes every node better than anybody may.
+/// Gives every node a score above the maximum.
 #[derive(Debug)]
 struct Overjoyed;
 
@@ -42,7 +42,8 @@ fn profiles() -> Vec<Profile> {
 /// More attempts than any of these simulations needs.
 const MANY: usize = 100;
 
-/// Runs a simulation to its end: how often a pod erred, and where pods were placed.
+/// Runs a simulation to its end, and returns how often a pod failed with an error, and where pods were
+/// placed.
 fn ends(simulation: &mut Simulation) -> (usize, Vec<Str>) {
     let (mut errors, mut placed) = (0, Vec::new());
     while let Some(decisions) = simulation.advance() {
@@ -70,7 +71,7 @@ fn a_simulation_ends_although_a_pod_errs_whenever_it_is_tried() {
     assert!(2 < errors && placed.is_empty(), "{errors} errors, {placed:?}");
     assert!(simulation.scheduler().is_settled());
 
-    // A change in the cluster has them tried again: one node is not scored.
+    // After a change of the cluster they are tried again: a single node is not scored.
     simulation.happens(Event::Node(Box::new(Seen::Gone("b".into()))));
     assert!(!simulation.scheduler().is_settled());
     assert_eq!(ends(&mut simulation), (0, vec!["a".into(), "a".into()]));

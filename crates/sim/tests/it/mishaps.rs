@@ -1,4 +1,4 @@
-//! What goes wrong in a cluster, and what the scheduler tells of it.
+//! Failures in a cluster, and how the scheduler reports them.
 
 use expect_test::expect;
 
@@ -25,7 +25,7 @@ fn a_claim_that_can_never_be_bound_keeps_its_pod_waiting() {
     );
 }
 
-/// As in kube-scheduler: what leaves a node frees its ports, be they used by another pod as well.
+/// As in kube-scheduler: a pod that leaves a node frees its ports, even if another pod uses them, too.
 #[test]
 fn one_of_two_pods_with_the_same_port_is_evicted_for_a_third() {
     check(

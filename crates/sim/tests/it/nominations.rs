@@ -1,4 +1,4 @@
-//! Pods that are on their way to a node, and others that come meanwhile.
+//! Nominated pods and pods that are being bound, and others that are added meanwhile.
 
 use plimsoll_api::{Pod, PodKey};
 use plimsoll_engine::{Decision, Detail, Engine, Event, Next, Options, Outcome, Scheduler, Seen};
@@ -7,7 +7,7 @@ use plimsoll_testkit::Scenario;
 
 use crate::profiles::default_profiles;
 
-/// A scheduler that has seen a cluster and decides as `engine` does; every decision from what is remembered is
+/// A scheduler that has observed a cluster and uses `engine`. Every decision from remembered results is
 /// audited.
 fn scheduler(scenario: &str, engine: Engine) -> Scheduler {
     let scenario = Scenario::parse(scenario).expect("it can be read");
@@ -23,7 +23,7 @@ fn scheduler(scenario: &str, engine: Engine) -> Scheduler {
     scheduler
 }
 
-/// What becomes of the pods, one after the other.
+/// The outcomes of the pods, one after the other.
 fn decide(scheduler: &mut Scheduler) -> Vec<String> {
     let mut effects = Vec::new();
     while scheduler.step(Time::ZERO, &mut effects) == Next::Again {}
@@ -45,7 +45,7 @@ fn check(scenario: &str, expected: &[&str]) {
     }
 }
 
-/// The same after some nodes and pods are as `later` says, or have come with it.
+/// The same after some nodes and pods were changed or added by `later`.
 #[track_caller]
 fn check_after(scenario: &str, before: &[&str], later: &str, after: &[&str]) {
     let later = Scenario::parse(later).expect("it can be read");
@@ -62,7 +62,7 @@ fn check_after(scenario: &str, before: &[&str], later: &str, after: &[&str]) {
     }
 }
 
-/// A selector that is there and empty counts no pod that is there, but a nominated pod is added to its count.
+/// An empty selector counts no pod on a node, but a nominated pod is added to its count.
 #[test]
 fn a_nominated_pod_is_counted_by_an_empty_selector() {
     check(
@@ -77,7 +77,7 @@ fn a_nominated_pod_is_counted_by_an_empty_selector() {
     );
 }
 
-/// A pod that is being deleted is not counted, but it is added to the count where it is nominated.
+/// A pod that is being deleted is not counted, but if it is nominated it is added to the count.
 #[test]
 fn a_nominated_pod_that_is_being_deleted_is_counted() {
     check(
@@ -93,7 +93,8 @@ fn a_nominated_pod_that_is_being_deleted_is_counted() {
     );
 }
 
-/// As in kube-scheduler: a pod that is being deleted is not tried any more, but its room is kept until it is gone.
+/// As in kube-scheduler: a pod that is being deleted is not tried any more, but its resources stay
+/// reserved until it is gone.
 #[test]
 fn the_room_of_a_nominated_pod_that_goes_untried_is_offered_to_others() {
     let scenario = r#"
@@ -110,7 +111,8 @@ fn the_room_of_a_nominated_pod_that_goes_untried_is_offered_to_others() {
     }
 }
 
-/// A pod that is not tried any more says nothing of its own when its room is given to a more important pod.
+/// A pod that is not tried any more causes no event when a more important pod takes its reserved
+/// resources.
 #[test]
 fn a_nomination_that_a_more_important_pod_takes_over_keeps_nobody_away() {
     check_after(
@@ -131,7 +133,7 @@ fn a_nomination_that_a_more_important_pod_takes_over_keeps_nobody_away() {
     );
 }
 
-/// A pod hears when a node to which another one is nominated leaves the domain that counted.
+/// A pod is woken when a node to which another pod is nominated leaves the counted domain.
 #[test]
 fn a_nominated_pod_keeps_nobody_out_of_a_domain_that_its_node_has_left() {
     check_after(
@@ -172,8 +174,8 @@ fn a_nominated_pod_that_is_no_longer_shunned_keeps_nobody_away() {
     );
 }
 
-/// Others take a pod to be on its node as soon as that was decided. If it is relabelled before it is seen there, they
-/// hear of that.
+/// A pod counts on its node as soon as that was decided. If it is relabelled before it is observed
+/// there, others are woken.
 #[test]
 fn a_pod_that_is_relabelled_while_it_is_bound_keeps_nobody_away() {
     check_after(

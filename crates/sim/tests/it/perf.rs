@@ -1,4 +1,4 @@
-//! The workloads of benchmarks, where they are small: each places what its rule says.
+//! Small sizes of the benchmark workloads: each places its pods as its rules say.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use plimsoll_sim::perf::{Groups, Measurement, Meter, Sizes, Workload};
 
 use crate::profiles::default_profiles;
 
-/// A clock on which every look takes a millisecond.
+/// A clock that advances by a millisecond at each reading.
 #[derive(Default)]
 struct Looks(Cell<u32>);
 
@@ -35,8 +35,8 @@ fn run(name: &str, sizes: Sizes) -> (Measurement, Scheduler) {
     (measurement, scheduler)
 }
 
-/// Runs a workload at 20 nodes and compares what became of its pods, and how many of those for which
-/// `counts` are on how many nodes.
+/// Runs a workload with 20 nodes and compares the outcomes of its pods, and how many of those that
+/// satisfy `counts` are on how many nodes.
 #[track_caller]
 fn check(
     name: &str,
@@ -416,8 +416,8 @@ fn only_what_the_engine_does_is_on_the_clock() {
     let sizes = Sizes { nodes: 2, init_pods: 3, pods: 4, groups: 0 };
     let (measurement, _) = run("SchedulingBasic", sizes);
     let total = measurement.total();
-    // A look before and one after: to take in the pods; then, four times, to decide and to take in the
-    // answers; and one step that finds nothing to do.
+    // One reading before and one after each of these: taking in the pods; four times a decision and the
+    // handling of its answers; and one step that finds nothing to do.
     assert_eq!(total.wall, Duration::from_millis(1 + 4 * 2 + 1));
     assert_eq!(total.latency.decisions(), 4);
     assert_eq!(total.latency.quantile(0.99).as_millis(), 1);

@@ -10,12 +10,12 @@ pub(crate) fn release_of(seed: u64) -> Release {
     if (seed / 2).is_multiple_of(2) { Release::OLDEST } else { Release::NEWEST }
 }
 
-/// What decides without a configuration in the newest release.
+/// The profiles without a configuration in the newest release.
 pub(crate) fn default_profiles() -> Vec<Profile> {
     profiles_of(Release::NEWEST)
 }
 
-/// What decides without a configuration.
+/// The profiles without a configuration.
 pub(crate) fn profiles_of(release: Release) -> Vec<Profile> {
     let registry = in_tree();
     let gates = GivenGates::of(release);
@@ -97,7 +97,7 @@ profiles:
 "#,
 ];
 
-/// What decides with a configuration.
+/// The profiles of a configuration.
 pub(crate) fn configured(text: &str, release: Release) -> Vec<Profile> {
     let registry = in_tree();
     let gates = GivenGates::of(release);

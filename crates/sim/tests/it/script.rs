@@ -1,6 +1,6 @@
-//! Simulations that are told as scripts: what happens when, and what comes of it.
+//! Simulations written as scripts: events with their times, and the expected results.
 //!
-//! A line is a time in seconds and what then happens: a statement of a scenario, or one of
+//! A line is a time in seconds and an event: a statement of a scenario, or one of
 //!
 //! ```text
 //! 5 delete pod p            5 delete node a
@@ -26,8 +26,8 @@ use plimsoll_testkit::Scenario;
 
 use crate::profiles::default_profiles;
 
-/// Runs a script and compares what happened: decisions, writes, and what was told of the pods. An
-/// auditor looks on.
+/// Runs a script with an auditor, and compares the results: decisions, writes, and messages about the
+/// pods.
 pub(crate) fn check(script: &str, expected: &Expect) {
     let mut stage = Stage::new();
     for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
@@ -86,7 +86,7 @@ impl Stage {
         self.settle();
     }
 
-    /// What a statement of a scenario describes comes to be.
+    /// Adds the objects of a statement.
     fn objects(&mut self, statement: &str) {
         let scenario = Scenario::parse(statement).unwrap_or_else(|error| panic!("{error}"));
         let mut events = Vec::new();
@@ -99,9 +99,9 @@ impl Stage {
         }
     }
 
-    /// Lets happen what happens before `time`, and then at it.
+    /// Runs the simulation to `time`, including everything that is due then.
     fn advance_to(&mut self, time: Time) {
-        // Something that changes nothing is due then, so the simulation comes by.
+        // A change without effect is scheduled then, so that the simulation reaches this time.
         let nothing = Happening::IsUngated(PodKey::new("default", ""));
         self.simulation.world_mut().plan(time, nothing);
         while self.simulation.now() < time {

@@ -15,9 +15,9 @@ fn nothing_that_must_not_be_is_found_in_a_swarm() {
     audited(seeds(), Extent::Decisions, &profiles_of);
 }
 
-/// Seeds that have found something among the first hundred thousand: pods that nobody woke when a node came,
-/// when a disk or room that was kept became free, when a pod changed for which room was kept, or when that room was
-/// given to a more important one.
+/// Seeds among the first hundred thousand that have found bugs: pods were not woken when a node was
+/// added, when a disk or reserved resources became free, when a nominated pod changed, or when its
+/// reserved resources were given to a more important one.
 const FOUND: [u64; 25] = [
     584, 1219, 2743, 3546, 3595, 10_228, 10_849, 13_116, 17_309, 19_182, 20_537, 23_891, 26_573,
     30_384, 31_420, 31_481, 32_887, 34_025, 34_178, 37_607, 39_461, 41_234, 79_009, 79_701, 94_426,
@@ -34,7 +34,8 @@ fn what_was_found_once_is_not_found_again() {
     }
 }
 
-/// Nobody reckons again what these profiles decide, but both engines must decide alike.
+/// The auditor does not check the decisions of these profiles, but both engines must make the same
+/// ones.
 #[test]
 fn nothing_that_must_not_be_is_found_with_other_profiles() {
     let Range { start, end } = seeds();
@@ -46,7 +47,7 @@ fn nothing_that_must_not_be_is_found_with_other_profiles() {
     }
 }
 
-/// Runs the simulations of seeds, each in its release.
+/// Runs the simulations of these seeds, each in its release.
 fn audited(seeds: Range<u64>, extent: Extent, profiles: &dyn Fn(Release) -> Vec<Profile>) {
     let mut wrong = String::new();
     let mut whole = Course::default();

@@ -1,6 +1,6 @@
-//! What kube-apiserver's admission does to new objects where a scheduler would notice: namespaces must exist
-//! (`NamespaceLifecycle`), pods get their priority from their class (`Priority`), and those
-//! that come with a node its topology labels (`PodTopologyLabels`).
+//! What kube-apiserver's admission does to new objects where a scheduler would notice: namespaces must
+//! exist (`NamespaceLifecycle`), pods get their priority from their class (`Priority`), and pods that
+//! are created on a node get its topology labels (`PodTopologyLabels`).
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::store::{State, Stored, field_object, metadata, text};
 /// Nobody may delete these.
 pub(super) const LASTING: &[&str] = &["default", "kube-system", "kube-public"];
 
-/// Refuses an object in a namespace that is not there or is going.
+/// Refuses an object in a namespace that does not exist or is terminating.
 pub(super) fn namespace_exists(
     state: &State,
     kind: &Kind,

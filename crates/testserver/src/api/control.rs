@@ -1,5 +1,5 @@
-//! What a person or a script says to a server that runs by itself, under `/testserver/`: `GET counts`, `GET log`,
-//! `POST faults`.
+//! The commands of a person or a script to a server that runs as a program, under `/testserver/`:
+//! `GET counts`, `GET log`, `POST faults`.
 
 use std::time::Duration;
 
@@ -14,11 +14,11 @@ use crate::faults::{Fault, Trouble, When};
 use crate::respond::{self, Body};
 use crate::store::Break;
 
-/// The body of `POST /testserver/faults`. Several things may be asked for at once.
+/// The body of `POST /testserver/faults`. It may contain several orders.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 struct Orders {
-    /// Takes back all that was ordered before.
+    /// Cancels all previous orders.
     clear: bool,
     /// Adds a rule about requests.
     fault: Option<FaultOrder>,
@@ -28,13 +28,13 @@ struct Orders {
     compact: bool,
     /// Holds the events of a kind back.
     hold: Option<String>,
-    /// Lets them go.
+    /// Releases the events of a kind.
     release: Option<String>,
     /// Delays the events of a kind.
     delay: Option<DelayOrder>,
-    /// Every so-manieth event comes twice.
+    /// Every n-th event is sent twice, where n is this number.
     duplicate_events: Option<u64>,
-    /// The server goes away for so many milliseconds.
+    /// The server is down for this many milliseconds.
     down_ms: Option<u64>,
 }
 
@@ -44,7 +44,7 @@ struct FaultOrder {
     #[serde(default = "one")]
     every: u64,
     trouble: TroubleOrder,
-    /// Whether the request takes effect all the same.
+    /// Whether the request still takes effect.
     #[serde(default)]
     after: bool,
     verbs: Option<Vec<String>>,
@@ -166,7 +166,7 @@ impl Api {
             faults.duplicate_events(every);
         }
         if let Some(ms) = orders.down_ms {
-            // Nobody listens only while the server shuts down, and then it is down already.
+            // The receiver is gone only while the server shuts down, and then it is already down.
             let _ = self.downtime.send(Duration::from_millis(ms));
         }
         Ok(())

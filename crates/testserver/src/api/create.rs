@@ -27,7 +27,7 @@ impl Api {
     }
 }
 
-/// Stores a new object, in the form in which it is stored, as a request may make one.
+/// Stores a new object as a request may create it. The object is in its stored form.
 pub(super) fn create_stored(
     state: &mut State,
     asked: &Asked,

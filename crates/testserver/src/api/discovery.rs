@@ -1,4 +1,4 @@
-//! What the server serves, told in the ways clients ask for it: group by group, or all at once.
+//! Discovery of what the server serves, in both ways that clients use: group by group, or all at once.
 
 use http::Response;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGrou
 const ALL_VERBS: &[&str] =
     &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 
-/// Kinds that are only asked: group, plural, kind, whether in a namespace.
+/// Kinds of reviews, which are never stored: group, plural, kind, whether in a namespace.
 const REVIEWS: &[(&str, &str, &str, bool)] = &[
     ("authentication.k8s.io", "tokenreviews", "TokenReview", false),
     ("authorization.k8s.io", "subjectaccessreviews", "SubjectAccessReview", false),
@@ -30,7 +30,7 @@ pub(super) struct Resource {
     singular: String,
     pub(super) namespaced: bool,
     pub(super) kind: &'static str,
-    /// Of the kind, if it is not that of the resource.
+    /// Group and version of the kind, if they are not those of the resource.
     foreign: Option<(&'static str, &'static str)>,
     verbs: &'static [&'static str],
     short: &'static [&'static str],

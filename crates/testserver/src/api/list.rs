@@ -29,7 +29,7 @@ impl Api {
     pub(super) fn get(&self, asked: &Asked) -> Result<Response<Body>, Failure> {
         let target = &asked.target;
         let kind = target.id.kind();
-        // A status is read with all of its object; other subresources cannot be read.
+        // Reading a status returns the whole object; other subresources cannot be read.
         if !["", "status"].contains(&&*target.subresource) {
             return Ok(respond::no_such_path());
         }
@@ -82,7 +82,7 @@ impl Api {
         let state = self.shared.lock();
         if !query.proceed.is_empty() {
             let (version, key) = read_token(&query.proceed)?;
-            // A token without a version goes on with the present state.
+            // A token without a version continues with the present state.
             let at = u64::try_from(version).ok();
             let page = state.page(target.id, selection, at, Some(&key), query.limit);
             return page.ok_or_else(|| {
@@ -113,7 +113,7 @@ pub(super) fn written(target: &Target, object: &Stored) -> Vec<u8> {
     out
 }
 
-/// Nothing but the metadata of an object.
+/// Only the metadata of an object.
 pub(super) fn metadata_of(object: &Stored, target: &Target, kind: &str) -> Value {
     let mut object = object.shown(target.form(), &target.api_version, target.id.kind().kind);
     json!({ "kind": kind, "apiVersion": "meta.k8s.io/v1", "metadata": object["metadata"].take() })
@@ -146,7 +146,7 @@ pub(super) fn version_of(text: &str) -> Result<u64, Failure> {
     })
 }
 
-/// As `NewTooLargeResourceVersionError`: the client has seen more than this server.
+/// As `NewTooLargeResourceVersionError`: the client has seen a newer version than this server has.
 pub(super) fn too_large(wanted: u64, current: u64) -> Failure {
     let message = format!("Too large resource version: {wanted}, current: {current}");
     Failure::timeout(&message, 1).cause("ResourceVersionTooLarge", "Too large resource version")
@@ -197,7 +197,7 @@ pub(super) fn refuse(errors: &[FieldError]) -> Result<(), Failure> {
     }
 }
 
-/// A continue token in the form of kube-apiserver's; version −1 goes on with whatever is there.
+/// A continue token in the format of kube-apiserver; version −1 continues with the present state.
 fn token(version: i64, key: &str) -> String {
     let token = json!({ "v": "meta.k8s.io/v1", "rv": version, "start": format!("{key}\u{0}") });
     BASE64_URL_SAFE_NO_PAD.encode(token.to_string())
@@ -241,7 +241,8 @@ fn send(target: &Target, page: Page, metadata: &Value) -> Response<Body> {
     respond::stream(chunks)
 }
 
-/// Writes items until there is a chunk. Ends the list if it comes to its end, and says so.
+/// Writes items until a chunk is full. After the last item, ends the list and returns that it has
+/// ended.
 fn fill(
     out: &mut Vec<u8>,
     items: &mut std::vec::IntoIter<Arc<Stored>>,

@@ -1,4 +1,4 @@
-//! As much of OpenAPI v3 as `kubectl create` needs: that the server checks fields itself.
+//! The part of OpenAPI v3 that `kubectl create` needs: it says that the server validates fields itself.
 
 use http::Response;
 use serde_json::{Map, Value, json};

@@ -51,7 +51,8 @@ fn read(content_type: &str, body: &[u8]) -> Result<Patch, Failure> {
     }
 }
 
-/// What the patch makes of the stored object `old`. It is applied to what the group and version shows.
+/// The stored object `old` after the patch. The patch is applied to the object as this group and
+/// version shows it.
 fn patched(target: &Target, old: Value, patch: &Patch) -> Result<Value, Failure> {
     let mut object = match target.form() {
         Form::Stored => old,

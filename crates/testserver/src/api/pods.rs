@@ -14,20 +14,20 @@ use crate::store::{
     text,
 };
 
-/// Under this name a refused binding is reported.
+/// The resource that the error of a refused binding names.
 const BINDING: Qualified = Qualified { name: "pods/binding", group: "" };
 
 const BUDGET: Qualified = Qualified { name: "poddisruptionbudget", group: "policy" };
 
-/// Labels of a node that its pods get, too (admission plugin `PodTopologyLabels`).
+/// Labels that pods get from their node (admission plugin `PodTopologyLabels`).
 const TOPOLOGY: &[&str] = &["topology.kubernetes.io/zone", "topology.kubernetes.io/region"];
 
 const WOULD_VIOLATE: &str = "Cannot evict pod as it would violate the pod's disruption budget.";
 
-/// The admission plugin is on from this release on.
+/// The first release in which the admission plugin is on.
 pub(super) const TOPOLOGY_LABELS_SINCE: u32 = 35;
 
-/// Nominations are cleared by a binding from this release on.
+/// The first release in which a binding clears the nomination.
 const CLEARS_NOMINATION_SINCE: u32 = 35;
 
 fn success(code: u16) -> Response<Body> {
@@ -77,7 +77,8 @@ impl Api {
     }
 }
 
-/// As in `ValidatePodBinding`. Its errors are no Status there, and so come as a plain 500.
+/// As in `ValidatePodBinding`. In kube-apiserver its errors are not a Status, so they are answered with
+/// a plain 500.
 fn check_target(binding: &Value, node: &str) -> Result<(), Failure> {
     let kind = text(binding, "/target/kind");
     let error = if !["", "Node"].contains(&kind) {
@@ -100,7 +101,7 @@ fn bound(
     release: u32,
 ) -> Result<Value, Failure> {
     let conflict = |why: String| Err(Failure::conflict(BINDING, name, why));
-    // The preconditions come first: another pod of that name is another pod.
+    // Check the preconditions first: this may be a new pod with the same name.
     check_identity(state, &pod, binding)?;
     if pod.pointer("/metadata/deletionTimestamp").is_some() {
         return conflict(format!("pod {name} is being deleted, cannot be assigned to a host"));
@@ -161,7 +162,7 @@ pub(super) fn topology_of(state: &State, node: &str) -> Map<String, Value> {
     labels.map(|(key, value)| (key.clone(), value.clone().into())).collect()
 }
 
-/// As `UpdatePodCondition` with PodScheduled=True: the time changes with the status only.
+/// As `UpdatePodCondition` with PodScheduled=True: the time changes only if the status changes.
 fn set_scheduled(status: &mut Map<String, Value>) {
     let conditions = status.entry("conditions").or_insert_with(|| json!([]));
     let Some(conditions) = conditions.as_array_mut() else { return };

@@ -104,8 +104,8 @@ pub(super) fn options_of(options: &Value, query: &Query) -> DeleteOptions {
     }
 }
 
-/// Deletes everything in a namespace, as its controller does once it terminates. Finalizers hold their objects, and
-/// the namespace goes all the same.
+/// Deletes everything in a namespace, as its controller does once it terminates. Objects with
+/// finalizers stay, but the namespace is removed nevertheless.
 fn empty_namespace(state: &mut State, name: &str, options: &DeleteOptions) -> Result<(), Failure> {
     let id = kinds::named("namespaces").expect("the table has namespaces");
     if admission::LASTING.contains(&name) {

@@ -25,7 +25,7 @@ impl Api {
             other => return Err(Failure::bad_request(format!("no review is called {other:?}"))),
         };
         review["status"] = status;
-        // The token goes no further.
+        // The answer does not repeat the token.
         if let Some(spec) = review.get_mut("spec").and_then(Value::as_object_mut) {
             spec.remove("token");
         }

@@ -1,5 +1,6 @@
-//! Strategic merge patch: as a merge patch, but lists of objects that have a key are merged by it, and directives
-//! (`$patch`, `$setElementOrder`, `$deleteFromPrimitiveList`, `$retainKeys`) say what a merge cannot.
+//! Strategic merge patch: as a merge patch, but lists of objects that have a key are merged by it, and
+//! directives (`$patch`, `$setElementOrder`, `$deleteFromPrimitiveList`, `$retainKeys`) express what a
+//! merge cannot.
 
 use serde_json::{Map, Value};
 
@@ -79,7 +80,7 @@ fn merge(object: &mut Map<String, Value>, patch: &Map<String, Value>) -> Result<
             merge_field(object, key, value)?;
         }
     }
-    // Orders of lists that are not in the patch themselves: elements may only move.
+    // `$setElementOrder` of lists that are not in the patch themselves: it only moves elements.
     for (key, order) in patch {
         if let Some(field) = key.strip_prefix(ORDER)
             && let (Some(list), Some(order)) = (list_of(object, field), order.as_array())
@@ -162,7 +163,7 @@ fn directive(change: &Value) -> Option<&str> {
     change.get("$patch").and_then(Value::as_str)
 }
 
-/// By which key the elements are told apart; `None` if the list is replaced as a whole.
+/// The merge key of the elements; `None` if the list is replaced as a whole.
 fn key_of(field: &str, changes: &[Value]) -> Option<&'static str> {
     let (_, keys) = KEYS.iter().find(|(name, _)| *name == field)?;
     let all_have = |key: &&&str| {
@@ -177,7 +178,7 @@ fn remove_values(object: &mut Map<String, Value>, field: &str, values: &Value) {
     }
 }
 
-/// Puts the elements that `order` names in its order; the others keep their places behind those before them.
+/// Sorts the elements that `order` names by it; each other element stays behind its predecessor.
 fn sort(list: &mut [Value], field: &str, order: &[Value]) {
     let key = key_of(field, order);
     let same = |element: &Value, wanted: &Value| match key {

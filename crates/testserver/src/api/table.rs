@@ -1,5 +1,6 @@
-//! Rows and columns, as `kubectl get` prints them (as in `pkg/printers/internalversion/printers.go`): in full for the
-//! kinds that people look at while they try a scheduler, name and age for the others.
+//! Rows and columns, as `kubectl get` prints them (as in `pkg/printers/internalversion/printers.go`):
+//! all columns for the kinds that people look at while they try a scheduler, and name and age for the
+//! others.
 
 use std::borrow::Borrow;
 
@@ -12,7 +13,7 @@ use crate::store::{Stored, text};
 /// A column: name, whether only `-o wide` shows it.
 type Column = (&'static str, bool);
 
-/// What stands in the columns of one object.
+/// The cells of one object.
 type Cells = fn(&Value) -> Vec<Value>;
 
 const POD: &[Column] = &[

@@ -1,4 +1,4 @@
-//! `watch`: what is asked for, and where the stream of changes begins.
+//! `watch`: the options of the request, and where the stream of changes begins.
 
 mod stream;
 
@@ -16,7 +16,7 @@ use crate::request::Query;
 use crate::respond::{self, Body};
 use stream::{End, Stream, error_event};
 
-/// A watch without a limit of its own that nobody wants to be forever.
+/// The limit of a watch that names none, so that no watch lasts forever.
 const LONGEST: Duration = Duration::from_hours(24);
 
 /// Releases before this one do not know `sendInitialEvents` and leave it alone.

@@ -1,4 +1,4 @@
-//! Requests that write: told apart by their verb and subresource, and `update` itself.
+//! Requests that write: dispatch by verb and subresource, and `update` itself.
 
 use std::sync::Arc;
 
@@ -38,7 +38,8 @@ impl Api {
             }
             ("Pod", "create", "binding") => self.bind(asked, body),
             ("Pod", "create", "eviction") => self.evict(asked, body),
-            // A namespace is finalized by whoever empties it, which this server does at once.
+            // A namespace is finalized by the controller that empties it. This server does that at
+            // once.
             ("Namespace", "update", "finalize") => self.update(asked, body, Mode::Whole),
             _ => Ok(respond::no_such_path()),
         }
@@ -89,7 +90,7 @@ pub(super) fn answer(asked: &Asked, code: u16, object: &Arc<Stored>) -> Response
     }
 }
 
-/// An object of a request in the form in which it is stored. What it says of its kind must fit the path.
+/// An object of a request in the form in which it is stored. Its kind must match the path.
 pub(super) fn stored_form(target: &Target, object: Value) -> Result<Value, Failure> {
     let (api_version, kind) = (text(&object, "/apiVersion"), text(&object, "/kind"));
     let wanted = target.id.kind().kind;

@@ -1,4 +1,4 @@
-//! The numbers of the fields, from the `generated.proto` files of Kubernetes: what clients send to a server like this.
+//! The field numbers of the messages that clients send, from the `generated.proto` files of Kubernetes.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -10,7 +10,7 @@ pub(super) enum Type {
     Base64,
     Int,
     Bool,
-    /// With so many digits of a second.
+    /// A time with this many fractional digits.
     Time(usize),
     IntOrText,
     Quantity,
@@ -27,7 +27,7 @@ pub(super) struct Field {
     pub(super) name: &'static str,
     pub(super) kind: Type,
     pub(super) is_list: bool,
-    /// Whether an empty value is written: those of pointers are.
+    /// Whether an empty value is written, as for pointers.
     pub(super) is_kept: bool,
 }
 

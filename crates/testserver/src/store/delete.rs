@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::kinds::{Kind, KindId, Qualified};
 use crate::options::Terminating;
 
-/// How something is to be deleted.
+/// The options of a deletion.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct DeleteOptions {
     pub(crate) grace_seconds: Option<i64>,
@@ -21,7 +21,7 @@ pub(crate) struct DeleteOptions {
     pub(crate) dry_run: bool,
 }
 
-/// What became of it.
+/// The outcome of a deletion.
 #[derive(Debug)]
 pub(crate) enum Deleted {
     /// It is gone.
@@ -30,7 +30,7 @@ pub(crate) enum Deleted {
     Ending(Arc<Stored>),
 }
 
-/// What a kubelet, or the controller for namespaces, would have ended by now.
+/// Something that a kubelet or the namespace controller would have removed by now.
 #[derive(Debug)]
 pub(super) struct Dying {
     at: Instant,
@@ -78,7 +78,7 @@ impl State {
         Some(namespace)
     }
 
-    /// The object, if there is one and it is the one that is meant.
+    /// The object, if it exists and meets the preconditions.
     pub(crate) fn check_delete(
         &self,
         id: KindId,
@@ -91,7 +91,8 @@ impl State {
         Ok(present)
     }
 
-    /// Does what the kubelet would do for a terminating pod, or a controller for a namespace, now or later.
+    /// Does what the kubelet would do with a terminating pod, or a controller with a namespace, now or
+    /// later.
     fn let_it_end(&mut self, id: KindId, ending: &Arc<Stored>, how: Terminating, origin: &Origin) {
         match how {
             Terminating::Kept => {}
@@ -137,7 +138,7 @@ fn check_preconditions(
     present: &Stored,
     options: &DeleteOptions,
 ) -> Result<(), Failure> {
-    // As there, the kind stands in the place of the resource.
+    // As in delete.go, the kind takes the place of the resource.
     let what = Qualified { name: kind.kind, group: kind.group() };
     if let Some(uid) = options.uid.as_ref().filter(|uid| **uid != present.uid) {
         let why = format!(
@@ -158,8 +159,8 @@ fn check_preconditions(
     Ok(())
 }
 
-/// Seconds that the pod has: what the request or the pod says, none if no kubelet runs it
-/// (as in `pod/strategy.go`, `CheckGracefulDelete`).
+/// The grace period in seconds: that of the request or of the pod, and 0 if no kubelet runs it (as in
+/// `pod/strategy.go`, `CheckGracefulDelete`).
 fn grace_of_pod(pod: &Value, options: &DeleteOptions) -> i64 {
     let has_no_node = text(pod, "/spec/nodeName").is_empty();
     let has_ended = ["Succeeded", "Failed"].contains(&text(pod, "/status/phase"));
@@ -171,7 +172,7 @@ fn grace_of_pod(pod: &Value, options: &DeleteOptions) -> i64 {
     if grace < 0 { 1 } else { grace }
 }
 
-/// Writes down that the object terminates. `false` if it already does, and no later than `grace` asks for.
+/// Marks the object as terminating. `false` if it already is, and ends no later than `grace` says.
 fn mark(object: &mut Value, grace: i64) -> bool {
     let present = object.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64);
     let is_marked = object.pointer("/metadata/deletionTimestamp").is_some();

@@ -1,4 +1,4 @@
-//! The store in a test's own hands: objects put in, looked at and taken out without HTTP.
+//! Direct access of tests to the store, without HTTP.
 
 use std::sync::Arc;
 
@@ -11,18 +11,19 @@ use crate::events;
 use crate::failure::Failure;
 use crate::kinds::{self, Form, KindId};
 
-/// Direct access to the objects of a server. What is written here is seen by watches like anything else.
+/// Direct access to the objects of a server. Watches see these writes like all others.
 ///
-/// Kinds are named as in URLs (`pods`), with their group where the name is not enough (`events.events.k8s.io`).
+/// Kinds are named as in URLs (`pods`), with their group if the name is ambiguous
+/// (`events.events.k8s.io`).
 #[derive(Debug, Clone)]
 pub struct Store {
     pub(crate) shared: Arc<Shared>,
 }
 
 impl Store {
-    /// Stores `object` as it is, status included, in place of the present one of that name if there is one. What the
-    /// server fills in (uid, defaults) is filled in, a missing namespace is made. An object without a name, or of a
-    /// kind the server does not know, is an error.
+    /// Stores `object` as it is, status included, replacing the present one of that name. The server
+    /// sets uid and defaults, and creates a missing namespace. An object without a name, or of an
+    /// unknown kind, is an error.
     pub fn apply(&self, object: Value) -> Result<Value, Failure> {
         apply(&mut self.shared.lock(), object)
     }

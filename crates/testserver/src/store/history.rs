@@ -49,7 +49,7 @@ pub(crate) struct History {
 #[derive(Debug)]
 pub(crate) struct News {
     pub(crate) changes: Vec<Arc<Change>>,
-    /// The number to go on with.
+    /// The number to continue with.
     pub(crate) next: u64,
     /// If it has seen all there is to see: the version it is at, for bookmarks.
     pub(crate) caught_up: Option<u64>,
@@ -87,7 +87,7 @@ impl History {
         self.held_from = self.held_from.map(|_| self.first);
     }
 
-    /// Holds back what comes from now on.
+    /// Holds back all changes from now on.
     pub(super) fn hold(&mut self) {
         self.held_from.get_or_insert(self.first + self.changes.len() as u64);
     }
@@ -143,8 +143,8 @@ impl History {
         Some(news)
     }
 
-    /// What must be put back to see objects as they were at `version`: the state before the first change after it
-    /// (`None` where there was no object). `None` if that is forgotten.
+    /// How to restore the objects as of `version`: for each changed object, its state before the first
+    /// later change (`None` if it did not exist). `None` if these changes are no longer kept.
     pub(crate) fn undo(&self, version: u64) -> Option<BTreeMap<Arc<str>, Option<Arc<Stored>>>> {
         if version < self.compacted {
             return None;

@@ -62,7 +62,7 @@ impl State {
 type Objects = BTreeMap<Arc<str>, Arc<Stored>>;
 type Undo = BTreeMap<Arc<str>, Option<Arc<Stored>>>;
 
-/// The objects from a key on, in the order of their keys, with what `undo` says in place of the present ones.
+/// The objects from a key on, sorted by key. Entries of `undo` replace the present objects.
 fn merged<'a>(
     objects: &'a Objects,
     undo: &'a Undo,

@@ -1,7 +1,8 @@
-//! What the server holds: every object as JSON at its resource version, and the last changes of every kind.
+//! The storage of the server: every object as JSON at its resource version, and the last changes of
+//! every kind.
 //!
-//! One lock guards it all, so that resource versions grow in the order of the changes. Nothing slow is done under it:
-//! lists and watches take shared references out and write them to the wire afterwards.
+//! One lock guards everything, so that resource versions grow in the order of the changes. No slow work
+//! is done under the lock: lists and watches take shared references and serialize them afterwards.
 
 mod delete;
 mod direct;
@@ -47,7 +48,8 @@ impl Shared {
         Self { state, options, dying: tokio::sync::Notify::new() }
     }
 
-    /// The state. A test that panicked while it held it has broken nothing: every change is made at the end.
+    /// The state. A test that panics while it holds the lock leaves a consistent state, since every
+    /// change is applied at the end.
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -79,7 +81,7 @@ pub enum Break {
     /// As after `timeoutSeconds`: the answer ends.
     #[default]
     Clean,
-    /// In the middle of an event, and the connection with it (on HTTP/2 the stream).
+    /// In the middle of an event, by closing the connection (on HTTP/2 the stream).
     Torn,
     /// With an event of type ERROR that says 410.
     Expired,
@@ -185,7 +187,8 @@ impl State {
         });
     }
 
-    /// Forgets the history of every kind: whoever watches from a version it has seen is told that it is gone.
+    /// Drops the history of every kind: a watch that starts from an earlier version gets an error that
+    /// it is gone.
     pub(crate) fn compact(&mut self) {
         self.version += 1;
         for table in &mut self.tables {

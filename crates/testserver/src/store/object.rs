@@ -1,4 +1,5 @@
-//! One stored object: its JSON, written once and shared by every list and watch, and what selectors ask of it.
+//! One stored object: its JSON, serialized once and shared by every list and watch, and the fields that
+//! selectors use.
 
 use std::sync::{Arc, OnceLock};
 
@@ -19,11 +20,11 @@ pub(crate) struct Stored {
     pub(crate) uid: String,
     /// `metadata.resourceVersion`.
     pub(crate) version: u64,
-    /// The place among its kind: `namespace/name`, or the name alone.
+    /// The key within its kind: `namespace/name`, or the name alone.
     pub(crate) key: Arc<str>,
     labels: Box<[(String, String)]>,
     fields: Box<[String]>,
-    /// All but `apiVersion` and `kind`, as items of lists are written.
+    /// Everything except `apiVersion` and `kind`, as in the items of lists.
     body: Bytes,
     as_event: OnceLock<Bytes>,
 }
@@ -56,7 +57,7 @@ pub(crate) fn field_object<'a>(object: &'a mut Value, field: &str) -> &'a mut Ma
 }
 
 impl Stored {
-    /// Writes down `object`, whose metadata is complete but for the resource version.
+    /// Serializes `object`, whose metadata is complete except for the resource version.
     pub(crate) fn new(kind: &Kind, mut object: Value, version: u64) -> Self {
         let meta = metadata(&mut object);
         meta.insert("resourceVersion".to_owned(), version.to_string().into());

@@ -18,11 +18,11 @@ pub(crate) enum Mode {
     Whole,
     /// The status, labels, annotations and finalizers.
     Status,
-    /// Everything: for subresources that know what they do.
+    /// Everything: for subresources that check their changes themselves.
     Free,
 }
 
-/// What only the server writes.
+/// Metadata fields that only the server writes.
 const SYSTEM: &[&str] = &[
     "uid",
     "name",
@@ -79,7 +79,8 @@ impl State {
         Ok(self.put(id, object, origin))
     }
 
-    /// Changes the object at `key` into what `change` makes of it. A change that changes nothing is no write.
+    /// Replaces the object at `key` with the result of `change`. If nothing changes, nothing is
+    /// written.
     pub(crate) fn update(
         &mut self,
         id: KindId,
@@ -111,7 +112,7 @@ impl State {
     }
 }
 
-/// Whether `new` is a change of what is stored at present, as far as it says.
+/// Checks that `new` is based on the stored object, if it names a uid or version.
 fn check_version(kind: &Kind, present: &Stored, new: &Value) -> Result<(), Failure> {
     let name = &present.name;
     let uid = text(new, "/metadata/uid");
@@ -141,7 +142,7 @@ pub(crate) fn precondition_failed(kind: &Kind, present: &Stored, why: &str) -> F
     Failure::conflict(kind.resource(), &present.name, why)
 }
 
-/// What will be stored: the parts of `new` that `mode` may change, and the rest as it was.
+/// The object to store: the parts of `new` that `mode` may change, and all other parts as they were.
 fn settled(kind: &Kind, mode: Mode, old: &Value, mut new: Value) -> Value {
     let mut result = match mode {
         Mode::Whole if kind.has(Trait::Status) => {
@@ -199,7 +200,7 @@ fn is_finished(kind: &Kind, object: &Value) -> bool {
     is_deleted && !has_finalizers(object) && (kind.kind != "Pod" || grace == 0)
 }
 
-/// Whether somebody must still do something before the object may go.
+/// Whether the object has finalizers, which must be removed before it can be deleted.
 pub(super) fn has_finalizers(object: &Value) -> bool {
     let finalizers = object.pointer("/metadata/finalizers").and_then(Value::as_array);
     finalizers.is_some_and(|finalizers| !finalizers.is_empty())

@@ -19,7 +19,7 @@ fn guarded() -> TestServer {
     TestServer::start(Options { users, authenticate: true, ..Options::default() })
 }
 
-/// A client that comes with something of its own.
+/// A client with changed credentials.
 async fn client_with(server: &TestServer, change: impl FnOnce(&mut AuthInfo)) -> Client {
     let mut config = Kubeconfig::from_yaml(&server.kubeconfig()).expect("a kubeconfig");
     let mut auth = AuthInfo::default();

@@ -1,4 +1,4 @@
-//! What the server says of itself: to kube-rs, group by group and all at once, and in old releases.
+//! Discovery by kube-rs, group by group and all at once, and in old releases.
 
 use super::kit::{client, get, send};
 use http::{Method, header};

@@ -1,4 +1,4 @@
-//! Each fault, as a client meets it.
+//! Each fault, as a client sees it.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use super::kit::{PATIENCE, binding, client, get, node, pod, post, until};
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
 
-/// A watch from a version on, as the events that have come until it ends, in whatever way.
+/// The events of a watch from a version on, until it ends in any way.
 async fn watch_to_its_end(client: &Client, path: &str) -> (Vec<Value>, bool) {
     let request = Request::get(path).body(Vec::new()).expect("the request is valid");
     let mut lines = client.request_stream(request).await.expect("the watch starts").lines();
@@ -33,7 +33,7 @@ async fn watch_to_its_end(client: &Client, path: &str) -> (Vec<Value>, bool) {
     (events, is_torn)
 }
 
-/// Runs `act` once the server has a watch more.
+/// Runs `act` once the server has an additional watch.
 async fn when_watched(server: &TestServer, act: impl FnOnce()) {
     let before = server.counts().requests("watch", "pods");
     until("the watch", || before < server.counts().requests("watch", "pods")).await;
@@ -87,7 +87,7 @@ async fn a_short_history_expires_by_itself() {
     server.store().apply_all((0..4).map(|i| pod(&format!("p{i}")))).expect("stored");
     let path = format!("{PODS}?watch=1&resourceVersion={version}");
     assert_eq!(watch_to_its_end(&client, &path).await.0[0]["object"]["code"], 410);
-    // Other kinds have a history of their own.
+    // Other kinds have their own history.
     let nodes = format!("/api/v1/nodes?watch=1&resourceVersion={version}&timeoutSeconds=1");
     assert_eq!(watch_to_its_end(&client, &nodes).await.0, Vec::<Value>::new());
 }

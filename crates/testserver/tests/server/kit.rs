@@ -1,4 +1,4 @@
-//! What the tests of the server share: a client that is not ours (kube-rs), and plain requests.
+//! Shared code of the tests of the server: an independent client (kube-rs), and plain requests.
 
 use std::time::{Duration, Instant};
 

@@ -54,7 +54,7 @@ async fn answers_in_protobuf_are_not_to_be_had() {
     let either = format!("{protobuf},application/json");
     let response = send(&client, Method::GET, PODS, &either, None).await;
     assert_eq!(response.headers()[header::CONTENT_TYPE], "application/json");
-    // The body is no protobuf, whatever it says.
+    // The body is not protobuf, whatever its content type says.
     let body = Some((protobuf, pod("p")));
     assert_eq!(send(&client, Method::POST, PODS, &either, body).await.status(), 415);
 }
@@ -80,7 +80,7 @@ async fn kubectl_describe_finds_the_events_of_an_object() {
     assert_eq!(code, 200);
 }
 
-/// Runs the program against a server, with a home of its own.
+/// Runs the program against a server, with its own home directory.
 fn kubectl(server: &TestServer, home: &std::path::Path, args: &[&str]) -> Output {
     let config = server.kubeconfig_file().expect("the kubeconfig can be written");
     let run = Command::new("kubectl")
@@ -102,7 +102,7 @@ fn kubectl_creates_gets_describes_and_deletes() {
     let manifest = home.path().join("p.json");
     std::fs::write(&manifest, pod("p").to_string()).expect("written");
     let manifest = manifest.to_str().expect("a plain path");
-    // How wide its columns are is its own business.
+    // The width of the columns does not matter.
     let text = |args: &[&str]| {
         let out = String::from_utf8(kubectl(&server, home.path(), args).stdout);
         let out = out.expect("kubectl prints text");

@@ -1,4 +1,4 @@
-//! Many at once. What it costs is printed (`--nocapture`), what must hold is asserted.
+//! Many requests at once. The cost is printed (`--nocapture`); correctness is asserted.
 
 use std::sync::Arc;
 use std::time::Instant;

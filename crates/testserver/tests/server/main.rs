@@ -1,4 +1,4 @@
-//! The server as clients see it: kube-rs, which is not ours, kubectl, and plain requests.
+//! The server as clients see it: kube-rs, an independent client, kubectl, and plain requests.
 
 mod access;
 mod binary;

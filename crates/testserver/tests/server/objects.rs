@@ -1,4 +1,4 @@
-//! Objects over the API: created, read, changed, deleted, with the conflicts that kube-apiserver would see.
+//! Objects over the API: created, read, changed, deleted, with the conflicts of kube-apiserver.
 
 use super::kit::{ask, binding, client, get, node, patch, pod, post};
 use http::Method;

@@ -1,4 +1,4 @@
-//! How objects go: pods with and without grace, evictions under budgets, namespaces.
+//! How objects are deleted: pods with and without grace, evictions under budgets, namespaces.
 
 use std::time::Duration;
 
@@ -119,7 +119,7 @@ async fn an_eviction_spends_its_budget_and_then_is_refused() {
     server.store().apply(budget("c", 1)).expect("stored");
     let (code, status) = post(&client, &format!("{PODS}/q/eviction"), eviction.clone()).await;
     assert_eq!(code, 500, "{status}");
-    // A pod that is not running disturbs nobody by going.
+    // Evicting a pod that is not running causes no disruption.
     let waiting = json!({"status": {"phase": "Pending"}});
     patch(&client, &format!("{PODS}/q/status"), "merge-patch", waiting).await;
     assert_eq!(post(&client, &format!("{PODS}/q/eviction"), eviction).await.0, 201);

@@ -1,4 +1,4 @@
-//! What is sent and what answers mean.
+//! Requests to extenders, and the interpretation of their answers.
 
 use plimsoll_engine::extenders::{Filtered, Kept};
 use plimsoll_engine::{Question, Reply};
@@ -31,7 +31,7 @@ async fn nodes_are_sent_as_the_api_server_wrote_them() {
 
 #[tokio::test]
 async fn an_extender_that_keeps_nodes_gets_their_names() {
-    // Fields are found in any case, as Go finds them.
+    // Field names are not case-sensitive, as in Go.
     let fake = Fake::says(
         r#"{"nodenames":["b","a"],"failedNodes":{"x":"busy","y":"busy"},
             "failedAndUnresolvableNodes":{"y":"banned"}}"#,
@@ -54,7 +54,7 @@ async fn an_answer_without_nodes_passes_none_and_nodes_may_stand_for_names() {
     for (node_cache_capable, text, expected) in [
         (true, "{}", &[][..]),
         (true, r#"{"Nodes":{"items":[{"metadata":{"name":"a"}}]}}"#, &["a"]),
-        // Who has to send nodes sends no names.
+        // An extender without a node cache must send nodes, not names.
         (false, r#"{"NodeNames":["a"]}"#, &[]),
         (false, "null", &[]),
     ] {
@@ -105,7 +105,7 @@ async fn victims_are_sent_as_pods_or_as_identities() {
     };
     let expected = Reply::Preempting(vec![kept("a", &["uid-v"], 2), kept("b", &[], 0)]);
     for (node_cache_capable, meta, full) in [
-        // A victim that is gone is not known as the API server wrote it.
+        // A deleted victim has no original from the API server.
         (
             false,
             json!(null),

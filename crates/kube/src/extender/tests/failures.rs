@@ -53,7 +53,7 @@ async fn an_extender_has_only_so_long_to_answer() {
     );
     assert_eq!(ask(&config, filter()).await, Err(expected));
 
-    // On a busy machine it may take long before it begins to answer.
+    // On a busy machine it may take long until it starts to answer.
     let fake = Fake::new(Reaction::Stops, None).await;
     for seconds in [1, 4, 16, 60] {
         let http_timeout = GoDuration::from_seconds(seconds);
@@ -77,7 +77,7 @@ async fn an_answer_that_is_too_large_is_an_error() {
 
 #[tokio::test]
 async fn an_extender_that_is_not_there_is_an_error() {
-    // The port is taken, and nobody listens.
+    // The port is reserved, but nothing listens.
     let socket = tokio::net::TcpSocket::new_v4().expect("a socket can be made");
     socket.bind(([127, 0, 0, 1], 0).into()).expect("a port is free");
     let address = socket.local_addr().expect("it has an address");
@@ -103,7 +103,8 @@ async fn only_so_many_calls_are_under_way_at_once() {
     for id in 0..100 {
         line.send(id, pod("p"), Question::Bind("a".into()));
     }
-    // Another scheduler gets through as long as these hang, but none of the others.
+    // While these calls hang, another client can call the extender, but further calls of this one
+    // cannot.
     let other = Line::to(&extender(&fake.url()));
     fake.has_open(32).await;
     other.send(100, pod("p"), filter());
@@ -140,7 +141,7 @@ async fn nothing_is_bound_without_the_lease() {
     let refused = Err("this scheduler does not hold the lease".to_owned());
     assert_eq!(line.next().await, (1, refused));
     assert!(fake.got().is_empty());
-    // What is decided is no write.
+    // A question about a decision is not a write.
     line.send(2, pod("p"), filter());
     assert!(line.next().await.1.is_ok());
 

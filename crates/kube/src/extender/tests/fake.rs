@@ -31,7 +31,7 @@ pub(super) enum Reaction {
     Hangs,
     /// Begins to answer.
     Stops,
-    /// Answers with so many mebibytes of spaces.
+    /// Answers with this many mebibytes of spaces.
     Floods(usize),
 }
 
@@ -52,7 +52,7 @@ pub(super) struct Fake {
 struct Known {
     reaction: Reaction,
     got: Arc<Mutex<Vec<Got>>>,
-    /// How many requests it has got that are not answered.
+    /// How many received requests have no answer yet.
     open: watch::Sender<usize>,
 }
 
@@ -85,7 +85,7 @@ impl Fake {
         (path.clone(), serde_json::from_str(body).expect("it is JSON"))
     }
 
-    /// Waits until so many requests are open.
+    /// Waits until this many requests are open.
     pub(super) async fn has_open(&self, n: usize) {
         let mut open = self.known.open.subscribe();
         let waiting = open.wait_for(|open| n <= *open);
@@ -103,7 +103,7 @@ async fn serve(listener: TcpListener, router: Router, tls: Option<TlsAcceptor>) 
         let (service, tls) = (TowerToHyperService::new(router.clone()), tls.clone());
         tokio::spawn(async move {
             let builder = Builder::new(TokioExecutor::new());
-            // Who breaks a connection off is no matter here: the other side tells.
+            // Broken connections do not matter here: the client reports them.
             let _ = match tls {
                 None => builder.serve_connection(TokioIo::new(stream), service).await,
                 Some(tls) => match tls.accept(stream).await {
@@ -120,7 +120,7 @@ async fn handle(State(known): State<Known>, request: Request) -> Response {
     let length = request.headers().get(CONTENT_LENGTH).cloned();
     let is_json = request.headers().get("content-type").is_some_and(|t| t == "application/json");
     let body = request.into_body().collect().await.expect("a body comes").to_bytes();
-    // Many small servers know no chunked bodies.
+    // Many small servers do not support chunked bodies.
     let length = length.expect("the length is told").to_str().map(str::parse::<usize>);
     assert!(is_json && matches!(length, Ok(Ok(length)) if length == body.len()));
     let body = String::from_utf8(body.to_vec()).expect("it is text");

@@ -19,7 +19,7 @@ use super::fake::{Fake, Reaction};
 use super::{ask, extender, filter, originals};
 use crate::write::always;
 
-/// Who signs certificates.
+/// A certificate authority.
 struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 /// A certificate with its key, in PEM.
@@ -52,7 +52,7 @@ fn certificate(pem: &str) -> CertificateDer<'static> {
     CertificateDer::from_pem_slice(pem.as_bytes()).expect("it is a certificate")
 }
 
-/// An extender that passes nothing. It wants certificates of `clients`, if there are any.
+/// An extender that rejects all nodes. It requires client certificates of `clients`, if given.
 async fn fake(identity: &Identity, clients: Option<&Authority>) -> Fake {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ServerConfig::builder_with_provider(provider.clone());
@@ -99,11 +99,11 @@ async fn a_certificate_is_checked_against_the_authority_that_is_given() {
     let (_ca, ca_file) = file(&authority.pem());
     let good = ExtenderTlsConfig { ca_file, ..ExtenderTlsConfig::default() };
     assert_eq!(ask(&reached(&fake, good.clone()), filter()).await, Ok(NOTHING));
-    // Data win over files.
+    // Data take precedence over files.
     let wrong = ExtenderTlsConfig { ca_data: base64(&other.pem()), ..good };
     let error = ask(&reached(&fake, wrong), filter()).await.expect_err("nobody knows who signed");
     assert!(error.contains("invalid peer certificate"), "{error}");
-    // By default those of the system count.
+    // By default the system's certificates are trusted.
     let error = ask(&reached(&fake, ExtenderTlsConfig::default()), filter()).await;
     assert!(error.expect_err("the system does not know it").contains("certificate"));
     assert_eq!(fake.got().len(), 1, "whoever is not known is told nothing");

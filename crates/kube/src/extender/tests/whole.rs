@@ -57,7 +57,7 @@ async fn a_pod_that_wants_what_an_extender_manages_is_placed_and_bound_by_it() {
         None,
     )
     .await;
-    // The first may be ignored, and always fails.
+    // The first extender is ignorable and always fails.
     let configuration = configuration(&format!(
         "extenders:\n\
          - {{urlPrefix: '{url}/none', filterVerb: filter, ignorable: true, httpTimeout: 60s}}\n\

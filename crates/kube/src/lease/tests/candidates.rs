@@ -50,7 +50,7 @@ async fn a_lease_of_the_past_is_respected_until_it_was_seen_for_its_whole_length
         });
     });
     let mut one = Candidate::new(&server, "one");
-    // What it says of times counts for nothing, since clocks differ.
+    // The times in the Lease do not matter, since clocks differ.
     let took = one.becomes(State::Leading).await;
     assert!(Duration::from_secs(15) <= took, "{took:?}");
     assert_eq!(server.spec("leaseTransitions"), 5);
@@ -71,7 +71,7 @@ async fn a_lease_that_is_taken_away_is_lost_at_once() {
     pass(1).await;
     assert_eq!(one.events(), events);
     assert_eq!(one.end().await, Ended::Lost);
-    // It is not given back: it is not ours.
+    // The lease is not released, since another instance holds it.
     assert_eq!(server.spec("holderIdentity"), "thief");
 }
 
@@ -99,7 +99,7 @@ async fn never_do_two_lead_whatever_happens_to_the_api_server() {
             n_leaders += leaders;
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
-        // The process of one that has lost ends, and another one is started.
+        // The process of an instance that lost the lease ends, and another one is started.
         for one in &mut candidates {
             if one.now() == State::Lost {
                 *one = Candidate::new(&server, &format!("c{n_made}"));

@@ -17,14 +17,14 @@ use crate::fake::{Fake, Reply};
 
 pub(super) const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
 
-/// What goes wrong at the API server.
+/// Faults of the API server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Trouble {
     #[default]
     None,
-    /// Nothing is answered and nothing done.
+    /// Requests are neither carried out nor answered.
     Away,
-    /// Writes are done and not answered.
+    /// Writes are carried out but not answered.
     Deaf,
 }
 
@@ -187,7 +187,7 @@ impl Candidate {
         *self.state.borrow()
     }
 
-    /// Waits until it stands so; how long that took.
+    /// Waits for this state, and returns how long that took.
     pub(super) async fn becomes(&mut self, state: State) -> Duration {
         let begun = Instant::now();
         let seen = self.state.wait_for(|now| *now == state);

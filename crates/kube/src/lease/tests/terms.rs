@@ -1,4 +1,4 @@
-//! One instance: how it becomes leader, stays so, and ends.
+//! One instance: how it becomes leader, keeps the lease, and ends.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -89,7 +89,7 @@ async fn a_renewal_that_was_broken_off_does_not_keep_the_lease_from_being_given_
     let server = Server::new();
     let mut one = Candidate::new(&server, "one");
     one.becomes(State::Leading).await;
-    // It is renewed, and the answer does not come before the end.
+    // The lease is renewed, but the answer does not arrive before the deadline.
     server.trouble(Trouble::Deaf);
     pass(3).await;
     server.trouble(Trouble::None);
@@ -175,7 +175,7 @@ async fn a_machine_that_slept_does_not_lead_for_sure() {
     one.becomes(State::Leading).await;
     one.clocks.slept.store(60, Ordering::Relaxed);
     assert!(!one.leadership.is_leading_for_sure());
-    // Nobody has taken the lease meanwhile.
+    // No other instance has taken the lease meanwhile.
     pass(3).await;
     assert!(one.leadership.is_leading_for_sure());
 }

@@ -12,7 +12,7 @@ pub(in crate::serve) struct AllowedPaths {
 }
 
 impl AllowedPaths {
-    /// Reads paths, where a `*` at the end stands for anything. A slash at the beginning counts for nothing.
+    /// Parses paths. A `*` at the end matches anything. A leading slash is ignored.
     pub(in crate::serve) fn new(paths: &[String]) -> Result<Self, OptionError> {
         let mut allowed = AllowedPaths::default();
         for path in paths {

@@ -1,4 +1,4 @@
-//! Who sends a request: a proxy's word, a certificate, a token, or nobody in particular.
+//! Authenticates requests: by the headers of a proxy, a certificate, a token, or as anonymous.
 
 use std::time::Duration;
 
@@ -12,19 +12,19 @@ use super::user::User;
 use super::{proxy, x509};
 use crate::serve::tls::Material;
 
-/// The request says who sends it, and that is not true or cannot be known.
+/// The credentials of the request are invalid or cannot be checked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub(in crate::serve) struct Unauthenticated(String);
 
-/// Learns who sends requests.
+/// Authenticates requests.
 pub(in crate::serve) struct Authenticator {
-    /// `None` where the API server cannot be asked: then no token counts.
+    /// `None` if the API server cannot be asked: then no token is accepted.
     tokens: Option<Tokens>,
 }
 
 impl Authenticator {
-    /// Tokens are asked about through `client`, and what is said of them holds for `token_ttl`.
+    /// Tokens are reviewed through `client`, and the answers are cached for `token_ttl`.
     pub(in crate::serve) fn new(
         client: Option<Client>,
         token_ttl: Duration,
@@ -33,9 +33,9 @@ impl Authenticator {
         Ok(Authenticator { tokens: tokens.transpose()? })
     }
 
-    /// Who sends a request. As in authenticatorfactory/delegating.go: each way is tried in turn, and the
-    /// first that knows the sender is right. Who does not try to say who they are is anonymous; who tries
-    /// and fails is nobody.
+    /// The sender of a request. As in authenticatorfactory/delegating.go: each method is tried in turn,
+    /// and the first that recognizes the sender wins. A request without credentials is anonymous; one
+    /// with invalid credentials is refused.
     pub(in crate::serve) async fn who(
         &self,
         chain: &[CertificateDer<'_>],

@@ -1,4 +1,4 @@
-//! Whether somebody may do what they ask for.
+//! Authorizes requests.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,11 +13,11 @@ use super::review::{Kind, Reviewer};
 use super::user::User;
 use crate::serve::options::{AuthzOptions, OptionError};
 
-/// How many answers are kept at most. As in authorizer/webhook/webhook.go.
+/// At most this many answers are cached. As in authorizer/webhook/webhook.go.
 const ANSWERS: usize = 8192;
 
-/// What a client can make as long as it likes is not kept if it is longer than this. As in webhook.go,
-/// shouldCache.
+/// Answers for paths longer than this are not cached, since clients choose the length. As in
+/// webhook.go, shouldCache.
 const LONG: usize = 10_000;
 
 const ACCESS_REVIEW: Kind = Kind {
@@ -55,22 +55,22 @@ struct Status {
     reason: String,
 }
 
-/// Whether somebody may do what they ask for.
+/// Authorizes requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::serve) enum Verdict {
-    /// They may.
+    /// The request is allowed.
     Allowed,
-    /// They may not, and perhaps why.
+    /// The request is forbidden, with the reason if known.
     Forbidden(String),
-    /// It cannot be known.
+    /// The question could not be answered.
     Unknown(String),
 }
 
-/// Says whether somebody may do what they ask for.
+/// Authorizes requests.
 pub(in crate::serve) struct Authorizer {
     paths: AllowedPaths,
     groups: Vec<String>,
-    /// `None` where the API server cannot be asked: then nobody else may do anything.
+    /// `None` if the API server cannot be asked: then everything else is forbidden.
     reviews: Option<Reviews>,
 }
 
@@ -91,7 +91,8 @@ pub(in crate::serve) enum AuthorizerError {
 }
 
 impl Authorizer {
-    /// What is neither open nor for a privileged group is asked through `client`.
+    /// Requests for paths that are not open, by users outside the privileged groups, are reviewed
+    /// through `client`.
     pub(in crate::serve) fn new(
         client: Option<Client>,
         options: &AuthzOptions,
@@ -111,7 +112,7 @@ impl Authorizer {
         })
     }
 
-    /// Whether `user` may do `verb` (a method, in small letters) to `path`. As in
+    /// Whether `user` may do `verb` (a method, in lower case) on `path`. As in
     /// options/authorization.go, toAuthorizer: groups, then paths, then the API server.
     pub(in crate::serve) async fn may(&self, user: &User, verb: &str, path: &str) -> Verdict {
         if user.groups.iter().any(|group| self.groups.contains(group)) || self.paths.has(path) {

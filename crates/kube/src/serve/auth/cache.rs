@@ -1,4 +1,4 @@
-//! Answers that hold for a while, and are asked for only once meanwhile.
+//! A cache of answers. Concurrent requests for the same answer are merged.
 
 use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
@@ -9,11 +9,11 @@ use ring::hmac;
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
-/// The name of a question: a digest under a key that this process alone has. What is asked about, such as a
-/// token, is not kept, and nobody can make a question that is taken for another one.
+/// The key of a question: a keyed hash, whose key only this process has. The question itself, such as a
+/// token, is not stored, and nobody can construct a question that collides with another one.
 type Name = [u8; 32];
 
-/// Answers, at most so many.
+/// A bounded number of answers.
 pub(super) struct Cache<V> {
     key: hmac::Key,
     most: usize,
@@ -22,21 +22,21 @@ pub(super) struct Cache<V> {
 
 struct Slots<V> {
     by_name: HashMap<Name, (u64, Arc<Slot<V>>)>,
-    /// The names in the order in which they were asked.
+    /// The keys in the order of the questions.
     by_age: BTreeMap<u64, Name>,
     next: u64,
 }
 
-/// One question: being asked, or answered until some time.
+/// One question: in progress, or answered until some time.
 type Slot<V> = OnceCell<(Instant, V)>;
 
-/// Why there is no randomness: then nothing here is safe.
+/// There is no randomness, so the cache would not be safe.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("the system gives no random numbers")]
 pub(in crate::serve) struct NoChance;
 
 impl<V: Clone> Cache<V> {
-    /// A cache of at most so many answers.
+    /// A cache of at most `most` answers.
     pub(super) fn new(most: usize) -> Result<Self, NoChance> {
         let chance = ring::rand::SystemRandom::new();
         let key = hmac::Key::generate(hmac::HMAC_SHA256, &chance).map_err(|_| NoChance)?;
@@ -44,9 +44,9 @@ impl<V: Clone> Cache<V> {
         Ok(Cache { key, most, slots: Mutex::new(slots) })
     }
 
-    /// The answer to a question: one that still holds, one that is just being asked for, or that of `ask`,
-    /// which says how long it holds. What does not hold at all is still the answer for those who wait for
-    /// it.
+    /// The answer to a question: a valid cached one, one in progress, or that of `ask`, which also says
+    /// how long it is valid. An answer that is not valid for any time is still given to those who wait
+    /// for it.
     pub(super) async fn get<F>(&self, question: &[u8], ask: impl FnOnce() -> F) -> V
     where
         F: Future<Output = (Duration, V)>,
@@ -59,7 +59,7 @@ impl<V: Clone> Cache<V> {
         answered.await.1.clone()
     }
 
-    /// The place of a question whose answer is not over.
+    /// The slot of a question, if its answer has not expired, or a new one.
     fn slot(&self, question: &[u8]) -> Arc<Slot<V>> {
         let mut name = Name::default();
         name.copy_from_slice(hmac::sign(&self.key, question).as_ref());
@@ -109,7 +109,7 @@ mod tests {
         let (cache, asked) = (Cache::new(8).expect("chance"), AtomicU32::new(0));
         let ask = async || {
             tokio::time::sleep(Duration::from_secs(1)).await;
-            // It does not hold, but those who wait for it get it.
+            // It is not cached, but those who wait for it get it.
             (Duration::ZERO, asked.fetch_add(1, Ordering::Relaxed))
         };
         let all = futures::future::join_all((0..5).map(|_| cache.get(b"a", ask))).await;

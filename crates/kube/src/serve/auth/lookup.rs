@@ -32,11 +32,11 @@ impl std::fmt::Debug for Lookup {
 pub(in crate::serve) struct Found {
     /// Authorities of clients, in PEM.
     pub(in crate::serve) client_ca: Option<Vec<u8>>,
-    /// What is known of proxies.
+    /// The settings of proxies.
     pub(in crate::serve) proxy: Option<ProxyInputs>,
 }
 
-/// Nothing, or nothing of use, was found.
+/// Nothing usable was found.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::serve) enum LookupError {
     #[error("{0}")]
@@ -57,7 +57,7 @@ impl Lookup {
         Lookup { caller: client.into() }
     }
 
-    /// What the cluster says now.
+    /// Reads the present state from the cluster.
     pub(in crate::serve) async fn look_up(&self) -> Result<Found, LookupError> {
         let asked = call::ask(&self.caller, &Ask::get(PATH.to_owned()), TIMEOUT).await;
         let bytes = asked.map_err(|failed: Failed| LookupError::Ask(failed.to_string()))?;
@@ -85,7 +85,7 @@ impl ConfigMap {
         Ok(Found { client_ca: self.authority("client-ca-file")?, proxy })
     }
 
-    /// Authorities that can be used.
+    /// Usable authorities.
     fn authority(&self, key: &'static str) -> Result<Option<Vec<u8>>, LookupError> {
         let Some(pem) = self.data.get(key).filter(|pem| !pem.trim().is_empty()) else {
             return Ok(None);
@@ -95,7 +95,7 @@ impl ConfigMap {
         Ok(Some(pem.clone().into_bytes()))
     }
 
-    /// A list of texts, which stands there as JSON.
+    /// A list of texts, encoded as JSON.
     fn list(&self, key: &'static str) -> Result<Vec<String>, LookupError> {
         let Some(text) = self.data.get(key).filter(|text| !text.is_empty()) else {
             return Ok(Vec::new());

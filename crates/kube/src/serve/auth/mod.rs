@@ -1,7 +1,7 @@
-//! Who sends a request, and whether they may.
+//! Authentication and authorization of requests.
 //!
-//! As with kube-scheduler the API server has the last word: it says whose a token is (TokenReview) and what
-//! they may do (SubjectAccessReview), and its answers hold for a while.
+//! As in kube-scheduler this is delegated to the API server: it authenticates tokens (TokenReview) and
+//! authorizes requests (SubjectAccessReview), and its answers are cached.
 
 mod allowed_paths;
 mod authenticate;

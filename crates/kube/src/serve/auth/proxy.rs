@@ -1,4 +1,4 @@
-//! Proxies that say for whom they ask: believed if their certificate proves that they are one.
+//! Proxies that send the user in headers. They are trusted if their certificate is that of a proxy.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ use super::user::User;
 use super::x509;
 use crate::serve::tls::Proxy;
 
-/// For whom a proxy asks; nobody if it does not say. As in request/headerrequest/requestheader.go and
-/// request/x509/verify.go.
+/// The user in the headers of a proxy; none if it does not name one. As in
+/// request/headerrequest/requestheader.go and request/x509/verify.go.
 pub(super) fn user(
     chain: &[CertificateDer<'_>],
     headers: &HeaderMap,
@@ -33,12 +33,12 @@ pub(super) fn user(
     }))
 }
 
-/// The first header that says something.
+/// The first header that is not empty.
 fn first(headers: &HeaderMap, names: &[String]) -> Option<String> {
     names.iter().find_map(|name| values(headers, name).next())
 }
 
-/// All that headers of one name say.
+/// The values of all headers of one name.
 fn values(headers: &HeaderMap, name: &str) -> impl Iterator<Item = String> {
     let all = headers.get_all(name.trim()).iter().filter_map(|value| value.to_str().ok());
     all.filter(|value| !value.is_empty()).map(str::to_owned)
@@ -57,7 +57,7 @@ fn extra(headers: &HeaderMap, prefixes: &[String]) -> BTreeMap<String, Vec<Strin
     extra
 }
 
-/// As in net/url, PathUnescape; what is not written that way stays as it is.
+/// As in net/url, PathUnescape; text that is not escaped correctly is left unchanged.
 fn unescaped(key: &str) -> String {
     let mut bytes = Vec::with_capacity(key.len());
     let mut rest = key.as_bytes();

@@ -1,4 +1,4 @@
-//! Reviews: questions to the API server that are asked by creating an object.
+//! Reviews: questions to the API server in the form of created objects.
 
 use std::time::Duration;
 
@@ -13,22 +13,22 @@ use crate::call::{self, Ask, Failed};
 use crate::client::Caller;
 use crate::serve::limits;
 
-/// How long one question may take. As in options/authentication.go and authorization.go.
+/// The timeout of one request. As in options/authentication.go and authorization.go.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How often it is asked, and after which pauses. As in DefaultAuthWebhookRetryBackoff.
+/// The number of attempts, and the pauses between them. As in DefaultAuthWebhookRetryBackoff.
 const TRIES: u32 = 5;
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const FACTOR: f64 = 1.5;
 const JITTER: f64 = 0.2;
 
-/// Asks the API server, not too many questions at once.
+/// Sends reviews to the API server, with a limit on concurrent ones.
 pub(super) struct Reviewer {
     caller: Caller,
     permits: Semaphore,
 }
 
-/// A review as it is sent.
+/// The body of a review request.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Question<'a, S> {
@@ -37,20 +37,20 @@ struct Question<'a, S> {
     spec: S,
 }
 
-/// A review as it comes back.
+/// The body of the answer.
 #[derive(Deserialize)]
 struct Answer<T> {
     status: T,
 }
 
-/// What a kind of review is called.
+/// The names of a kind of review.
 pub(super) struct Kind {
     pub(super) api_version: &'static str,
     pub(super) name: &'static str,
     pub(super) path: &'static str,
 }
 
-/// The API server did not say.
+/// The API server did not answer.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{0}")]
 pub(super) struct Unanswered(String);
@@ -60,7 +60,7 @@ impl Reviewer {
         Reviewer { caller: client.into(), permits: Semaphore::new(limits::REVIEWS) }
     }
 
-    /// Asks. A review changes nothing, so it may be asked again.
+    /// Sends a review. It changes nothing, so it can be retried.
     pub(super) async fn review<T: DeserializeOwned>(
         &self,
         kind: &Kind,
@@ -96,7 +96,7 @@ impl Reviewer {
     }
 }
 
-/// Whether the same question may be answered in a moment. As in util/webhook, DefaultShouldRetry.
+/// Whether a retry may succeed. As in util/webhook, DefaultShouldRetry.
 fn is_passing(failed: &Failed) -> bool {
     match failed {
         Failed::NotSent(_) | Failed::Unanswered(_) => true,

@@ -1,4 +1,4 @@
-//! Tokens: the API server says whose they are.
+//! Authenticates tokens through the API server.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::cache::{Cache, NoChance};
 use super::review::{Kind, Reviewer};
 use super::user::User;
 
-/// How many answers are kept at most. As in cached_token_authenticator.go.
+/// At most this many answers are cached. As in cached_token_authenticator.go.
 const ANSWERS: usize = 32 * 128;
 
 const TOKEN_REVIEW: Kind = Kind {
@@ -45,10 +45,10 @@ struct UserInfo {
     extra: BTreeMap<String, Vec<String>>,
 }
 
-/// What was said of a token: whose it is, or that it is nobody's; an error where nothing was said.
+/// The answer about a token: its user, or none if it is invalid. An error if there was no answer.
 type Said = Result<Option<Arc<User>>, String>;
 
-/// Asks whose tokens are.
+/// Authenticates tokens.
 pub(super) struct Tokens {
     reviewer: Reviewer,
     holds: Duration,
@@ -60,8 +60,8 @@ impl Tokens {
         Ok(Tokens { reviewer: Reviewer::new(client), holds, answers: Cache::new(ANSWERS)? })
     }
 
-    /// Whose a token is. What the API server says of it holds for a while, good or bad; that it does not
-    /// answer holds no longer than for those who wait for it.
+    /// The user of a token. Positive and negative answers of the API server are cached. If it does not
+    /// answer, only those who already wait get that error.
     pub(super) async fn whose(&self, token: &str) -> Said {
         let ask = async || {
             let said = self.reviewer.review::<Status>(&TOKEN_REVIEW, Spec { token }).await;

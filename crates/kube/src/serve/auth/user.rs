@@ -1,15 +1,15 @@
-//! Who sends a request.
+//! The sender of a request.
 
 use std::collections::BTreeMap;
 
-/// The group of everybody who has said who they are.
+/// The group of all authenticated users.
 const AUTHENTICATED: &str = "system:authenticated";
-/// The group of everybody else.
+/// The group of anonymous users.
 const UNAUTHENTICATED: &str = "system:unauthenticated";
-/// Who everybody else is.
+/// The name of anonymous users.
 const ANONYMOUS: &str = "system:anonymous";
 
-/// Who sends a request, as the API server knows users.
+/// The sender of a request, with the attributes that the API server uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::serve) struct User {
     pub(in crate::serve) name: String,
@@ -19,13 +19,13 @@ pub(in crate::serve) struct User {
 }
 
 impl User {
-    /// Somebody who has not said who they are.
+    /// The anonymous user.
     pub(in crate::serve) fn anonymous() -> Self {
         let groups = vec![UNAUTHENTICATED.to_owned()];
         User { name: ANONYMOUS.to_owned(), groups, ..User::default() }
     }
 
-    /// As in group/authenticated_group_adder.go: whoever has said who they are is of that group.
+    /// As in group/authenticated_group_adder.go: all authenticated users are in this group.
     pub(super) fn authenticated(mut self) -> Self {
         let has = |group: &str| self.groups.iter().any(|other| other == group);
         if self.name != ANONYMOUS && !has(AUTHENTICATED) && !has(UNAUTHENTICATED) {

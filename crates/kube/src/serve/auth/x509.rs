@@ -10,10 +10,10 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 use super::user::User;
 use crate::serve::tls::Authority;
 
-/// The key under which users carry what they have proved themselves with. As in user/user.go.
+/// The extra key for the id of a user's credential. As in user/user.go.
 const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
-/// Who a client is, going by its certificate; nobody if that has no name. As in request/x509/x509.go.
+/// The user of a certificate; none if it has no common name. As in request/x509/x509.go.
 pub(super) fn user(
     chain: &[CertificateDer<'_>],
     authority: &Authority,

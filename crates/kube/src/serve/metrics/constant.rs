@@ -1,11 +1,11 @@
-//! Metrics that never change: what was built, and which features it has.
+//! Metrics that never change: build information and feature gates.
 
 use plimsoll_engine::metrics::Stability;
 
 use super::text::{Printed, Type};
 use crate::serve::told::{Build, Feature};
 
-/// What was built, and which features it has. As in component-base's metrics/version.go and
+/// Build information and feature gates. As in component-base's metrics/version.go and
 /// prometheus/feature/metrics.go.
 pub(super) fn constants(build: &Build, features: &[Feature]) -> Vec<Printed> {
     let info = Printed::new(

@@ -1,6 +1,6 @@
 //! Numbers as Go prints them.
 
-/// A number as Go's `strconv.FormatFloat(f, 'g', -1, 64)` prints it, which is what stands in metrics:
+/// A number as Go's `strconv.FormatFloat(f, 'g', -1, 64)` prints it, which is the format of metrics:
 /// `0.001`, `1e-05`, `1e+06`, `+Inf`. The bounds of buckets are labels, so every digit counts.
 pub(super) fn go_float(value: f64) -> String {
     if value.is_nan() {
@@ -9,7 +9,7 @@ pub(super) fn go_float(value: f64) -> String {
     if value.is_infinite() {
         return if value.is_sign_positive() { "+Inf" } else { "-Inf" }.to_owned();
     }
-    // Rust finds the same shortest digits, and puts them in a form of its own.
+    // Rust finds the same shortest digits, but formats them differently.
     let text = format!("{value:e}");
     let Some((digits, exponent)) = text.split_once('e') else { return text };
     let exponent: i32 = exponent.parse().unwrap_or(0);

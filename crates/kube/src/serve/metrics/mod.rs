@@ -1,4 +1,4 @@
-//! What is told to Prometheus.
+//! Metrics for Prometheus.
 
 mod constant;
 mod go_float;
@@ -20,7 +20,7 @@ use super::health::Health;
 use super::reply;
 use super::told::{Build, Feature};
 
-/// All metrics: of the engine, of others, and of the process.
+/// All metrics: those of the engine, of other registries, and of the process.
 pub(super) fn all(
     engine: &[Family],
     registries: &[Registry],
@@ -36,7 +36,7 @@ pub(super) fn all(
     answer(text::print(all))
 }
 
-/// What health checks came to (`/metrics/slis`). As in component-base's prometheus/slis/metrics.go.
+/// The results of health checks (`/metrics/slis`). As in component-base's prometheus/slis/metrics.go.
 pub(super) fn slis(health: &Health) -> Response {
     let mut last = Printed::new(
         "kubernetes_healthcheck",

@@ -1,4 +1,4 @@
-//! What the process takes of the machine, as client_golang tells it on Linux.
+//! Resource usage of the process, as client_golang reports it on Linux.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -6,10 +6,10 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::text::{Printed, Type, as_f64};
 
-/// The kernel counts the start of processes in hundredths of a second, whatever its own tick is.
+/// The kernel reports the start time of processes in hundredths of a second, whatever its own tick is.
 const TICKS_PER_SECOND: u64 = 100;
 
-/// What the process takes; what cannot be read is left out.
+/// The usage of the process; values that cannot be read are left out.
 pub(super) fn metrics() -> Vec<Printed> {
     let files = Files {
         status: read("/proc/self/status"),
@@ -21,7 +21,7 @@ pub(super) fn metrics() -> Vec<Printed> {
         (
             "process_open_fds",
             "Number of open file descriptors.",
-            // The directory that is read is one of them, and is not counted, as in client_golang.
+            // The open directory itself is not counted, as in client_golang.
             open_files().map(as_f64),
         ),
         (
@@ -63,14 +63,14 @@ pub(super) fn metrics() -> Vec<Printed> {
     all
 }
 
-/// When the process began.
+/// When the process started.
 pub(in crate::serve) fn started() -> Option<SystemTime> {
     let (stat, system) = (read("/proc/self/stat"), read("/proc/stat"));
     let files = Files { stat, system, ..Files::default() };
     Some(UNIX_EPOCH + files.started()?)
 }
 
-/// What the kernel tells.
+/// Files of `/proc`.
 #[derive(Default)]
 struct Files {
     status: String,
@@ -87,8 +87,8 @@ impl Files {
         kilobytes.checked_mul(1024)
     }
 
-    /// `Max open files            1024                 524288               files`: the first number.
-    /// Where there is no limit it is as large as can be, as Go has it.
+    /// `Max open files 1024 524288 files`: the first number. Without a limit it is the largest number,
+    /// as in Go.
     fn limit(&self, name: &str) -> Option<u64> {
         let line = self.limits.lines().find_map(|line| line.strip_prefix(name))?;
         match line.split_whitespace().next()? {
@@ -97,9 +97,9 @@ impl Files {
         }
     }
 
-    /// When the process began, since 1970.
+    /// When the process started, since 1970.
     fn started(&self) -> Option<Duration> {
-        // The name in parentheses may hold anything, so fields are counted from behind it.
+        // The name in parentheses may contain anything, so fields are counted after it.
         let (_, fields) = self.stat.rsplit_once(')')?;
         let ticks: u64 = fields.split_whitespace().nth(19)?.parse().ok()?;
         let booted = self.system.lines().find_map(|line| line.strip_prefix("btime "))?;

@@ -1,6 +1,6 @@
-//! What each pod asks for and may take at most (`/metrics/resources`).
+//! Requests and limits of each pod (`/metrics/resources`).
 //!
-//! There are several lines for each pod, so they are made as the client takes them.
+//! There are several lines for each pod, so they are generated while the client reads them.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use plimsoll_framework::PodInfo;
 use super::text::{self, TEXT_FORMAT, Type};
 use crate::serve::reply;
 
-/// So many pods are told at once: some 100 KB.
+/// Lines are generated for this many pods at once: about 100 KB.
 const PODS_AT_ONCE: usize = 256;
 
 /// One of the two metrics. As in metrics/resources/resources.go.
@@ -38,7 +38,7 @@ const METRICS: [Metric; 2] = [
     },
 ];
 
-/// What all pods ask for and may take; those that have ended take nothing any more.
+/// The requests and limits of all pods, except those that have ended.
 pub(in crate::serve) fn resources(mut pods: Vec<PodInfo>) -> Response {
     pods.retain(|pod| pod.phase != PodPhase::Ended);
     pods.sort_unstable_by(|a, b| a.key.cmp(&b.key));
@@ -78,7 +78,7 @@ fn part(metric: &Metric, first: bool, pods: &[PodInfo]) -> String {
     out
 }
 
-/// Resources by name with their amounts, CPU in cores; those of which there is nothing are left out.
+/// Resources by name with their amounts, CPU in cores; zero amounts are left out.
 fn amounts(all: &Resources) -> impl Iterator<Item = (&str, f64)> {
     let named =
         [(CPU, all.milli_cpu), (EPHEMERAL_STORAGE, all.ephemeral_storage), (MEMORY, all.memory)];

@@ -1,4 +1,4 @@
-//! Metrics as Prometheus reads them: the text format 0.0.4, to the byte as client_golang prints it.
+//! The text format 0.0.4 of Prometheus, byte for byte as client_golang prints it.
 
 use std::fmt::Write as _;
 
@@ -7,10 +7,10 @@ use prometheus::proto::{MetricFamily, MetricType};
 
 use super::go_float::go_float;
 
-/// What the text is, for `Content-Type`.
+/// The `Content-Type` of the text.
 pub(super) const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// What a metric counts.
+/// The type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Type {
     Counter,
@@ -32,7 +32,7 @@ impl Type {
     }
 }
 
-/// One metric as it is printed, whoever counted it.
+/// One metric for printing, from any source.
 #[derive(Clone, Debug)]
 pub(super) struct Printed {
     pub(super) name: String,
@@ -42,7 +42,7 @@ pub(super) struct Printed {
     rows: Vec<(Vec<(String, String)>, Number)>,
 }
 
-/// What one row says.
+/// The value of one row.
 #[derive(Clone, Debug)]
 enum Number {
     One(f64),
@@ -51,14 +51,13 @@ enum Number {
 }
 
 impl Printed {
-    /// A metric of our own. Its help text begins with how far it can be relied upon, as component-base
-    /// prints it.
+    /// A metric with a stability level, with which its help text begins, as component-base prints it.
     pub(super) fn new(name: &str, stability: Stability, help: &str, kind: Type) -> Self {
         let help = format!("[{}] {help}", stability.as_str());
         Printed { name: name.to_owned(), help, kind, rows: Vec::new() }
     }
 
-    /// A metric without a word on how far it can be relied upon.
+    /// A metric without a stability level.
     pub(super) fn plain(name: &str, help: &str, kind: Type) -> Self {
         Printed { name: name.to_owned(), help: help.to_owned(), kind, rows: Vec::new() }
     }
@@ -144,7 +143,7 @@ impl From<&MetricFamily> for Printed {
     }
 }
 
-/// Prints metrics, by name, and what they say by labels. A metric that says nothing is left out.
+/// Prints metrics sorted by name, and their rows sorted by labels. A metric without rows is left out.
 pub(super) fn print(mut all: Vec<Printed>) -> String {
     all.sort_by(|a, b| a.name.cmp(&b.name));
     let mut text = String::new();
@@ -161,7 +160,7 @@ pub(super) fn print(mut all: Vec<Printed>) -> String {
     text
 }
 
-/// The lines that say what a metric is.
+/// The lines with help and type of a metric.
 pub(super) fn head(text: &mut String, name: &str, help: &str, kind: Type) {
     let help = help.replace('\\', r"\\").replace('\n', r"\n");
     let help = if help.is_empty() { String::new() } else { format!("# HELP {name} {help}\n") };
@@ -231,7 +230,7 @@ fn escape(text: &mut String, value: &str) {
     }
 }
 
-/// A count as the format has it.
+/// A count as a float, as in the format.
 #[expect(clippy::cast_precision_loss, reason = "the format knows no other numbers than floats")]
 pub(super) fn as_f64(count: u64) -> f64 {
     count as f64

@@ -1,4 +1,4 @@
-//! Who may see what.
+//! Authentication and authorization.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex};
@@ -62,7 +62,7 @@ async fn a_user_without_rights_gets_403_and_answers_hold_for_a_while() {
         assert_eq!(answer.json()["message"], message);
     }
     assert_eq!(fake.lines(), [TOKEN_REVIEW, ACCESS_REVIEW, ACCESS_REVIEW]);
-    // Another verb is another question.
+    // Another verb is a different question.
     server
         .ask(None, "DELETE", "/metrics", &[("Authorization", &format!("Bearer {TOKEN}"))], "")
         .await;
@@ -94,7 +94,7 @@ async fn answers_do_not_hold_longer_than_they_may() {
 
 #[tokio::test]
 async fn what_the_api_server_does_not_say_is_nobodys_right() {
-    // We may not ask for reviews.
+    // The scheduler may not create reviews.
     let refused = || Reply::error(403, "Forbidden", "cannot create reviews");
     let fake = Fake::new(move |_, _| refused());
     let server = Setup::new(Some(&fake)).start().await;
@@ -102,10 +102,10 @@ async fn what_the_api_server_does_not_say_is_nobodys_right() {
     let answer = server.get("/metrics", &[]).await;
     assert_eq!(answer.code, 500);
     assert_eq!(answer.body, "Internal Server Error: \"/metrics\": cannot create reviews\n");
-    // It is asked again, since it may know by now.
+    // The API server is asked again, since it may be able to answer now.
     assert_eq!(server.get("/metrics", &[]).await.code, 500);
     assert_eq!(fake.lines(), [TOKEN_REVIEW, ACCESS_REVIEW, ACCESS_REVIEW]);
-    // Health is open all the same.
+    // Health checks remain open.
     assert_eq!(server.get("/healthz", &[]).await.code, 200);
 }
 
@@ -129,18 +129,19 @@ async fn a_client_is_who_its_certificate_says() {
     assert_eq!(spec["groups"], json!(["devs", "system:authenticated"]));
     let id = spec["extra"]["authentication.kubernetes.io/credential-id"][0].as_str();
     assert!(id.is_some_and(|id| id.starts_with("X509SHA256=") && id.len() == 11 + 64), "{spec}");
-    // The group of administrators need not be asked about.
+    // For the group of administrators the API server is not asked.
     let admin = authority.client("admin", &["system:masters"]);
     let before = fake.lines().len();
     assert_eq!(server.ask(Some(&admin), "GET", "/metrics", &[], "").await.code, 200);
     assert_eq!(fake.lines().len(), before);
-    // A certificate that proves nothing is as bad as a forged token, unless there is a better one.
+    // A certificate of an unknown authority is refused like a forged token, unless there is a valid
+    // token.
     let forged = stranger.client("admin", &["system:masters"]);
     assert_eq!(server.ask(Some(&forged), "GET", "/healthz", &[], "").await.code, 401);
     let token = format!("Bearer {TOKEN}");
     let headers = [("Authorization", token.as_str())];
     assert_eq!(server.ask(Some(&forged), "GET", "/configz", &headers, "").await.code, 200);
-    // One for servers proves nothing of a client.
+    // A server certificate does not authenticate a client.
     let own = authority.server("admin");
     assert_eq!(server.ask(Some(&own), "GET", "/healthz", &[], "").await.code, 401);
 }
@@ -168,7 +169,7 @@ async fn a_proxy_is_believed_if_it_is_one() {
     for not_one in [proxies.client("other", &[]), others.client("front", &[])] {
         assert_eq!(server.ask(Some(&not_one), "GET", "/metrics", &says, "").await.code, 401);
     }
-    // Without a certificate headers are just headers.
+    // Without a certificate the headers of proxies are ignored.
     assert_eq!(server.get("/metrics", &says).await.code, 403);
 }
 
@@ -212,7 +213,7 @@ async fn a_lookup_that_fails_matters_if_the_flag_says_so() {
     }
 }
 
-/// A log that is kept.
+/// A log in memory.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -236,8 +237,8 @@ async fn no_secret_is_logged_however_much_is_logged() {
         .with_writer(move || writer.clone())
         .finish();
     let _guard = tracing::subscriber::set_default(subscriber);
-    // Were this the only one, a line of the program that the thread of another test meets first would ask that
-    // thread, which logs nothing, and be silent for all from then on.
+    // If this were the only subscriber, a log statement that another test's thread reaches first would
+    // be disabled for all threads, since that thread logs nothing.
     let _other = tracing::Dispatch::new(tracing_subscriber::registry());
     let fake = Fake::new(|seen, before| match seen.line.contains("tokenreviews") && before == 0 {
         true => Reply::error(403, "Forbidden", "no reviews"),

@@ -1,4 +1,4 @@
-//! What one client may ask for, and for how long.
+//! Limits and timeouts of clients.
 
 use std::time::Duration;
 
@@ -53,7 +53,7 @@ async fn a_client_that_asks_too_often_is_told_to_wait() {
     let _ = stream.read_to_end(&mut bytes).await;
     let text = String::from_utf8(bytes).expect("it is text");
     let refused = text.matches("HTTP/1.1 429").count();
-    // What comes in meanwhile depends on how fast the machine is.
+    // The number of tokens that are added meanwhile depends on the speed of the machine.
     assert!(0 < refused && refused <= 301, "{refused}");
     assert!(text.to_ascii_lowercase().contains("retry-after: 1"));
 }
@@ -64,16 +64,16 @@ async fn a_client_that_takes_too_long_is_left() {
     let patience =
         Patience { handshake: soon, head: soon, idle: soon, look: soon, ..Patience::default() };
     let server = Setup { patience, ..Setup::new(None) }.start().await;
-    // It does not shake hands.
+    // It does not start a handshake.
     let mut silent = tokio::net::TcpStream::connect(server.address).await.expect("it listens");
     let read = tokio::time::timeout(GENEROUS, silent.read_to_end(&mut Vec::new())).await;
     assert!(read.is_ok(), "a silent client is left");
-    // It never comes to the end of its request.
+    // It never completes its request.
     let mut slow = server.connect(None).await;
     slow.write_all(b"GET /healthz HTTP/1.1\r\nHos").await.expect("it takes it");
     let read = tokio::time::timeout(GENEROUS, slow.read_to_end(&mut Vec::new())).await;
     assert!(read.is_ok(), "a slow client is left");
-    // It says nothing at all over HTTP/2.
+    // It sends nothing over HTTP/2.
     let idle = server.connect_by(None, &[b"h2"], "localhost").await;
     let mut idle = idle.expect("the server takes anybody");
     let read = tokio::time::timeout(GENEROUS, idle.read_to_end(&mut Vec::new())).await;
@@ -86,7 +86,7 @@ async fn a_client_that_does_not_take_its_answer_is_left() {
     let patience = Patience { request: soon, look: soon, ..Patience::default() };
     let fake = api_server(|_| true);
     let mut setup = Setup { patience, ..Setup::new(Some(&fake)) };
-    // More than all buffers on the way take.
+    // More than all buffers in between hold.
     let pod = plimsoll_framework::PodInfo::new({
         let mut pod = plimsoll_api::Pod::default();
         pod.asks.fit.milli_cpu = 1;
@@ -103,7 +103,7 @@ async fn a_client_that_does_not_take_its_answer_is_left() {
     let mut head = [0; 15];
     stream.read_exact(&mut head).await.expect("it begins to answer");
     assert_eq!(&head, b"HTTP/1.1 200 OK");
-    // Nothing more is read until the server has ended the connection, before the answer was whole.
+    // Nothing more is read until the server has closed the connection, before the answer is complete.
     let left = async {
         while server.site.guests.count() != 0 {
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -142,7 +142,7 @@ async fn connect_from(server: &Running, last: u8) -> tokio::net::TcpStream {
 async fn connections_that_do_nothing_keep_no_probe_out() {
     let server = Setup::new(None).start().await;
     let mut silent = Vec::new();
-    // More than there may be, from addresses of which none has more than it may.
+    // More connections than allowed in total, but from no address more than allowed.
     for number in 0..limits::CONNECTIONS + limits::CONNECTIONS_PER_CLIENT {
         let last = u8::try_from(2 + number % 5).expect("it is small");
         silent.push(connect_from(&server, last).await);
@@ -165,7 +165,7 @@ async fn in_a_crowd_clients_get_less_time_to_shake_hands() {
     };
     let server = Setup { patience, ..Setup::new(None) }.start().await;
     let mut first = connect_from(&server, 2).await;
-    // Its time runs before there is a crowd.
+    // Its timeout starts before there are many connections.
     while server.site.guests.count() == 0 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }

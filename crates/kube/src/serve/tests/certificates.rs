@@ -1,4 +1,4 @@
-//! Which certificate is shown, and what is spoken.
+//! Which certificate the server presents, and which protocols it offers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,7 +46,7 @@ async fn a_certificate_that_is_replaced_is_shown_from_then_on() {
     let patience = Patience { files: Duration::from_millis(20), ..Patience::default() };
     let server = Setup { patience, ..Setup::new(None) }.start().await;
     server.connect(None).await;
-    // Half a pair is no good, and the old one stays.
+    // A certificate without its key is unusable, so the old pair stays.
     let new = server.signer.server("renewed.test");
     std::fs::write(server.files.path().join("tls.crt"), &new.cert).expect("there is room");
     server.connect(None).await;

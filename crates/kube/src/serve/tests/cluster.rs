@@ -1,4 +1,4 @@
-//! The server beside a whole API server, asked over real connections, and an engine on a thread of its own.
+//! The server with a whole API server, real connections, and an engine on its own thread.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -46,14 +46,14 @@ async fn the_api_server_says_who_is_who_and_who_may_what() {
         let answer = server.get("/metrics", &[("Authorization", &header)]).await;
         assert_eq!(answer.code, code, "{name}");
     }
-    // The authority of the cluster was looked up, so its certificates count.
+    // The authority of the cluster was looked up, so its certificates are accepted.
     let made = cluster.client_certificate("prometheus", &[]).expect("the cluster has an authority");
     let own = Signed { cert: made.certificate, key: made.key };
     assert_eq!(server.ask(Some(&own), "GET", "/metrics", &[], "").await.code, 200);
     assert_eq!(server.ask(Some(&own), "GET", "/configz", &[], "").await.code, 403);
 }
 
-/// Asks a desk, as the loop around an engine does.
+/// Asks a desk, as `plimsoll run` does.
 struct Behind(Desk);
 
 impl Inside for Behind {
@@ -156,7 +156,7 @@ async fn an_engine_on_its_own_thread_answers_through_the_desk() {
     assert!(attempts(&inside.metrics().await.expect("it answers")));
     inside.reset_metrics().await.expect("it answers");
     assert!(!attempts(&inside.metrics().await.expect("it answers")));
-    // When the desk is closed the thread ends, and who asks too late hears so.
+    // When the desk is dropped, the thread ends, and later questions get an error.
     drop((inside, desk));
     engine.join().expect("it does not panic");
     let (desk, questions) = Desk::new();

@@ -1,4 +1,4 @@
-//! A server to ask, authorities to be certified by, and a client that says exactly what it is told to.
+//! A test server, certificate authorities, and a client that sends exactly the given bytes.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -30,10 +30,10 @@ use crate::serve::server::Server;
 use crate::serve::site::Site;
 use crate::serve::{Ask, Clients, Explained, Inside, ServeError, Silent, Soon, Told};
 
-/// The token of `jane`, which must be seen nowhere.
+/// The token of `jane`, which must not appear anywhere.
 pub(super) const TOKEN: &str = "jane-s3cr3t-t0k3n";
 
-/// Who signs certificates in a test.
+/// A certificate authority for tests.
 pub(super) struct Signer {
     params: CertificateParams,
     key: KeyPair,
@@ -82,7 +82,7 @@ impl Signer {
     }
 }
 
-/// A scheduler that says what it is told to.
+/// A scheduler with given answers.
 pub(super) struct FakeInside {
     pub(super) families: Vec<Family>,
     pub(super) explained: Explained,
@@ -150,7 +150,7 @@ impl Inside for FakeInside {
     }
 }
 
-/// An API server that knows `jane` by her token, and lets her do as `may` says; nobody else is anybody.
+/// An API server that knows only `jane`, by her token, and allows what `may` says.
 pub(super) fn api_server(may: impl Fn(&str) -> bool + Send + 'static) -> Fake {
     Fake::new(move |seen: &Seen, _| {
         let spec = &seen.body["spec"];
@@ -172,7 +172,7 @@ pub(super) fn api_server(may: impl Fn(&str) -> bool + Send + 'static) -> Fake {
     })
 }
 
-/// How a server is made, and what it is asked through.
+/// The settings of a server, and its clients.
 pub(super) struct Setup {
     pub(super) options: Options,
     pub(super) clients: Clients,
@@ -244,7 +244,7 @@ pub(super) struct Running {
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) code: u16,
-    /// The lines of the head, in small letters.
+    /// The lines of the head, in lower case.
     pub(super) head: String,
     pub(super) body: String,
 }
@@ -329,7 +329,7 @@ impl Running {
 /// Reads an answer to its end.
 pub(super) async fn answer(stream: &mut TlsStream<TcpStream>) -> Answer {
     let mut bytes = Vec::new();
-    // Whoever refuses to read may end the connection while we still write.
+    // A server that stops reading may close the connection while the request is still being written.
     let _ = stream.read_to_end(&mut bytes).await;
     let text = String::from_utf8(bytes).expect("it is text");
     let (head, body) = text.split_once("\r\n\r\n").expect("it has a head");

@@ -37,7 +37,7 @@ scheduler_scheduling_attempt_duration_seconds        H result,profile           
 scheduler_unschedulable_pods                         G plugin,profile                  -             BETA
 ";
 
-/// What kube-scheduler 1.37 has otherwise, or has beside that.
+/// What is different or new in kube-scheduler 1.37.
 const CHANGED: &str = "
 scheduler_plugin_execution_duration_seconds          H plugin,extension_point,status   0.00001,1.5,20 BETA
 scheduler_queue_incoming_entities_total              C queue,event,type                -             ALPHA
@@ -83,7 +83,7 @@ fn told(release: Release) -> Vec<String> {
         .collect()
 }
 
-/// Every metric, with something to say.
+/// Every metric, with a value.
 fn all() -> Vec<Family> {
     let series = |labels: &[&str], value| {
         let labels = labels.iter().map(|label| format!("some-{label}").into()).collect();

@@ -1,4 +1,4 @@
-//! What is served.
+//! The pages of the server.
 
 use std::sync::Arc;
 

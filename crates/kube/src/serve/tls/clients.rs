@@ -1,8 +1,8 @@
 //! Certificates of clients.
 //!
-//! A client may show any certificate: only that it has the key to it is checked when the connection is made. Whether
-//! it proves who the client is, is asked for each request, as kube-scheduler does; a certificate that proves
-//! nothing then leads to `401 Unauthorized`, and not to a connection that breaks.
+//! A client may present any certificate: the handshake only checks that it has the key. Whether the
+//! certificate is trusted is checked for each request, as in kube-scheduler. An untrusted certificate
+//! then leads to `401 Unauthorized` instead of a broken connection.
 
 use std::sync::Arc;
 
@@ -14,12 +14,12 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{DigitallySignedStruct, DistinguishedName, RootCertStore, SignatureScheme};
 
-/// Authorities, whose certificates prove who a client is.
+/// Authorities of client certificates.
 #[derive(Clone, Debug)]
 pub(in crate::serve) struct Authority(Arc<dyn ClientCertVerifier>);
 
 impl Authority {
-    /// The certificates in a PEM file. On failure why they cannot be used.
+    /// Parses the certificates in a PEM file. The error says why they cannot be used.
     pub(in crate::serve) fn new(
         pem: &[u8],
         provider: &Arc<CryptoProvider>,
@@ -37,7 +37,7 @@ impl Authority {
         verifier.build().map(Authority).map_err(|error| error.to_string())
     }
 
-    /// Whether a certificate, with its chain behind it, is of these authorities and good now.
+    /// Checks that a certificate with its chain is issued by these authorities and valid now.
     pub(in crate::serve) fn verify(&self, chain: &[CertificateDer<'_>]) -> Result<(), String> {
         let Some((own, others)) = chain.split_first() else {
             return Err("there is no certificate".to_owned());
@@ -51,16 +51,16 @@ impl Authority {
     }
 }
 
-/// Takes any certificate, but only from who has its key.
+/// Accepts any certificate, if the client has its key.
 #[derive(Debug)]
 pub(super) struct AnyClient {
     provider: Arc<CryptoProvider>,
-    /// Told to clients, which may have several certificates.
+    /// Sent to clients, which may have several certificates.
     subjects: Vec<DistinguishedName>,
 }
 
 impl AnyClient {
-    /// Tells clients of these authorities.
+    /// Sends the names of these authorities to clients.
     pub(super) fn new<'a>(
         provider: Arc<CryptoProvider>,
         authorities: impl Iterator<Item = &'a Authority>,
@@ -72,7 +72,7 @@ impl AnyClient {
 
 impl ClientCertVerifier for AnyClient {
     fn offer_client_auth(&self) -> bool {
-        // As in secure_serving.go: without any authority nobody is asked for a certificate.
+        // As in secure_serving.go: without any authority no client certificate is requested.
         !self.subjects.is_empty()
     }
 

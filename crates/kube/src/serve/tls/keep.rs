@@ -1,4 +1,4 @@
-//! Keeps up with files that change and with what the cluster says.
+//! Follows changes of certificate files and of the authorities in the cluster.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use crate::serve::auth::{Lookup, LookupError};
 use crate::serve::limits;
 use crate::serve::options::{Options, ProxyOptions};
 
-/// How often the cluster is asked for authorities.
+/// How often the authorities are looked up in the cluster.
 const LOOK_UP: Duration = Duration::from_mins(1);
 
-/// Reads and makes what the server works with, again and again.
+/// Reads the TLS material of the server, and updates it.
 #[derive(Debug)]
 pub(in crate::serve) struct Keeper {
     terms: Terms,
@@ -40,14 +40,14 @@ pub(in crate::serve) enum Own {
     Made(Pair),
 }
 
-/// What the cluster said.
+/// What was found in the cluster.
 #[derive(Clone, Debug, Default)]
 struct Looked {
     client_ca: Option<Vec<u8>>,
     proxy: Option<ProxyInputs>,
 }
 
-/// Why what the server needs cannot be had.
+/// Why there is no TLS material.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::serve) enum KeepError {
     #[error("cannot read {path:?} ({flag}): {error}")]
@@ -62,7 +62,7 @@ pub(in crate::serve) enum KeepError {
 }
 
 impl Keeper {
-    /// What to read, and where to look up what no file is given for.
+    /// Creates a keeper that reads these files, and looks up in the cluster what no file is given for.
     pub(in crate::serve) fn new(
         options: &Options,
         terms: Terms,
@@ -75,7 +75,7 @@ impl Keeper {
             true => &[b"http/1.1"],
             false => &[b"h2", b"http/1.1"],
         };
-        // As in options/authentication.go, ApplyTo: what files are given for is not looked up.
+        // As in options/authentication.go, ApplyTo: nothing is looked up for which a file is given.
         let missing = authn.client_ca_file.is_none() || authn.proxy.client_ca_file.is_none();
         Keeper {
             terms,
@@ -91,7 +91,7 @@ impl Keeper {
         }
     }
 
-    /// What the server begins with.
+    /// The initial material.
     pub(in crate::serve) async fn begin(&mut self) -> Result<Arc<Material>, KeepError> {
         let inputs = self.read().await?;
         let material = Material::new(&inputs, &self.terms, &self.protocols);
@@ -99,8 +99,8 @@ impl Keeper {
         material.map(Arc::new).map_err(KeepError::Unusable)
     }
 
-    /// Keeps `material` up to date with a look every so often, until nobody wants it any more. What cannot
-    /// be used is told once, and the last that could be used stays.
+    /// Updates `material` periodically, until its receivers are dropped. If new material is unusable,
+    /// this is logged once, and the last usable one stays.
     pub(in crate::serve) async fn keep(
         mut self,
         material: watch::Sender<Arc<Material>>,
@@ -114,7 +114,7 @@ impl Keeper {
                 Ok(inputs) if Some(&inputs) == self.seen.as_ref() => String::new(),
                 Ok(inputs) => match Material::new(&inputs, &self.terms, &self.protocols) {
                     Ok(new) => {
-                        tracing::info!("took up changed certificates");
+                        tracing::info!("reloaded changed certificates");
                         self.seen = Some(inputs);
                         material.send_replace(Arc::new(new));
                         String::new()
@@ -124,7 +124,7 @@ impl Keeper {
                 Err(error) => error.to_string(),
             };
             if !why.is_empty() && why != told {
-                tracing::warn!(%why, "kept the certificates in use");
+                tracing::warn!(%why, "could not reload certificates; the old ones stay in use");
             }
             told = why;
         }
@@ -164,8 +164,8 @@ impl Keeper {
         Ok(Inputs { own, named, client_ca, proxy })
     }
 
-    /// What the cluster says; what it said last where it does not answer. As in
-    /// options/authentication.go, ApplyTo, whether that matters at the start is a flag's to say.
+    /// Looks up the authorities in the cluster. If that fails, the last ones are kept. As in
+    /// options/authentication.go, ApplyTo, a flag says whether a failure at the start is an error.
     async fn look_up(&mut self) -> Result<Looked, KeepError> {
         let Some(lookup) = &self.lookup else { return Ok(Looked::default()) };
         if let Some((at, looked)) = &self.looked_up
@@ -194,7 +194,7 @@ impl Keeper {
     }
 }
 
-/// A file, but no more of it than certificates ever are.
+/// Reads a file, up to a limit that is larger than any certificates.
 async fn read(path: &Path, flag: &'static str) -> Result<Vec<u8>, KeepError> {
     let failed = |error| KeepError::Read { path: path.to_owned(), flag, error };
     let file = tokio::fs::File::open(path).await.map_err(failed)?;

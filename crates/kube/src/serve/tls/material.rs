@@ -1,4 +1,4 @@
-//! What the files and the cluster say at one moment, and what the server makes of it.
+//! The TLS inputs at one moment, and the material that results from them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub(in crate::serve) struct Pair {
     pub(in crate::serve) key: Vec<u8>,
 }
 
-/// A key is never told.
+/// A key is never printed.
 impl fmt::Debug for Pair {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Pair")
@@ -28,14 +28,14 @@ impl fmt::Debug for Pair {
 }
 
 impl Pair {
-    /// The certificate and its key. On failure why they cannot be used.
+    /// Loads the certificate and its key. The error says why they cannot be used.
     pub(super) fn load(&self, provider: &CryptoProvider) -> Result<Arc<CertifiedKey>, String> {
         let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&self.cert).collect();
         let chain = chain.map_err(|error| format!("the certificate is no PEM: {error:?}"))?;
         if chain.is_empty() {
             return Err("there is no certificate in the file".to_owned());
         }
-        // The reason could tell something of the key.
+        // The reason could reveal parts of the key.
         let key = PrivateKeyDer::from_pem_slice(&self.key)
             .map_err(|_| "there is no private key in PEM in the file".to_owned())?;
         let key = CertifiedKey::from_der(chain, key, provider);
@@ -43,7 +43,7 @@ impl Pair {
     }
 }
 
-/// All that was read.
+/// Everything that was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::serve) struct Inputs {
     pub(in crate::serve) own: Pair,
@@ -54,7 +54,7 @@ pub(in crate::serve) struct Inputs {
     pub(in crate::serve) proxy: Option<ProxyInputs>,
 }
 
-/// What is known of proxies that say for whom they ask.
+/// The settings of proxies that name users in headers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::serve) struct ProxyInputs {
     /// Their authorities, in PEM.
@@ -67,7 +67,7 @@ pub(in crate::serve) struct ProxyInputs {
     pub(in crate::serve) extra_prefixes: Vec<String>,
 }
 
-/// What the server works with.
+/// The TLS material of the server.
 #[derive(Clone, Debug)]
 pub(in crate::serve) struct Material {
     pub(in crate::serve) config: Arc<ServerConfig>,
@@ -75,7 +75,7 @@ pub(in crate::serve) struct Material {
     pub(in crate::serve) proxy: Option<Arc<Proxy>>,
 }
 
-/// Proxies that are believed.
+/// Trusted proxies.
 #[derive(Clone, Debug)]
 pub(in crate::serve) struct Proxy {
     pub(in crate::serve) authority: Authority,
@@ -83,7 +83,7 @@ pub(in crate::serve) struct Proxy {
 }
 
 impl Material {
-    /// What to make of `inputs`. On failure what cannot be used, and why.
+    /// Creates the material from `inputs`. The error says what cannot be used, and why.
     pub(in crate::serve) fn new(
         inputs: &Inputs,
         terms: &Terms,

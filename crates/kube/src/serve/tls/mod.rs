@@ -1,4 +1,4 @@
-//! The TLS side of the server: certificates of its own and the authorities whose clients it knows.
+//! The TLS side of the server: its own certificates and the authorities of its clients.
 
 mod clients;
 mod keep;

@@ -1,4 +1,4 @@
-//! A certificate of the server's own making, where none is given.
+//! A self-signed certificate, if none is given.
 
 use std::io::{self, Write as _};
 use std::net::{IpAddr, Ipv4Addr};
@@ -15,14 +15,14 @@ use rcgen::{
 use super::keep::Own;
 use super::material::Pair;
 
-/// The name of the files, as kube-scheduler has it.
+/// The name of the files, as in kube-scheduler.
 const PAIR_NAME: &str = "kube-scheduler";
 /// The name in the certificate.
 const HOST: &str = "localhost";
-/// How long it is good. As in cert.go.
+/// How long it is valid. As in cert.go.
 const GOOD_FOR: Duration = Duration::from_hours(24 * 365);
 
-/// Why there is no certificate of our own.
+/// Why there is no self-signed certificate.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::serve) enum SelfSignedError {
     #[error("unable to generate self signed cert: {0}")]
@@ -36,7 +36,7 @@ pub(in crate::serve) enum SelfSignedError {
     Half { missing: PathBuf, other: PathBuf },
 }
 
-/// The certificate in a directory, made if it is not there; without a directory one in memory. As in
+/// The certificate in a directory, created if missing; without a directory one in memory. As in
 /// options/serving.go, MaybeDefaultWithSelfSignedCerts.
 pub(in crate::serve) fn own_certificate(
     dir: Option<&Path>,
@@ -104,7 +104,7 @@ fn make(bind: IpAddr, now: SystemTime) -> Result<Pair, rcgen::Error> {
     })
 }
 
-/// Good from the day of an hour ago, since clocks differ, for a year.
+/// Valid for a year, starting with the day of one hour ago, since clocks differ.
 fn dated(params: &mut CertificateParams, now: SystemTime) {
     let day = |time: SystemTime| {
         let time = Timestamp::try_from(time).unwrap_or(Timestamp::UNIX_EPOCH);

@@ -1,4 +1,4 @@
-//! Which certificate is shown to a client that asks for a name.
+//! Selects the certificate by the server name that a client requests.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use crate::serve::options::OptionError;
 pub(in crate::serve) struct SniFiles {
     pub(in crate::serve) cert: PathBuf,
     pub(in crate::serve) key: PathBuf,
-    /// For which names; none for those in the certificate.
+    /// Its names; empty to use those in the certificate.
     pub(in crate::serve) names: Vec<String>,
 }
 
@@ -53,8 +53,9 @@ pub(super) struct Certificates {
 }
 
 impl Certificates {
-    /// A certificate for all, and others for some names. As in dynamiccertificates/named_certificates.go:
-    /// names that were given trump those in certificates, and the first certificate with a name has it.
+    /// A certificate for all, and others for some names. As in
+    /// dynamiccertificates/named_certificates.go: given names take precedence over those in
+    /// certificates, and the first certificate with a name gets it.
     pub(super) fn new(
         default: Arc<CertifiedKey>,
         named: &[(Arc<CertifiedKey>, Vec<String>)],
@@ -73,8 +74,8 @@ impl Certificates {
         Certificates { default, by_name }
     }
 
-    /// As in crypto/tls, getCertificate: the name itself, and then with its first label as a star, its first
-    /// two, and so on.
+    /// As in crypto/tls, getCertificate: the name itself, then with its first label replaced by a star,
+    /// then its first two, and so on.
     fn find(&self, name: &str) -> Arc<CertifiedKey> {
         let name = name.trim_end_matches('.').to_ascii_lowercase();
         if let Some(key) = self.by_name.get(&name) {

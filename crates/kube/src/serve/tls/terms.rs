@@ -1,4 +1,4 @@
-//! Which versions, cipher suites and curves of TLS are agreed to, by Go's names.
+//! The allowed versions, cipher suites and curves of TLS, by Go's names.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use rustls::{CipherSuite, SupportedCipherSuite, SupportedProtocolVersion};
 
 use crate::serve::options::{OptionError, ServingOptions};
 
-/// The suites of Go that rustls has, too.
+/// The suites of Go that rustls also has.
 const SUITES: [(&str, CipherSuite); 11] = [
     ("TLS_AES_128_GCM_SHA256", CipherSuite::TLS13_AES_128_GCM_SHA256),
     ("TLS_AES_256_GCM_SHA384", CipherSuite::TLS13_AES_256_GCM_SHA384),
@@ -41,7 +41,7 @@ const SUITES: [(&str, CipherSuite); 11] = [
     ),
 ];
 
-/// The suites of Go that are too weak for rustls. A list that names them among others is still good for the
+/// The suites of Go that rustls rejects as too weak. A list may contain them if it also contains
 /// others.
 const WEAK_SUITES: [&str; 16] = [
     "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA",
@@ -65,7 +65,7 @@ const WEAK_SUITES: [&str; 16] = [
 /// The versions by Go's names. rustls has none before 1.2.
 const VERSIONS: [&str; 4] = ["VersionTLS10", "VersionTLS11", "VersionTLS12", "VersionTLS13"];
 
-/// The numbers of P-256, P-384 and X25519, and those that Go knows and we do not have.
+/// The numbers of P-256, P-384 and X25519, and those that Go knows but that are not available here.
 const CURVES: [(i64, &dyn SupportedKxGroup); 3] = [
     (23, ring::kx_group::SECP256R1),
     (24, ring::kx_group::SECP384R1),
@@ -73,22 +73,22 @@ const CURVES: [(i64, &dyn SupportedKxGroup); 3] = [
 ];
 const OTHER_CURVES: [i64; 2] = [25, 4588];
 
-/// A name that is further off than this is no typing error.
+/// A name with a larger edit distance is not a typing error.
 const FAR: usize = 8;
 
-/// What is agreed to.
+/// The allowed versions, suites and curves.
 #[derive(Clone, Debug)]
 pub(in crate::serve) struct Terms {
     /// The suites and curves, from ring.
     pub(in crate::serve) provider: Arc<CryptoProvider>,
     /// The versions, the newest first.
     pub(in crate::serve) versions: &'static [&'static SupportedProtocolVersion],
-    /// What was asked for and is not there, for the log.
+    /// Requested ones that are not available, for the log.
     pub(in crate::serve) left_out: Vec<String>,
 }
 
 impl Terms {
-    /// What the flags say; else all that is wrong with them.
+    /// Parses the flags. The error has everything that is wrong with them.
     pub(in crate::serve) fn new(options: &ServingOptions) -> Result<Self, Vec<OptionError>> {
         let (mut errors, mut left_out) = (Vec::new(), Vec::new());
         let mut provider = ring::default_provider();

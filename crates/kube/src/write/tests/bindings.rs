@@ -1,4 +1,4 @@
-//! A binding is sent once, and its answer is the truth as far as it can be learnt.
+//! A binding is sent once, and its answer is correct as far as that can be found out.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex};
@@ -13,7 +13,7 @@ use crate::fake::{Fake, Reply};
 const BINDING: &str = "POST /api/v1/namespaces/ns/pods/p/binding";
 const POD: &str = "GET /api/v1/namespaces/ns/pods/p";
 
-/// The pod as the API server has it.
+/// The pod at the API server.
 #[expect(clippy::needless_pass_by_value, reason = "reads better where it is called")]
 fn is(uid: &str, node: Value) -> Reply {
     Reply::Answer(200, json!({ "metadata": { "uid": uid }, "spec": { "nodeName": node } }))
@@ -26,7 +26,7 @@ async fn answer(script: &[(&str, &[Reply])]) -> (Result<(), String>, Vec<String>
     (answer, lab.fake.lines())
 }
 
-/// The answer, and how often it was sent and looked at.
+/// The answer, how often the binding was sent, and how often the pod was read.
 async fn check(
     replies: &[Reply],
     looks: &[Reply],
@@ -168,7 +168,8 @@ async fn a_pod_that_is_deleted_while_it_is_bound_is_no_trouble() {
         .with_writer(move || writer.clone())
         .finish();
     let _guard = tracing::subscriber::set_default(subscriber);
-    // Were this the only one, a line that the thread of another test meets first would be silent for all.
+    // If this were the only subscriber, a log statement that another test's thread reaches first would
+    // be disabled for all.
     let _other = tracing::Dispatch::new(tracing_subscriber::registry());
     let going = "Operation cannot be fulfilled on pods/binding \"p\": pod p is being deleted, cannot be \
                  assigned to a host";
@@ -189,7 +190,7 @@ async fn a_pod_that_is_deleted_while_it_is_bound_is_no_trouble() {
     let lines = told(&log);
     assert!(!lines.contains("WARN") && !lines.contains("ERROR"), "{lines}");
     assert_eq!(lines.matches("the pod was deleted meanwhile").count(), 3, "{lines}");
-    // Other troubles are told as such.
+    // Other errors are logged as warnings.
     let forbidden = [Reply::error(403, "Forbidden", "pods \"p\" is forbidden")];
     assert!(answer(&[(BINDING, &forbidden)]).await.0.is_err());
     assert!(told(&log).contains("WARN"), "{}", told(&log));

@@ -1,4 +1,4 @@
-//! A victim is told why it must go, deleted, and that is recorded.
+//! A victim gets a condition with the reason, is deleted, and an event is recorded.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ fn evict(victim: Arc<Pod>) -> Effect {
     effect(1, &pod("high"), Write::Evict(Eviction { victim, message, note }))
 }
 
-/// The answer, the requests that were made, and how many events were recorded.
+/// Checks the answer, the requests, and how many events were recorded.
 async fn check(script: &[(&str, &[Reply])], expected: Result<(), &str>, lines: &[&str], n: usize) {
     let mut lab = Lab::new(Fake::scripted(script));
     let answer = lab.answer_to(evict(pod("low"))).await;

@@ -1,4 +1,4 @@
-//! An API server that loses requests and answers: no pod is bound twice, and every answer is true.
+//! An API server that loses requests and answers: no pod is bound twice, and every answer is correct.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -19,7 +19,7 @@ fn pod_of(seen: &Seen) -> String {
     name.to_owned()
 }
 
-/// Does what an API server does, whatever becomes of the answer.
+/// Carries out a request as an API server does, whether or not its answer arrives.
 fn done(bound: &Bound, seen: &Seen) -> Reply {
     let pod = pod_of(seen);
     let mut bound = bound.lock().expect("no test panics in it");
@@ -85,7 +85,7 @@ async fn no_pod_is_bound_twice_and_answers_are_true_whatever_is_lost() {
     assert!(150 < n_bound, "only {n_bound} of 300 were bound");
 }
 
-/// A record of events that cannot be kept.
+/// A recorder of events that panics.
 struct Breaks;
 
 impl Record for Breaks {

@@ -1,4 +1,4 @@
-//! A writer at a scripted API server.
+//! A writer with a scripted API server.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -22,7 +22,7 @@ impl Record for Recorded {
     }
 }
 
-/// A writer and what came of its work.
+/// A writer and the results of its work.
 pub(super) struct Lab {
     pub(super) writer: Writer,
     pub(super) fake: Fake,
@@ -59,7 +59,7 @@ impl Lab {
         answer
     }
 
-    /// Waits until all is done; there must be no answer that was not looked at.
+    /// Waits until everything is done; no unread answer may be left.
     pub(super) async fn rest(&mut self) {
         self.writer.finish(Duration::from_mins(10)).await;
         assert!(self.answers.try_recv().is_err(), "nobody awaits a further answer");

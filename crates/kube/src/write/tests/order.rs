@@ -1,4 +1,4 @@
-//! The order of writes, how many are under way, and when they end.
+//! The order of writes, how many are in flight, and when they end.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -13,7 +13,7 @@ use crate::fake::{Fake, Reply};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Everything takes a second.
+/// Every request takes a second.
 fn slow() -> Fake {
     Fake::new(|_, _| Reply::Slow(SECOND, 200, json!({})))
 }
@@ -110,7 +110,7 @@ async fn what_has_waited_too_long_is_not_sent() {
     });
     lab.writer.perform(vec![bind(1, "first", "n"), bind(2, "second", "n")]);
     assert_eq!(lab.answer().await, (1, Ok(())));
-    // Fourteen of forty seconds are over, and it may take thirty-two.
+    // Fourteen of forty seconds have passed, and it may take thirty-two.
     assert_eq!(lab.answer().await, (2, Err("timed out before it was sent".to_owned())));
     assert_eq!(lab.fake.seen().len(), 1);
 }
@@ -126,7 +126,7 @@ async fn waiting_for_a_turn_takes_no_time_from_the_request() {
     };
     let mut lab = Lab::with(fake.clone(), wait(SECOND * 20));
     assert_eq!(lab.answer_to(bind(1, "p", "n")).await, Ok(()));
-    // Whoever waited too long is not sent when its turn comes.
+    // A request that waited too long is not sent any more.
     let mut lab = Lab::with(fake, wait(SECOND * 40));
     let answer = lab.answer_to(bind(2, "q", "n")).await;
     assert_eq!(answer, Err("timed out before it was sent".to_owned()));
@@ -145,7 +145,7 @@ async fn nothing_is_sent_without_the_lease() {
     while lab.fake.seen().is_empty() {
         tokio::task::yield_now().await;
     }
-    // It was not taken, and would be sent again.
+    // The API server did not process it, so it would be retried.
     leads.store(false, Ordering::Relaxed);
     let error = "this scheduler does not hold the lease";
     assert_eq!(lab.answer().await, (1, Err(error.to_owned())));

@@ -203,7 +203,8 @@ fn anti_affinity_closes_the_domain_of_any_pod_that_any_term_speaks_of() {
     );
 }
 
-/// kube-scheduler 1.35 to 1.37 takes every namespace in both cases, by mistake (kubernetes/kubernetes#141526).
+/// Because of a bug, kube-scheduler 1.35 to 1.37 selects every namespace in both cases
+/// (kubernetes/kubernetes#141526).
 #[test]
 fn namespaces_can_be_selected_by_what_they_are_not() {
     check(
@@ -302,7 +303,7 @@ fn what_cannot_be_cured_by_evicting_pods_is_told_first() {
     );
 }
 
-/// What a filter that knew the cluster says of node `a` after pods came and went.
+/// The verdict on node `a` after pods were added and removed.
 fn what_if(scenario: &str, without: &[&str], with: &[&str]) -> String {
     let scenario = parsed(scenario);
     let cluster = Cluster::of(&scenario);

@@ -15,8 +15,8 @@ fn hint(scenario: &Scenario, pod: &PodInfo, object: Object<'_>) -> Hint {
     points().requeue.expect("the plugin has hints").hint(pod, &change)
 }
 
-/// Whether a pod, written without its name, is worth another attempt after a pod was `before` and is
-/// `after`; an empty text for a pod that is not there.
+/// The hint for a pod, written without its name, after another pod changed from `before` to `after`; an
+/// empty text means that it does not exist.
 fn after_pod(pod: &str, before: &str, after: &str) -> Hint {
     let other = |name: &str, words: &str| match words {
         "" => String::new(),
@@ -29,7 +29,7 @@ fn after_pod(pod: &str, before: &str, after: &str) -> Hint {
     hint(&scenario, &scenario.pending[0], object)
 }
 
-/// The same after a node had labels `before` and has labels `after`.
+/// The same after the labels of a node changed from `before` to `after`.
 fn after_node(pod: &str, before: Option<&str>, after: &str) -> Hint {
     let scenario = |labels: &str| parsed(&format!("node a {labels}\npod p {pod}"));
     let now = scenario(after);

@@ -37,7 +37,7 @@ pub(super) struct Stream {
     pub(super) breaks: u64,
     /// Objects to begin with.
     pub(super) initial: std::vec::IntoIter<Arc<Stored>>,
-    /// The version at which the initial objects end, if that is to be said.
+    /// The version at which the initial objects end, if the watch must report it.
     pub(super) initial_end: Option<u64>,
     /// The number of the next change.
     pub(super) next: u64,
@@ -47,7 +47,7 @@ pub(super) struct Stream {
     pub(super) end: End,
 }
 
-/// What comes after the chunk that is being sent.
+/// What follows the chunk that is being sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
     NotYet,
@@ -93,7 +93,7 @@ impl Stream {
         Some((Ok(out.into()), self))
     }
 
-    /// Ends the stream, in the way that is asked for.
+    /// Ends the stream in the given way.
     fn break_off(&mut self, how: Break, out: &mut Vec<u8>) {
         self.end = End::Clean;
         match how {
@@ -130,7 +130,7 @@ impl Stream {
         let found = state.history(self.target.id).news(self.next, AT_ONCE, state.version());
         drop(state);
         let Some(news) = found else {
-            // It was too slow, and what it has not seen is forgotten.
+            // It was too slow: changes that it has not seen are no longer kept.
             self.break_off(Break::Expired, out);
             return News::Some;
         };
@@ -160,7 +160,7 @@ impl Stream {
             () = sleep_until(self.deadline) => self.end = End::Clean,
         }
         self.next_bookmark = Instant::now() + self.shared.options.bookmarks;
-        // A stream that ends says how far it was.
+        // At the end of a stream, a bookmark says which version it has reached.
         if self.bookmarks
             && let Some(version) = wait.at
         {
@@ -169,7 +169,7 @@ impl Stream {
         true
     }
 
-    /// One change as this watch sees it: what leaves its selection is deleted for it.
+    /// One change as this watch sees it: an object that leaves the selection counts as deleted.
     fn change(&self, out: &mut Vec<u8>, change: &Change) {
         let is = self.selection.matches(&change.object);
         let was = change.previous.as_ref().is_some_and(|previous| self.selection.matches(previous));
@@ -252,7 +252,7 @@ enum News {
     None(Wait),
 }
 
-/// What to wait for where there is nothing to send.
+/// What to wait for when there is nothing to send.
 struct Wait {
     due: Option<Instant>,
     at: Option<u64>,
