@@ -1,10 +1,9 @@
-//! Between configurations and the engine: the catalogue of what a registry has, and the profiles that
-//! a configuration describes.
+//! From a registry to the catalogue of what configurations may name, and from a configuration to what
+//! the engine is to make of it.
 
 use std::num::NonZeroU32;
 
-use plimsoll_engine::{Profile, ProfileError, ProfileSpec};
-use plimsoll_framework::{FeatureGates, Registry};
+use plimsoll_framework::{ProfileSpec, Registry};
 use serde_json::{Map, Value};
 
 use crate::catalogue::{Catalogue, Known, Point, PointSet};
@@ -117,19 +116,14 @@ impl Configuration {
         }
     }
 
-    /// The profiles for the engine, with plugins from `registry`. What extenders manage alone they leave
-    /// to them.
-    pub fn profiles(
-        &self,
-        registry: &Registry,
-        gates: &FeatureGates,
-    ) -> Result<Vec<Profile>, ProfileError> {
-        let profile = |one: &ResolvedProfile| {
-            let mut spec = one.to_spec();
+    /// What the engine is to make of each profile. What extenders manage alone the profiles leave to them.
+    pub fn profile_specs(&self) -> Vec<ProfileSpec> {
+        let spec = |profile: &ResolvedProfile| {
+            let mut spec = profile.to_spec();
             extenders::leave_resources(&self.extenders, &mut spec);
-            Profile::new(&spec, registry, gates)
+            spec
         };
-        self.profiles.iter().map(profile).collect()
+        self.profiles.iter().map(spec).collect()
     }
 }
 

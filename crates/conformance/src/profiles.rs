@@ -29,7 +29,6 @@ pub fn profiles(config: Option<&Value>) -> Vec<Profile> {
         Some(config) => load("config", &config.to_string(), &catalogue)
             .unwrap_or_else(|errors| panic!("{config}: {}", errors[0])),
     };
-    configuration
-        .profiles(&registry, &GivenGates::of(RECORDED).plugins)
+    Profile::all_of(&configuration.profile_specs(), &registry, &GivenGates::of(RECORDED).plugins)
         .unwrap_or_else(|error| panic!("{config:?}: {error}"))
 }

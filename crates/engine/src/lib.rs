@@ -48,6 +48,7 @@ pub use event::{Event, Seen, WriteError};
 pub use extenders::{Call, Extender, ExtenderError, ExtenderId, Question, Reply};
 pub use gates::Gates;
 pub use pick::TieBreak;
-pub use profile::{Profile, ProfileError, ProfileSpec};
+pub use plimsoll_framework::ProfileSpec;
+pub use profile::{Profile, ProfileError};
 pub use queue::{Backoff, Place, QueuedPodInfo};
 pub use scheduler::{Detail, Engine, Next, Options, Scans, Scheduler};

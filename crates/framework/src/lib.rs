@@ -66,6 +66,7 @@ pub mod pod_info;
 pub mod points;
 pub mod post_filter;
 pub mod prioritize;
+mod profile_spec;
 mod reads;
 pub mod registry;
 pub mod score;
@@ -109,6 +110,7 @@ pub use post_filter::{
     PostFilterByNode, WhatIf,
 };
 pub use prioritize::{Prioritize, Prioritized};
+pub use profile_spec::ProfileSpec;
 pub use registry::{ArgsError, Builder, Entry, Registry};
 pub use score::{MAX_NODE_SCORE, Normalize, PreScore, Score, Scored};
 pub use status::{Code, Reason, Rejection};

@@ -111,7 +111,7 @@ impl Setup {
             configuration.set_max_volumes(most);
         }
         let gates = gates.plugins.clone();
-        let profiles = configuration.profiles(registry, &gates);
+        let profiles = Profile::all_of(&configuration.profile_specs(), registry, &gates);
         let profiles = profiles.map_err(|error| located(error, &configuration, place.as_ref()))?;
         let mut warnings = configuration.warnings.clone();
         if let Some(place) = &place {

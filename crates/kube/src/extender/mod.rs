@@ -6,6 +6,7 @@
 mod answer;
 mod ask;
 mod endpoint;
+mod engine;
 mod fields;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
@@ -27,6 +28,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::endpoint::Endpoint;
+pub(crate) use self::engine::for_engine;
 use crate::originals::Originals;
 use crate::write::MayWrite;
 

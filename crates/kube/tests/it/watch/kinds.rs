@@ -1,7 +1,7 @@
 //! Which kinds are watched, and what becomes of those that cannot be.
 
 use plimsoll_config::{Catalogue, load};
-use plimsoll_engine::{Options, Scheduler};
+use plimsoll_engine::{Options, Profile, Scheduler};
 use plimsoll_framework::FeatureGates;
 use plimsoll_kube::discovery::{Found, discover};
 use plimsoll_kube::kinds::{Kind, Place};
@@ -22,7 +22,8 @@ fn needed(plugins: &str) -> String {
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n- {plugins}"
     );
     let configuration = load("config", &text, &catalogue).expect("it is valid");
-    let profiles = configuration.profiles(&registry, &FeatureGates::default());
+    let profiles =
+        Profile::all_of(&configuration.profile_specs(), &registry, &FeatureGates::default());
     let profiles = profiles.expect("the plugins are made");
     let scheduler = Scheduler::new(profiles, Options::default(), 0).expect("there is a profile");
     let kinds = Kind::needed_by(scheduler.stores_read());
