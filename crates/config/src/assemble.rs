@@ -39,7 +39,7 @@ impl Catalogue {
                 plugins.push(known(registry, name).on_request());
             }
         }
-        Catalogue::new(plugins)
+        Catalogue::new(plugins).with_args_of(registry)
     }
 }
 

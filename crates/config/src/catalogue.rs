@@ -1,8 +1,9 @@
 //! Which plugins exist, and at which extension points each works.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::gates::GivenGates;
+use plimsoll_framework::{ArgsForm, FeatureGates, Registry};
 
 /// An extension point that a configuration can name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -175,37 +176,19 @@ impl Known {
     }
 }
 
-/// The feature gates that change which args are valid. [`Gates::default`] is the newest release.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
-pub struct Gates {
-    /// `StorageCapacityScoring`: `VolumeBindingArgs` has a `shape`.
-    pub storage_capacity_scoring: bool,
-    /// `DRASchedulerFilterTimeout`: `DynamicResourcesArgs` has a `filterTimeout`.
-    pub dra_scheduler_filter_timeout: bool,
-    /// `DRADeviceBindingConditions`: with the next, `DynamicResourcesArgs` has a `bindingTimeout`.
-    pub dra_device_binding_conditions: bool,
-    /// `DRAResourceClaimDeviceStatus`.
-    pub dra_resource_claim_device_status: bool,
-}
-
-impl Default for Gates {
-    fn default() -> Self {
-        GivenGates::default().args
-    }
-}
-
 /// Every plugin a configuration may name, those of the default profile in its order.
 #[derive(Clone, Debug, Default)]
 pub struct Catalogue {
     // No two have the same name.
     plugins: Vec<Known>,
-    /// The feature gates that change which args are valid.
-    pub gates: Gates,
+    /// What is known of the args of plugins.
+    args: BTreeMap<&'static str, ArgsForm>,
+    /// The release and the feature gates, which change which args are valid.
+    pub gates: FeatureGates,
 }
 
 impl Catalogue {
-    /// The catalogue of these plugins, with the gates of the newest release.
+    /// The catalogue of these plugins, of whose args nothing is known, with the gates of the newest release.
     ///
     /// # Panics
     ///
@@ -215,13 +198,26 @@ impl Catalogue {
             let is_new = plugins[..position].iter().all(|other| other.name != plugin.name);
             assert!(is_new, "{} is in the catalogue twice", plugin.name);
         }
-        Self { plugins, gates: Gates::default() }
+        Self { plugins, args: BTreeMap::new(), gates: FeatureGates::default() }
     }
 
     /// The same catalogue with these gates.
     #[must_use]
-    pub fn with_gates(self, gates: Gates) -> Self {
+    pub fn with_gates(self, gates: FeatureGates) -> Self {
         Self { gates, ..self }
+    }
+
+    /// The same catalogue with the args of the plugins of `registry`. Without, every args are valid.
+    #[must_use]
+    pub fn with_args_of(self, registry: &Registry) -> Self {
+        let known = registry.iter().filter(|entry| self.get(entry.name()).is_some());
+        let args = known.map(|entry| (entry.name(), entry.args())).collect();
+        Self { args, ..self }
+    }
+
+    /// The args of the plugin called `name`, if it is known what they may be.
+    pub(crate) fn args_of(&self, name: &str) -> Option<ArgsForm> {
+        self.args.get(name).copied()
     }
 
     /// The plugin called `name`, if there is one.

@@ -274,9 +274,9 @@ fn drafts<'a>(
             let field = field.key("pluginConfig").index(index).key("args");
             args.push(match document {
                 Some(document) => {
-                    Args::decode(document, &config.name, &field, (rules, catalogue.gates), faults)
+                    Args::decode(document, &config.name, &field, (rules, catalogue), faults)
                 }
-                None => Some(Args::Other(config.args.clone())),
+                None => Some(Args::Given(config.args.clone())),
             });
         }
         let plugins = profile.plugins.clone().unwrap_or_default();

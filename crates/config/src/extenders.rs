@@ -94,8 +94,8 @@ fn validate_resource(name: &str, field: &FieldPath, faults: &mut Faults<'_>) {
 mod tests {
     use super::*;
     use crate::catalogue::{Catalogue, Known, Point, PointSet};
-    use crate::duration::GoDuration;
     use crate::types::ManagedResource;
+    use plimsoll_framework::GoDuration;
 
     fn managed(name: &str, ignored_by_scheduler: bool) -> ManagedResource {
         ManagedResource { name: name.to_owned(), ignored_by_scheduler }

@@ -157,7 +157,7 @@ impl Draft<'_> {
         }
         let mut plugin_config: Vec<_> = self
             .needed_args(catalogue)
-            .map(|(name, args)| PluginConfig { args: args.to_config(&name), name })
+            .map(|(name, args)| PluginConfig { args: args.to_config(&name, catalogue), name })
             .collect();
         plugin_config.sort_by(|a, b| a.name.cmp(&b.name));
         Profile { plugins: Some(plugins), plugin_config, ..self.profile.clone() }
@@ -224,7 +224,7 @@ impl Draft<'_> {
             .iter()
             .zip(&self.args)
             .filter_map(|(config, args)| Some((config.name.clone(), args.clone()?)))
-            .filter(|(_, args)| *args != Args::Other(Value::Null))
+            .filter(|(_, args)| *args != Args::Given(Value::Null))
             .collect();
         let is_configured = |name: &str| self.profile.plugin_config.iter().any(|c| c.name == name);
         let defaults: Vec<_> = catalogue
@@ -232,7 +232,7 @@ impl Draft<'_> {
             .iter()
             .filter(|plugin| !is_configured(plugin.name))
             .filter_map(|plugin| {
-                let args = Args::default_of(plugin.name, self.rules, catalogue.gates)?;
+                let args = Args::default_of(plugin.name, self.rules, catalogue)?;
                 Some((plugin.name.to_owned(), args))
             })
             .collect();

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 use crate::catalogue::Point;
-use crate::duration::GoDuration;
+use plimsoll_framework::GoDuration;
 
 /// The configuration of a scheduler.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

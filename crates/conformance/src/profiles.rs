@@ -18,7 +18,7 @@ pub const RECORDED: Release = Release::V1_36;
 pub fn profiles(config: Option<&Value>) -> Vec<Profile> {
     let registry = in_tree();
     let catalogue =
-        Catalogue::of(&registry, &default_profile()).with_gates(GivenGates::of(RECORDED).args);
+        Catalogue::of(&registry, &default_profile()).with_gates(GivenGates::of(RECORDED).plugins);
     let configuration = match config {
         None => Configuration::default_for(&catalogue),
         Some(config) if config["kind"] == "Provider" => {

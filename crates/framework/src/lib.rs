@@ -9,7 +9,9 @@
 //!    scores: [`Score`] and [`PreScore`].
 //! 3. Say in the associated types what it reads: a *part* of the pod, of the node, of the cluster,
 //!    or a tuple of parts. The parts are handed to the methods; nothing else can be read.
-//! 4. List its points in an [`Entry`], and add the entry to a [`Registry`].
+//! 4. Say in [`Plugin::validate`] which args are valid, if serde cannot tell: the scheduler reports each fault
+//!    with the file, the line and the field.
+//! 5. List its points in an [`Entry`], and add the entry to a [`Registry`].
 //!
 //! ```
 //! use plimsoll_framework::prelude::*;
@@ -47,12 +49,14 @@
 //! Where that is not right, implement [`Requeue`].
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 
+pub mod args;
 mod assume_store;
 pub mod binding;
 mod clearable;
 pub mod columns;
 pub mod cycle_state;
 pub mod domains;
+mod duration;
 pub mod enqueue;
 mod erased;
 pub mod events;
@@ -77,6 +81,7 @@ pub mod time;
 pub mod view;
 mod volume_store;
 
+pub use args::{ArgsFault, ArgsFaults, ArgsField, ArgsForm};
 pub use binding::{
     Assume, Assumption, Bind, Binding, Handle, Patch, Permission, Permit, Placement, PostBind,
     PreBind, Readiness, Reserve, WaitingDecision, WaitingPod, WaitingPods,
@@ -88,6 +93,7 @@ pub use domains::{
     ByDomain, CountedNodes, Counting, DomainCounts, DomainFilter, DomainScore, DomainTerm,
     Neighbour, Neighbours, Standing, TermTotals, TopologyKey,
 };
+pub use duration::{DurationError, GoDuration};
 pub use enqueue::{Gate, PreEnqueue, QueueSort, QueuedPod, Requeue, SortKey};
 pub use erased::{ByRow, Prepared, RowScore};
 pub use events::{Action, Change, ClusterEvent, Hint, Resource};

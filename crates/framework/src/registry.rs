@@ -5,8 +5,10 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
+use serde::Serialize;
 use serde_json::Value;
 
+use crate::args::{ArgsFault, ArgsForm, Shown, valid};
 use crate::binding::{Bind, Permit, PostBind, PreBind, Reserve};
 use crate::enqueue::{PreEnqueue, QueueSort, Requeue};
 use crate::erased::{Local, LocalScore, Stateful, StatefulScore};
@@ -47,13 +49,14 @@ pub struct Entry {
     name: &'static str,
     points: BTreeSet<Point>,
     reads: Reads,
+    args: ArgsForm,
     make: Box<Make>,
 }
 
 impl Entry {
     /// Begins the entry of plugin `P`.
     pub fn of<P: Plugin>() -> Builder<P> {
-        Builder { add: Vec::new(), points: BTreeSet::new(), reads: Reads::default() }
+        Builder { add: Vec::new(), points: BTreeSet::new(), reads: Reads::default(), shown: None }
     }
 
     /// The name of the plugin.
@@ -69,6 +72,11 @@ impl Entry {
     /// What it reads as a filter and as a score.
     pub fn reads(&self) -> Reads {
         self.reads
+    }
+
+    /// Its args, without their type.
+    pub fn args(&self) -> ArgsForm {
+        self.args
     }
 
     /// Makes the plugin of one profile from its args.
@@ -93,6 +101,7 @@ pub struct Builder<P> {
     add: Vec<Add<P>>,
     points: BTreeSet<Point>,
     reads: Reads,
+    shown: Option<Shown>,
 }
 
 impl<P: Plugin> Builder<P> {
@@ -258,18 +267,28 @@ impl<P: Plugin> Builder<P> {
         self
     }
 
+    /// A configuration shows its args with all defaults, also where none are given. Without this, it shows
+    /// them as they are given.
+    pub fn shows_args(mut self) -> Self
+    where
+        P::Args: Serialize,
+    {
+        self.shown = Some(Shown::of::<P>());
+        self
+    }
+
     /// The entry.
     pub fn done(self) -> Entry {
-        let Builder { add, points, reads } = self;
+        let Builder { add, points, reads, shown } = self;
         let make = move |args: Option<&Value>, gates: &FeatureGates| {
-            let plugin = Arc::new(P::new(parse_args::<P>(args)?, gates));
+            let plugin = Arc::new(P::new(valid_args::<P>(args, gates)?, gates));
             let mut made = Points::default();
             for add in &add {
                 add(&plugin, &mut made);
             }
             Ok(made)
         };
-        Entry { name: P::NAME, points, reads, make: Box::new(make) }
+        Entry { name: P::NAME, points, reads, args: ArgsForm::of::<P>(shown), make: Box::new(make) }
     }
 
     fn point(
@@ -305,16 +324,9 @@ const fn reads_of<A: PodPart, B: NodePart, C: ClusterPart>() -> Reads {
     Reads { pod: A::READS, node: B::READS, cluster: ClusterReads { nodes, stores } }
 }
 
-fn parse_args<P: Plugin>(args: Option<&Value>) -> Result<P::Args, ArgsError> {
-    let Some(args) = args else { return Ok(P::Args::default()) };
-    serde_path_to_error::deserialize(args).map_err(|error| {
-        let path = error.path().to_string();
-        ArgsError {
-            plugin: P::NAME,
-            field: if path == "." { String::new() } else { path },
-            message: error.into_inner().to_string(),
-        }
-    })
+fn valid_args<P: Plugin>(args: Option<&Value>, gates: &FeatureGates) -> Result<P::Args, ArgsError> {
+    let error = |ArgsFault { field, message }| ArgsError { plugin: P::NAME, field, message };
+    valid::<P>(args, gates).map_err(error)
 }
 
 /// The plugins that configurations may name, in the order of the default profile.

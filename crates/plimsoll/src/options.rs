@@ -199,7 +199,7 @@ fn max_volumes() -> Option<NonZeroU32> {
 
 /// What configurations may name, with these gates.
 pub(crate) fn catalogue(registry: &Registry, gates: &GivenGates) -> Catalogue {
-    Catalogue::of(registry, &default_profile()).with_gates(gates.args)
+    Catalogue::of(registry, &default_profile()).with_gates(gates.plugins.clone())
 }
 
 /// The error with file, line and field, where it is about args in the file.

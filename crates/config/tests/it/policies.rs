@@ -46,7 +46,7 @@ pub(crate) fn catalogue() -> Catalogue {
     plugins.push(known("NodeLabel", &[Filter, Score]).on_request());
     plugins.push(known("ServiceAffinity", &[PreFilter, Filter, Score]).on_request());
     plugins.push(known("NodeResourceLimits", &[PreScore, Score]).on_request());
-    Catalogue::new(plugins)
+    Catalogue::new(plugins).with_args_of(&plimsoll_plugins::in_tree())
 }
 
 /// The configuration of a Policy, which must be valid.

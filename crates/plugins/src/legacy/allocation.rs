@@ -13,7 +13,7 @@ use std::fmt;
 use plimsoll_framework::prelude::*;
 use serde::Deserialize;
 
-use crate::resource_allocation::{Amounts, Counted, ResourceSpec, Usage, default_resources};
+use crate::resource_allocation::{Amounts, Counted, Usage};
 
 /// What these plugins read of a pod.
 pub(super) type Asked = (RoomRequests, NonZeroRequests, OverheadMilliCpu);
@@ -28,7 +28,7 @@ pub(super) struct Weighed(Vec<Counted>);
 
 impl Default for Weighed {
     fn default() -> Self {
-        Weighed::from(default_resources())
+        Weighed(Counted::all(Vec::new()))
     }
 }
 
@@ -36,8 +36,7 @@ impl From<Vec<ResourceSpec>> for Weighed {
     fn from(specs: Vec<ResourceSpec>) -> Self {
         let weights: BTreeMap<Str, i64> =
             specs.into_iter().map(|spec| (spec.name, spec.weight)).collect();
-        let specs = weights.into_iter().map(|(name, weight)| ResourceSpec { name, weight });
-        Weighed(specs.map(Counted::from).collect())
+        Weighed(weights.into_iter().map(|(name, weight)| Counted::new(name, weight)).collect())
     }
 }
 
@@ -94,6 +93,21 @@ pub struct ResourcesArgs {
     /// The resources by which nodes are scored: CPU and memory alike if none are named. Weights are 1
     /// to 100, where 0 stands for 1.
     pub(super) resources: UpTo100,
+}
+
+/// A resource that counts in scoring, as in args.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct ResourceSpec {
+    /// Its name, such as `cpu` or `nvidia.com/gpu`.
+    name: Str,
+    /// How much it counts.
+    #[serde(default = "one")]
+    weight: i64,
+}
+
+fn one() -> i64 {
+    1
 }
 
 /// Resources with weights up to 100.

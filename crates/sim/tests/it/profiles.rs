@@ -19,7 +19,7 @@ pub(crate) fn default_profiles() -> Vec<Profile> {
 pub(crate) fn profiles_of(release: Release) -> Vec<Profile> {
     let registry = in_tree();
     let gates = GivenGates::of(release);
-    let catalogue = Catalogue::of(&registry, &default_profile()).with_gates(gates.args);
+    let catalogue = Catalogue::of(&registry, &default_profile()).with_gates(gates.plugins.clone());
     let specs = Configuration::default_for(&catalogue).profile_specs();
     Profile::all_of(&specs, &registry, &gates.plugins).expect("the default profile is right")
 }
@@ -100,7 +100,7 @@ profiles:
 pub(crate) fn configured(text: &str, release: Release) -> Vec<Profile> {
     let registry = in_tree();
     let gates = GivenGates::of(release);
-    let catalogue = Catalogue::of(&registry, &default_profile()).with_gates(gates.args);
+    let catalogue = Catalogue::of(&registry, &default_profile()).with_gates(gates.plugins.clone());
     let configuration =
         load("scheduler.yaml", text, &catalogue).expect("the configuration is right");
     Profile::all_of(&configuration.profile_specs(), &registry, &gates.plugins)
