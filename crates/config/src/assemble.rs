@@ -45,38 +45,18 @@ impl Catalogue {
 
 fn known(registry: &Registry, name: &'static str) -> Known {
     if let Some(entry) = registry.get(name) {
-        let points: Vec<Point> = entry.points().iter().map(|&point| point.into()).collect();
+        let points: Vec<Point> = entry.points().iter().copied().collect();
         return Known::new(name, PointSet::of(&points));
     }
     let points = NOT_YET.iter().find(|(other, _)| *other == name).map_or(&[][..], |(_, at)| at);
     Known::new(name, PointSet::of(points)).unavailable()
 }
 
-impl From<plimsoll_framework::Point> for Point {
-    fn from(point: plimsoll_framework::Point) -> Self {
-        use plimsoll_framework::Point as Framework;
-        match point {
-            Framework::PreEnqueue => Point::PreEnqueue,
-            Framework::QueueSort => Point::QueueSort,
-            Framework::PreFilter => Point::PreFilter,
-            Framework::Filter => Point::Filter,
-            Framework::PostFilter => Point::PostFilter,
-            Framework::PreScore => Point::PreScore,
-            Framework::Score => Point::Score,
-            Framework::Reserve => Point::Reserve,
-            Framework::Permit => Point::Permit,
-            Framework::PreBind => Point::PreBind,
-            Framework::Bind => Point::Bind,
-            Framework::PostBind => Point::PostBind,
-        }
-    }
-}
-
 impl ResolvedProfile {
     /// What the engine is to make of this profile.
     pub fn to_spec(&self) -> ProfileSpec {
-        let points = plimsoll_framework::Point::ALL.map(|point| {
-            let plugins = self.points[&point.into()].iter();
+        let points = self.points.iter().map(|(&point, plugins)| {
+            let plugins = plugins.iter();
             (point, plugins.map(|plugin| (plugin.name.to_owned(), plugin.weight)).collect())
         });
         ProfileSpec {
@@ -84,7 +64,7 @@ impl ResolvedProfile {
             percentage_of_nodes_to_score: self.percentage_of_nodes_to_score.map(|percentage| {
                 u8::try_from(percentage).expect("a valid percentage lies between 0 and 100")
             }),
-            points: points.into(),
+            points: points.collect(),
             args: self.args.clone(),
             run_all_filters: self.run_all_filters,
         }

@@ -11,7 +11,7 @@ use crate::faults::Faults;
 use crate::legacy;
 use crate::multipoint::{self, ALL, EXPANSION_ORDER, MultiPoint};
 use crate::rules::{Again, Base, Rules};
-use crate::types::{Plugin, PluginConfig, Plugins, Profile};
+use crate::types::{Plugin, PluginConfig, PluginSet, Plugins, Profile};
 
 /// The highest score a plugin gives a node.
 const MAX_NODE_SCORE: i64 = 100;
@@ -150,10 +150,9 @@ impl Draft<'_> {
             .iter()
             .map(|entry| Plugin { name: entry.name.to_owned(), weight: Some(entry.weight) })
             .collect();
-        for set in plugins.sets_mut() {
-            for plugin in set.enabled.iter_mut().chain(&mut set.disabled) {
-                plugin.weight.get_or_insert(0);
-            }
+        weigh(&mut plugins.multi_point);
+        for point in Point::ALL {
+            weigh(plugins.at_mut(point));
         }
         let mut plugin_config: Vec<_> = self
             .needed_args(catalogue)
@@ -340,6 +339,13 @@ impl Draft<'_> {
             );
             faults.report(field(Point::PlacementGenerate), message);
         }
+    }
+}
+
+/// Writes the weights out that nothing is said of.
+fn weigh(set: &mut PluginSet) {
+    for plugin in set.enabled.iter_mut().chain(&mut set.disabled) {
+        plugin.weight.get_or_insert(0);
     }
 }
 

@@ -60,8 +60,8 @@ impl ArgsForm {
         self.shown.is_some()
     }
 
-    /// The args as their type writes them, without any default that depends on feature gates. `None` if
-    /// they are not [shown](Self::is_shown).
+    /// The args as their type writes them, before [`Plugin::complete`]. `None` if they are not
+    /// [shown](Self::is_shown).
     pub fn decode(&self, args: &Value) -> Option<Result<Value, ArgsFault>> {
         self.shown.map(|shown| (shown.decode)(args))
     }

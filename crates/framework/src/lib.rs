@@ -67,6 +67,7 @@ mod object_store;
 pub mod parts;
 pub mod plugin;
 pub mod pod_info;
+mod point;
 pub mod points;
 pub mod post_filter;
 pub mod prioritize;

@@ -120,7 +120,8 @@ pub(crate) fn shown(profiles: &[ResolvedProfile]) -> String {
                 })
                 .collect();
             if !plugins.is_empty() {
-                writeln!(shown, "  {point}: {}", plugins.join(" ")).expect("a string takes all");
+                writeln!(shown, "  {}: {}", point.key(), plugins.join(" "))
+                    .expect("a string takes all");
             }
         }
         if !profile.unavailable.is_empty() {

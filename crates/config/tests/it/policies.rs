@@ -489,8 +489,8 @@ fn plugins(text: &str) -> String {
         }
         let plugins = plugins.iter().filter(|p| *point != Filter || !always.contains(&p.name));
         shown.extend(plugins.map(|p| match p.weight {
-            0 => format!("{point}/{}", p.name),
-            weight => format!("{point}/{}={weight}", p.name),
+            0 => format!("{}/{}", point.key(), p.name),
+            weight => format!("{}/{}={weight}", point.key(), p.name),
         }));
     }
     shown.join(" ")
