@@ -176,12 +176,12 @@ impl Leadership {
 
     /// The health check `leaderElection`: an error where this instance holds a lease that is over since
     /// [`WATCHDOG`] and has not ended. As in leaderelection.go, Check.
-    pub fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), NotRenewed> {
         let Settings { clock, identity, lease_duration, .. } = &self.inner.settings;
         let observed = self.observed();
         let age = clock.uptime().saturating_sub(observed.at);
         if observed.leader == *identity && *lease_duration + WATCHDOG < age {
-            return Err(format!("failed election to renew leadership on lease {NAME}"));
+            return Err(NotRenewed);
         }
         Ok(())
     }
@@ -228,6 +228,11 @@ impl Leadership {
         self.inner.slow_path.with_label_values(&[NAME]).inc();
     }
 }
+
+/// This instance holds a lease that is over, and has not ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("failed election to renew leadership on lease {NAME}")]
+pub struct NotRenewed;
 
 impl std::fmt::Debug for Leadership {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

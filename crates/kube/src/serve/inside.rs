@@ -40,7 +40,7 @@ pub trait Inside: Send + Sync + 'static {
     fn is_leader(&self) -> bool;
 
     /// Sets how much is logged, as `-v` does. On failure the reason.
-    fn set_verbosity(&self, level: &str) -> Result<(), String>;
+    fn set_verbosity(&self, level: &str) -> Result<(), VerbosityError>;
 }
 
 /// What can be said about a pod.
@@ -52,4 +52,15 @@ pub enum Explained {
     Placed,
     /// No such pod is known, or another scheduler is to place it.
     Unknown,
+}
+
+/// Why it cannot be set how much is logged.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum VerbosityError {
+    /// The level is not a number.
+    #[error("{0:?} is no number")]
+    NoNumber(String),
+    /// The log does not take another level.
+    #[error("{0}")]
+    Log(String),
 }
