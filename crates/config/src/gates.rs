@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use plimsoll_framework::{FeatureGates, Release};
 
 use crate::foreign_gates;
-use crate::old_gates::{self, OldGate};
+use crate::legacy::old_gates::{self, OldGate};
 
 /// How far a feature has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
