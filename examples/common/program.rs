@@ -51,15 +51,23 @@ impl Program {
     /// Checks that `config.yaml` with `right` replaced by `wrong` is refused at `line` for the sake of `field`.
     #[track_caller]
     pub(crate) fn refuses(&self, right: &str, wrong: &str, line: usize, field: &str) {
+        let said = self.complaints(&["config", "check"], right, wrong);
+        assert!(said.contains(&format!(":{line}: {field}: ")), "{said}");
+    }
+
+    /// What a command says of `config.yaml` with `right` replaced by `wrong`. It must fail, and name the file.
+    #[track_caller]
+    pub(crate) fn complaints(&self, command: &[&str], right: &str, wrong: &str) -> String {
         let text = self.text("config.yaml");
         assert!(text.contains(right), "the file says {right}");
         let file = written(&text.replace(right, wrong));
-        let output = self.command().args(["config", "check"]).arg(file.path()).output();
-        let output = output.expect("the program starts");
-        let said = String::from_utf8_lossy(&output.stderr);
+        let mut command_line = self.command();
+        command_line.args(command).arg(file.path()).current_dir(self.file(""));
+        let output = command_line.output().expect("the program starts");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(1), "{said}");
-        let place = format!("{}:{line}: {field}: ", file.path().display());
-        assert!(said.contains(&place), "{said}");
+        assert!(said.contains(&file.path().display().to_string()), "{said}");
+        said
     }
 
     /// Runs it in the place of kube-scheduler until the value is dropped.

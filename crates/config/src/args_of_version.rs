@@ -1,10 +1,11 @@
-//! Which args a version of the configuration takes: their kinds, and the fields that it has.
+//! Which args a version of the configuration takes: their kinds, the fields that it has, and the defaults that
+//! are not those of today.
 
 use plimsoll_document::FieldPath;
 use serde_json::Value;
 
 use crate::faults::Faults;
-use crate::rules::{ArgsRules, PLUGINS_WITH_ARGS, Rules};
+use crate::rules::{ArgsRules, PLUGINS_WITH_ARGS, Rules, Spreading};
 use crate::version::{GROUP, not_registered};
 
 impl ArgsRules {
@@ -72,6 +73,28 @@ pub(crate) fn refuse_lacking(
         }
     }
     (faults.len() == before).then_some(())
+}
+
+/// Sets what the version takes for granted, and later ones do not, in the args of the plugin `name`.
+pub(crate) fn set_defaults(name: &str, args: &mut Value, rules: &ArgsRules) {
+    match name {
+        "NodeResourcesFit" if rules.rejects_overcommitted_nodes => {
+            args["rejectOvercommittedNodes"] = true.into();
+        }
+        "PodTopologySpread" => {
+            let is_given = args.get("defaultConstraints").is_some();
+            let is_said = args["defaultingType"].as_str().is_some_and(|text| !text.is_empty());
+            let lists = match rules.spreading {
+                Spreading::System => false,
+                Spreading::ListIfGiven => is_given,
+                Spreading::List => true,
+            };
+            if lists && !is_said {
+                args["defaultingType"] = "List".into();
+            }
+        }
+        _ => {}
+    }
 }
 
 /// Args as a plugin receives them.

@@ -1,11 +1,7 @@
-//! Between configurations and the engine: the catalogue of what a registry has, and the profiles that
-//! a configuration describes.
+//! From a registry to the catalogue of what configurations may name, and from a configuration to what
+//! the engine is to make of it.
 
-use std::num::NonZeroU32;
-
-use plimsoll_engine::{Profile, ProfileError, ProfileSpec};
-use plimsoll_framework::{FeatureGates, Registry};
-use serde_json::{Map, Value};
+use plimsoll_framework::{ProfileSpec, Registry};
 
 use crate::catalogue::{Catalogue, Known, Point, PointSet};
 use crate::configuration::Configuration;
@@ -19,11 +15,6 @@ const NOT_YET: &[(&str, &[Point])] = &[
     ("TopologyPlacementGenerator", &[Point::PlacementGenerate]),
     ("PodGroupPodsCount", &[Point::PlacementScore]),
 ];
-
-/// Plugins that take `maxVolumes`, where kube-scheduler's read the environment.
-const COUNT_DISKS: [&str; 4] = ["AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"];
-/// The arg that says how many disks a node takes that does not say so itself.
-const MAX_VOLUMES: &str = "maxVolumes";
 
 impl Catalogue {
     /// What configurations may name: the plugins of the default profile in its order with their
@@ -40,44 +31,24 @@ impl Catalogue {
                 plugins.push(known(registry, name).on_request());
             }
         }
-        Catalogue::new(plugins)
+        Catalogue::new(plugins).with_args_of(registry)
     }
 }
 
 fn known(registry: &Registry, name: &'static str) -> Known {
     if let Some(entry) = registry.get(name) {
-        let points: Vec<Point> = entry.points().iter().map(|&point| point.into()).collect();
+        let points: Vec<Point> = entry.points().iter().copied().collect();
         return Known::new(name, PointSet::of(&points));
     }
     let points = NOT_YET.iter().find(|(other, _)| *other == name).map_or(&[][..], |(_, at)| at);
     Known::new(name, PointSet::of(points)).unavailable()
 }
 
-impl From<plimsoll_framework::Point> for Point {
-    fn from(point: plimsoll_framework::Point) -> Self {
-        use plimsoll_framework::Point as Framework;
-        match point {
-            Framework::PreEnqueue => Point::PreEnqueue,
-            Framework::QueueSort => Point::QueueSort,
-            Framework::PreFilter => Point::PreFilter,
-            Framework::Filter => Point::Filter,
-            Framework::PostFilter => Point::PostFilter,
-            Framework::PreScore => Point::PreScore,
-            Framework::Score => Point::Score,
-            Framework::Reserve => Point::Reserve,
-            Framework::Permit => Point::Permit,
-            Framework::PreBind => Point::PreBind,
-            Framework::Bind => Point::Bind,
-            Framework::PostBind => Point::PostBind,
-        }
-    }
-}
-
 impl ResolvedProfile {
     /// What the engine is to make of this profile.
     pub fn to_spec(&self) -> ProfileSpec {
-        let points = plimsoll_framework::Point::ALL.map(|point| {
-            let plugins = self.points[&point.into()].iter();
+        let points = self.points.iter().map(|(&point, plugins)| {
+            let plugins = plugins.iter();
             (point, plugins.map(|plugin| (plugin.name.to_owned(), plugin.weight)).collect())
         });
         ProfileSpec {
@@ -85,7 +56,7 @@ impl ResolvedProfile {
             percentage_of_nodes_to_score: self.percentage_of_nodes_to_score.map(|percentage| {
                 u8::try_from(percentage).expect("a valid percentage lies between 0 and 100")
             }),
-            points: points.into(),
+            points: points.collect(),
             args: self.args.clone(),
             run_all_filters: self.run_all_filters,
         }
@@ -93,85 +64,13 @@ impl ResolvedProfile {
 }
 
 impl Configuration {
-    /// Whether some profile counts the disks of plugins that once were part of Kubernetes.
-    pub fn counts_disks(&self) -> bool {
-        let enabled = |profile: &ResolvedProfile| {
-            profile.plugins().iter().any(|plugin| COUNT_DISKS.contains(plugin))
-        };
-        self.profiles.iter().any(enabled)
-    }
-
-    /// Says how many such disks a node takes that does not say so itself, as the environment variable
-    /// `KUBE_MAX_PD_VOLS` does for kube-scheduler. Args that say it themselves stand.
-    pub fn set_max_volumes(&mut self, most: NonZeroU32) {
-        for profile in &mut self.profiles {
-            let enabled = profile.plugins();
-            for plugin in COUNT_DISKS.into_iter().filter(|name| enabled.contains(name)) {
-                let none = || Value::Object(Map::new());
-                let args = profile.args.entry(plugin.to_owned()).or_insert_with(none);
-                // Args of another form are for the plugin to refuse.
-                if let Value::Object(args) = args {
-                    args.entry(MAX_VOLUMES).or_insert_with(|| most.get().into());
-                }
-            }
-        }
-    }
-
-    /// The profiles for the engine, with plugins from `registry`. What extenders manage alone they leave
-    /// to them.
-    pub fn profiles(
-        &self,
-        registry: &Registry,
-        gates: &FeatureGates,
-    ) -> Result<Vec<Profile>, ProfileError> {
-        let profile = |one: &ResolvedProfile| {
-            let mut spec = one.to_spec();
+    /// What the engine is to make of each profile. What extenders manage alone the profiles leave to them.
+    pub fn profile_specs(&self) -> Vec<ProfileSpec> {
+        let spec = |profile: &ResolvedProfile| {
+            let mut spec = profile.to_spec();
             extenders::leave_resources(&self.extenders, &mut spec);
-            Profile::new(&spec, registry, gates)
+            spec
         };
-        self.profiles.iter().map(profile).collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-    use crate::profile::EnabledPlugin;
-
-    /// A configuration with these filters.
-    fn configuration(filters: &[&'static str]) -> Configuration {
-        let mut configuration = Configuration::default_for(&Catalogue::new(vec![
-            Known::new("PrioritySort", PointSet::of(&[Point::QueueSort])),
-            Known::new("DefaultBinder", PointSet::of(&[Point::Bind])),
-        ]));
-        let enabled = filters.iter().map(|&name| EnabledPlugin { name, weight: 0 }).collect();
-        configuration.profiles[0].points.insert(Point::Filter, enabled);
-        configuration
-    }
-
-    fn with_max_volumes(mut configuration: Configuration) -> Value {
-        configuration.set_max_volumes(NonZeroU32::MIN);
-        json!(configuration.profiles[0].args)
-    }
-
-    #[test]
-    fn the_limit_of_the_environment_is_for_plugins_that_count_disks_and_say_none_themselves() {
-        let none = configuration(&["NodeName"]);
-        assert!(!none.counts_disks());
-        assert_eq!(with_max_volumes(none), json!({}));
-
-        let mut some = configuration(&["NodeName", "EBSLimits", "GCEPDLimits", "CinderLimits"]);
-        assert!(some.counts_disks());
-        let args = &mut some.profiles[0].args;
-        args.insert("EBSLimits".to_owned(), json!({"maxVolumes": 7}));
-        args.insert("CinderLimits".to_owned(), json!("wrong"));
-        args.insert("AzureDiskLimits".to_owned(), json!({}));
-        let expected = json!({
-            "EBSLimits": {"maxVolumes": 7}, "GCEPDLimits": {"maxVolumes": 1},
-            "CinderLimits": "wrong", "AzureDiskLimits": {},
-        });
-        assert_eq!(with_max_volumes(some), expected);
+        self.profiles.iter().map(spec).collect()
     }
 }

@@ -1,112 +1,9 @@
 //! Which plugins exist, and at which extension points each works.
 
-use std::fmt;
+use std::collections::BTreeMap;
 
-use crate::gates::GivenGates;
-
-/// An extension point that a configuration can name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Point {
-    /// Before a pod enters the queue.
-    PreEnqueue,
-    /// The order of the queue.
-    QueueSort,
-    /// Before nodes are filtered.
-    PreFilter,
-    /// Whether a node is feasible.
-    Filter,
-    /// After no node was feasible.
-    PostFilter,
-    /// Before nodes are scored.
-    PreScore,
-    /// How good a node is.
-    Score,
-    /// When a node is chosen.
-    Reserve,
-    /// Whether to wait before binding.
-    Permit,
-    /// Before binding.
-    PreBind,
-    /// Binding.
-    Bind,
-    /// After binding.
-    PostBind,
-    /// Which placements a pod group has.
-    PlacementGenerate,
-    /// How good a placement of a pod group is.
-    PlacementScore,
-}
-
-impl Point {
-    /// All extension points, in the order of a scheduling cycle.
-    pub const ALL: [Self; 14] = [
-        Self::PreEnqueue,
-        Self::QueueSort,
-        Self::PreFilter,
-        Self::Filter,
-        Self::PostFilter,
-        Self::PreScore,
-        Self::Score,
-        Self::Reserve,
-        Self::Permit,
-        Self::PreBind,
-        Self::Bind,
-        Self::PostBind,
-        Self::PlacementGenerate,
-        Self::PlacementScore,
-    ];
-
-    /// The field of `plugins` in a configuration.
-    pub const fn key(self) -> &'static str {
-        match self {
-            Self::PreEnqueue => "preEnqueue",
-            Self::QueueSort => "queueSort",
-            Self::PreFilter => "preFilter",
-            Self::Filter => "filter",
-            Self::PostFilter => "postFilter",
-            Self::PreScore => "preScore",
-            Self::Score => "score",
-            Self::Reserve => "reserve",
-            Self::Permit => "permit",
-            Self::PreBind => "preBind",
-            Self::Bind => "bind",
-            Self::PostBind => "postBind",
-            Self::PlacementGenerate => "placementGenerate",
-            Self::PlacementScore => "placementScore",
-        }
-    }
-
-    /// The name of the interface upstream, which its error messages use.
-    pub const fn interface(self) -> &'static str {
-        match self {
-            Self::PreEnqueue => "PreEnqueuePlugin",
-            Self::QueueSort => "QueueSortPlugin",
-            Self::PreFilter => "PreFilterPlugin",
-            Self::Filter => "FilterPlugin",
-            Self::PostFilter => "PostFilterPlugin",
-            Self::PreScore => "PreScorePlugin",
-            Self::Score => "ScorePlugin",
-            Self::Reserve => "ReservePlugin",
-            Self::Permit => "PermitPlugin",
-            Self::PreBind => "PreBindPlugin",
-            Self::Bind => "BindPlugin",
-            Self::PostBind => "PostBindPlugin",
-            Self::PlacementGenerate => "PlacementGeneratePlugin",
-            Self::PlacementScore => "PlacementScorePlugin",
-        }
-    }
-
-    /// Whether plugins have a weight here.
-    pub const fn is_weighed(self) -> bool {
-        matches!(self, Self::Score | Self::PlacementScore)
-    }
-}
-
-impl fmt::Display for Point {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.key())
-    }
-}
+pub use plimsoll_framework::Point;
+use plimsoll_framework::{ArgsForm, FeatureGates, Registry};
 
 /// A set of extension points.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -175,37 +72,19 @@ impl Known {
     }
 }
 
-/// The feature gates that change which args are valid. [`Gates::default`] is the newest release.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
-pub struct Gates {
-    /// `StorageCapacityScoring`: `VolumeBindingArgs` has a `shape`.
-    pub storage_capacity_scoring: bool,
-    /// `DRASchedulerFilterTimeout`: `DynamicResourcesArgs` has a `filterTimeout`.
-    pub dra_scheduler_filter_timeout: bool,
-    /// `DRADeviceBindingConditions`: with the next, `DynamicResourcesArgs` has a `bindingTimeout`.
-    pub dra_device_binding_conditions: bool,
-    /// `DRAResourceClaimDeviceStatus`.
-    pub dra_resource_claim_device_status: bool,
-}
-
-impl Default for Gates {
-    fn default() -> Self {
-        GivenGates::default().args
-    }
-}
-
 /// Every plugin a configuration may name, those of the default profile in its order.
 #[derive(Clone, Debug, Default)]
 pub struct Catalogue {
     // No two have the same name.
     plugins: Vec<Known>,
-    /// The feature gates that change which args are valid.
-    pub gates: Gates,
+    /// What is known of the args of plugins.
+    args: BTreeMap<&'static str, ArgsForm>,
+    /// The release and the feature gates, which change which args are valid.
+    pub gates: FeatureGates,
 }
 
 impl Catalogue {
-    /// The catalogue of these plugins, with the gates of the newest release.
+    /// The catalogue of these plugins, of whose args nothing is known, with the gates of the newest release.
     ///
     /// # Panics
     ///
@@ -215,13 +94,26 @@ impl Catalogue {
             let is_new = plugins[..position].iter().all(|other| other.name != plugin.name);
             assert!(is_new, "{} is in the catalogue twice", plugin.name);
         }
-        Self { plugins, gates: Gates::default() }
+        Self { plugins, args: BTreeMap::new(), gates: FeatureGates::default() }
     }
 
     /// The same catalogue with these gates.
     #[must_use]
-    pub fn with_gates(self, gates: Gates) -> Self {
+    pub fn with_gates(self, gates: FeatureGates) -> Self {
         Self { gates, ..self }
+    }
+
+    /// The same catalogue with the args of the plugins of `registry`. Without, every args are valid.
+    #[must_use]
+    pub fn with_args_of(self, registry: &Registry) -> Self {
+        let known = registry.iter().filter(|entry| self.get(entry.name()).is_some());
+        let args = known.map(|entry| (entry.name(), entry.args())).collect();
+        Self { args, ..self }
+    }
+
+    /// The args of the plugin called `name`, if it is known what they may be.
+    pub(crate) fn args_of(&self, name: &str) -> Option<ArgsForm> {
+        self.args.get(name).copied()
     }
 
     /// The plugin called `name`, if there is one.

@@ -7,13 +7,13 @@ use crate::args::Args;
 use crate::catalogue::{Catalogue, Point};
 use crate::defaults;
 use crate::faults::{ConfigError, Faults, error_at};
-use crate::legacy::{self, PolicyReader, Provider, Reading};
+use crate::legacy::{self, PolicyReader, Provider, Reading, policy};
 use crate::multipoint::ALL;
 use crate::origin::{Form, Origin};
 use crate::profile::{Draft, ResolvedProfile};
 use crate::rules::Rules;
 use crate::types::{Extender, KubeSchedulerConfiguration};
-use crate::{migrate, policy, unprepared, validate, version};
+use crate::{migrate, unprepared, validate, version};
 
 /// A valid configuration with everything decided.
 #[derive(Clone, Debug, PartialEq)]
@@ -274,9 +274,9 @@ fn drafts<'a>(
             let field = field.key("pluginConfig").index(index).key("args");
             args.push(match document {
                 Some(document) => {
-                    Args::decode(document, &config.name, &field, (rules, catalogue.gates), faults)
+                    Args::decode(document, &config.name, &field, (rules, catalogue), faults)
                 }
-                None => Some(Args::Other(config.args.clone())),
+                None => Some(Args::Given(config.args.clone())),
             });
         }
         let plugins = profile.plugins.clone().unwrap_or_default();
@@ -318,6 +318,13 @@ fn warnings(draft: &Draft<'_>, setting: &Setting<'_>) -> Vec<ConfigError> {
         }
     }
     warnings
+}
+
+impl Configuration {
+    /// The file that `--write-config-to` writes: version v1 with all defaults.
+    pub fn to_yaml(&self) -> String {
+        migrate::to_yaml(&self.effective.to_value())
+    }
 }
 
 impl KubeSchedulerConfiguration {

@@ -3,9 +3,9 @@
 //! As in pkg/scheduler/apis/config/v1/defaults.go and component-base/config/v1alpha1/defaults.go.
 //! The default plugins are merged in `multipoint`, the args of plugins have theirs in `args`.
 
-use crate::duration::GoDuration;
 use crate::types::{ClientConnection, KubeSchedulerConfiguration, LeaderElection, Profile};
 use crate::version::GROUP_VERSION;
+use plimsoll_framework::GoDuration;
 
 /// The profile of pods that name no scheduler.
 pub(crate) const DEFAULT_SCHEDULER: &str = "default-scheduler";

@@ -1,11 +1,9 @@
-//! Which extenders are valid, and what they are to the engine.
+//! Which extenders are valid, in which order they are called, and what profiles leave to them.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use plimsoll_document::FieldPath;
-use plimsoll_engine::ProfileSpec;
-use plimsoll_engine::extenders::Verb;
+use plimsoll_framework::ProfileSpec;
 use serde_json::{Value, json};
 
 use crate::configuration::Configuration;
@@ -26,26 +24,6 @@ impl Extender {
     pub fn timeout(&self) -> Duration {
         self.http_timeout.to_std().filter(|span| !span.is_zero()).unwrap_or(DEFAULT_TIMEOUT)
     }
-
-    /// What it is to the engine.
-    pub fn to_engine(&self) -> plimsoll_engine::Extender {
-        let verbs = [
-            (Verb::Filter, &self.filter_verb),
-            (Verb::Prioritize, &self.prioritize_verb),
-            (Verb::Preempt, &self.preempt_verb),
-            (Verb::Bind, &self.bind_verb),
-        ];
-        let verbs = verbs.into_iter().filter(|(_, name)| !name.is_empty());
-        let managed = self.managed_resources.iter().map(|resource| resource.name.as_str().into());
-        plimsoll_engine::Extender {
-            name: self.url_prefix.as_str().into(),
-            verbs: verbs.map(|(verb, _)| verb).collect(),
-            weight: self.weight,
-            ignorable: self.ignorable,
-            managed_resources: managed.collect::<BTreeSet<_>>(),
-            timeout: self.timeout(),
-        }
-    }
 }
 
 impl Configuration {
@@ -55,13 +33,6 @@ impl Configuration {
         let (ignorable, others): (Vec<_>, Vec<_>) =
             self.extenders.iter().partition(|extender| extender.ignorable);
         others.into_iter().chain(ignorable).collect()
-    }
-
-    /// The extenders for the engine, in the order in which they are called: its
-    /// [`ExtenderId`](plimsoll_engine::ExtenderId) counts along
-    /// [`extenders_in_order`](Self::extenders_in_order).
-    pub fn engine_extenders(&self) -> Vec<plimsoll_engine::Extender> {
-        self.extenders_in_order().into_iter().map(Extender::to_engine).collect()
     }
 }
 
@@ -123,8 +94,8 @@ fn validate_resource(name: &str, field: &FieldPath, faults: &mut Faults<'_>) {
 mod tests {
     use super::*;
     use crate::catalogue::{Catalogue, Known, Point, PointSet};
-    use crate::duration::GoDuration;
     use crate::types::ManagedResource;
+    use plimsoll_framework::GoDuration;
 
     fn managed(name: &str, ignored_by_scheduler: bool) -> ManagedResource {
         ManagedResource { name: name.to_owned(), ignored_by_scheduler }
@@ -146,30 +117,11 @@ mod tests {
             ..Extender::default()
         };
         let all = vec![extender("a", true), extender("b", false), extender("c", true)];
-        let names = configuration(all).engine_extenders();
-        let names: Vec<_> = names.iter().map(|one| (one.name.as_str(), one.ignorable)).collect();
+        let configuration = configuration(all);
+        let in_order = configuration.extenders_in_order();
+        let names: Vec<_> =
+            in_order.iter().map(|one| (one.url_prefix.as_str(), one.ignorable)).collect();
         assert_eq!(names, [("b", false), ("a", true), ("c", true)]);
-    }
-
-    #[test]
-    fn an_extender_does_what_it_has_verbs_for() {
-        let extender = Extender {
-            url_prefix: "http://e".to_owned(),
-            filter_verb: "f".to_owned(),
-            bind_verb: "b".to_owned(),
-            weight: 7,
-            managed_resources: vec![managed("x/y", false)],
-            ..Extender::default()
-        };
-        let expected = plimsoll_engine::Extender {
-            name: "http://e".into(),
-            verbs: BTreeSet::from([Verb::Filter, Verb::Bind]),
-            weight: 7,
-            ignorable: false,
-            managed_resources: BTreeSet::from(["x/y".into()]),
-            timeout: Duration::from_secs(5),
-        };
-        assert_eq!(extender.to_engine(), expected);
     }
 
     #[test]

@@ -3,15 +3,14 @@
 use std::fmt;
 
 use plimsoll_document::{Document, DocumentError, FieldPath};
+use plimsoll_framework::args::messages;
 use serde::Serialize;
-use serde_json::Value;
 
 /// What is wrong with a configuration: file, line, field and message.
 pub type ConfigError = DocumentError;
 
 /// All errors found so far.
 ///
-/// The messages are those of apimachinery's field/errors.go.
 pub(crate) struct Faults<'a> {
     /// What the fields are fields of; none for a configuration that no file holds.
     document: Option<&'a Document>,
@@ -33,15 +32,11 @@ impl<'a> Faults<'a> {
     }
 
     pub(crate) fn required(&mut self, field: FieldPath, detail: &str) {
-        self.report(field, with_detail("Required value".to_owned(), detail));
-    }
-
-    pub(crate) fn forbidden(&mut self, field: FieldPath, detail: &str) {
-        self.report(field, with_detail("Forbidden".to_owned(), detail));
+        self.report(field, messages::required(detail));
     }
 
     pub(crate) fn invalid(&mut self, field: FieldPath, value: impl Serialize, detail: &str) {
-        self.report(field, with_detail(format!("Invalid value: {}", shown(value)), detail));
+        self.report(field, messages::invalid(value, detail));
     }
 
     /// As [`Faults::invalid`], for a value that is shown without quotes.
@@ -51,17 +46,11 @@ impl<'a> Faults<'a> {
         value: impl fmt::Display,
         detail: &str,
     ) {
-        self.report(field, with_detail(format!("Invalid value: {value}"), detail));
+        self.report(field, messages::invalid_shown(value, detail));
     }
 
     pub(crate) fn duplicate(&mut self, field: FieldPath, value: impl Serialize) {
-        self.report(field, format!("Duplicate value: {}", shown(value)));
-    }
-
-    pub(crate) fn not_supported(&mut self, field: FieldPath, value: &str, supported: &[&str]) {
-        let supported: Vec<_> = supported.iter().map(|value| format!("{value:?}")).collect();
-        let detail = format!("supported values: {}", supported.join(", "));
-        self.report(field, format!("Unsupported value: {value:?}: {detail}"));
+        self.report(field, messages::duplicate(value));
     }
 
     /// Notes an error in other words, unless the field could not even be decoded.
@@ -101,12 +90,4 @@ pub(crate) fn error_at(
         Some(document) => document.error_at(field, message),
         None => DocumentError::new("the default configuration", message).at_field(field),
     }
-}
-
-fn with_detail(text: String, detail: &str) -> String {
-    if detail.is_empty() { text } else { format!("{text}: {detail}") }
-}
-
-fn shown(value: impl Serialize) -> String {
-    serde_json::to_value(value).unwrap_or(Value::Null).to_string()
 }

@@ -7,9 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_framework::{FeatureGates, Release};
 
-use crate::catalogue::Gates;
 use crate::foreign_gates;
-use crate::old_gates::{self, OldGate};
+use crate::legacy::old_gates::{self, OldGate};
 
 /// How far a feature has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -218,10 +217,8 @@ pub enum GateError {
 /// Feature gates that were given.
 #[derive(Clone, Debug)]
 pub struct GivenGates {
-    /// For plugins.
+    /// For plugins and their args.
     pub plugins: FeatureGates,
-    /// For the args of plugins.
-    pub args: Gates,
     /// Those that were set to what they are not by default, although nothing here asks about them.
     pub without_effect: Vec<String>,
     /// Those of earlier releases. They change nothing.
@@ -303,13 +300,7 @@ impl GivenGates {
         let is_silent = |name: &&str| ASKED.contains(name) || UNSEEN.contains(name);
         let without_effect = named.into_iter().filter(|name| is_other(name) && !is_silent(name));
         let without_effect = without_effect.map(ToOwned::to_owned).collect();
-        let args = Gates {
-            storage_capacity_scoring: plugins.enabled("StorageCapacityScoring", false),
-            dra_scheduler_filter_timeout: plugins.enabled("DRASchedulerFilterTimeout", true),
-            dra_device_binding_conditions: plugins.enabled("DRADeviceBindingConditions", true),
-            dra_resource_claim_device_status: plugins.enabled("DRAResourceClaimDeviceStatus", true),
-        };
-        Ok(GivenGates { plugins, args, without_effect, old: old_gates })
+        Ok(GivenGates { plugins, without_effect, old: old_gates })
     }
 }
 
@@ -373,7 +364,7 @@ mod tests {
         let gates = parse(&["StorageCapacityScoring=false", "OpportunisticBatching=false"]);
         let gates = gates.expect("both exist");
         assert!(!gates.plugins.enabled("StorageCapacityScoring", true));
-        assert!(!gates.args.storage_capacity_scoring && gates.args.dra_scheduler_filter_timeout);
+        assert!(gates.plugins.enabled("DRASchedulerFilterTimeout", false));
         assert_eq!(gates.without_effect, ["OpportunisticBatching"]);
         let of_engine = ["SchedulerPopFromBackoffQ=false", "SchedulerAsyncAPICalls=true"];
         let of_engine = parse(&of_engine).expect("both exist");
@@ -522,8 +513,11 @@ mod tests {
             assert_eq!(stands(gate, Release::V1_36), old, "{gate}");
             assert_eq!(stands(gate, Release::V1_37), new, "{gate}");
         }
-        let args = |release| GivenGates::of(release).args.storage_capacity_scoring;
-        assert_eq!(Release::ALL.map(args), [false, true]);
+        let scores = |release| {
+            let gates = GivenGates::of(release).plugins;
+            gates.enabled("StorageCapacityScoring", release == Release::OLDEST)
+        };
+        assert_eq!(Release::ALL.map(scores), [false, true]);
     }
 
     #[test]

@@ -3,8 +3,8 @@
 //! [`load`] reads a configuration of version `kubescheduler.config.k8s.io/v1` or of any version before
 //! it, fills in every default, merges each profile's plugin sets with the default ones as the release
 //! of the version does, and validates the result. [`Configuration::migrate`] writes any of them as a
-//! file of v1. Which plugins exist is said by a [`Catalogue`]; this crate knows no
-//! plugin but the args of those that have some.
+//! file of v1. Which plugins exist and which args they take
+//! is said by a [`Catalogue`].
 //!
 //! ```
 //! use plimsoll_config::{Catalogue, Known, Point, PointSet, load};
@@ -30,27 +30,21 @@
 //!
 //! Every error is found at once, and each names the file, the line and the field.
 
-mod affinity;
 mod args;
 mod args_of_version;
-mod args_rules;
 mod assemble;
 mod catalogue;
 mod configuration;
 mod defaults;
-mod duration;
 mod extenders;
 mod faults;
-mod flags;
 mod foreign_gates;
 mod gates;
 mod legacy;
 mod migrate;
 mod multipoint;
 mod names;
-mod old_gates;
 mod origin;
-mod policy;
 mod profile;
 mod rules;
 mod types;
@@ -58,16 +52,15 @@ mod unprepared;
 mod validate;
 mod version;
 
-pub use catalogue::{Catalogue, Gates, Known, Point, PointSet};
+pub use catalogue::{Catalogue, Known, Point, PointSet};
 pub use configuration::{Configuration, PolicyPlace, load, load_beside_policy, policy_place};
-pub use duration::{DurationError, GoDuration};
 pub use faults::ConfigError;
 pub use gates::{Gate, GateError, GivenGates};
-pub use legacy::{Provider, ProviderError};
+pub use legacy::policy::{load_config_map, load_policy};
+pub use legacy::{OldGate, Provider, ProviderError};
 pub use migrate::{Migration, Note, to_yaml};
-pub use old_gates::OldGate;
 pub use origin::{Form, Origin, Priority};
-pub use policy::{load_config_map, load_policy};
+pub use plimsoll_framework::{DurationError, GoDuration};
 pub use profile::{EnabledPlugin, ResolvedProfile};
 pub use types::{
     Base64, ClientConnection, Extender, ExtenderTlsConfig, KubeSchedulerConfiguration,

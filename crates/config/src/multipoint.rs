@@ -10,7 +10,7 @@ use crate::types::{PluginSet, Plugins};
 pub(crate) const ALL: &str = "*";
 
 /// The order in which upstream goes through the points, and so finds its first error.
-pub(crate) const EXPANSION_ORDER: [Point; 14] = [
+pub(crate) const EXPANSION_ORDER: [Point; Point::ALL.len()] = [
     Point::PreFilter,
     Point::Filter,
     Point::PostFilter,
@@ -145,4 +145,16 @@ fn unique<'a, 'c>(
         }
     }
     plugins
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn upstream_goes_through_every_point_once() {
+        let mut points = EXPANSION_ORDER;
+        points.sort();
+        assert_eq!(points, Point::ALL);
+    }
 }

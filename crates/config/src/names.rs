@@ -1,6 +1,6 @@
 //! Names of labels and resources: what is valid, and what Kubernetes says when one is not.
 
-pub(crate) use plimsoll_framework::label_syntax::{label_key_faults, label_value_faults};
+pub(crate) use plimsoll_framework::label_syntax::label_key_faults;
 
 /// Whether `name` is the name of an extended resource: one with a prefix that is not Kubernetes'
 /// own, and short enough to have a quota.

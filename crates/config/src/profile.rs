@@ -11,7 +11,7 @@ use crate::faults::Faults;
 use crate::legacy;
 use crate::multipoint::{self, ALL, EXPANSION_ORDER, MultiPoint};
 use crate::rules::{Again, Base, Rules};
-use crate::types::{Plugin, PluginConfig, Plugins, Profile};
+use crate::types::{Plugin, PluginConfig, PluginSet, Plugins, Profile};
 
 /// The highest score a plugin gives a node.
 const MAX_NODE_SCORE: i64 = 100;
@@ -150,14 +150,13 @@ impl Draft<'_> {
             .iter()
             .map(|entry| Plugin { name: entry.name.to_owned(), weight: Some(entry.weight) })
             .collect();
-        for set in plugins.sets_mut() {
-            for plugin in set.enabled.iter_mut().chain(&mut set.disabled) {
-                plugin.weight.get_or_insert(0);
-            }
+        weigh(&mut plugins.multi_point);
+        for point in Point::ALL {
+            weigh(plugins.at_mut(point));
         }
         let mut plugin_config: Vec<_> = self
             .needed_args(catalogue)
-            .map(|(name, args)| PluginConfig { args: args.to_config(&name), name })
+            .map(|(name, args)| PluginConfig { args: args.to_config(&name, catalogue), name })
             .collect();
         plugin_config.sort_by(|a, b| a.name.cmp(&b.name));
         Profile { plugins: Some(plugins), plugin_config, ..self.profile.clone() }
@@ -224,7 +223,7 @@ impl Draft<'_> {
             .iter()
             .zip(&self.args)
             .filter_map(|(config, args)| Some((config.name.clone(), args.clone()?)))
-            .filter(|(_, args)| *args != Args::Other(Value::Null))
+            .filter(|(_, args)| *args != Args::Given(Value::Null))
             .collect();
         let is_configured = |name: &str| self.profile.plugin_config.iter().any(|c| c.name == name);
         let defaults: Vec<_> = catalogue
@@ -232,7 +231,7 @@ impl Draft<'_> {
             .iter()
             .filter(|plugin| !is_configured(plugin.name))
             .filter_map(|plugin| {
-                let args = Args::default_of(plugin.name, self.rules, catalogue.gates)?;
+                let args = Args::default_of(plugin.name, self.rules, catalogue)?;
                 Some((plugin.name.to_owned(), args))
             })
             .collect();
@@ -340,6 +339,13 @@ impl Draft<'_> {
             );
             faults.report(field(Point::PlacementGenerate), message);
         }
+    }
+}
+
+/// Writes the weights out that nothing is said of.
+fn weigh(set: &mut PluginSet) {
+    for plugin in set.enabled.iter_mut().chain(&mut set.disabled) {
+        plugin.weight.get_or_insert(0);
     }
 }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 use crate::catalogue::Point;
-use crate::duration::GoDuration;
+use plimsoll_framework::GoDuration;
 
 /// The configuration of a scheduler.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -108,89 +108,54 @@ pub struct Profile {
     pub plugin_config: Vec<PluginConfig>,
 }
 
-/// What is enabled and disabled at each extension point.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "an object")]
-#[expect(missing_docs, reason = "each field is the set of the extension point of its name")]
-pub struct Plugins {
-    pub pre_enqueue: PluginSet,
-    pub queue_sort: PluginSet,
-    pub pre_filter: PluginSet,
-    pub filter: PluginSet,
-    pub post_filter: PluginSet,
-    pub pre_score: PluginSet,
-    pub score: PluginSet,
-    pub reserve: PluginSet,
-    pub permit: PluginSet,
-    pub pre_bind: PluginSet,
-    pub bind: PluginSet,
-    pub post_bind: PluginSet,
-    pub multi_point: PluginSet,
-    pub placement_generate: PluginSet,
-    pub placement_score: PluginSet,
+macro_rules! plugins {
+    ($($point:ident: $set:ident),+; $($group_point:ident: $group_set:ident),+) => {
+        /// What is enabled and disabled at each extension point.
+        #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "an object")]
+        #[expect(missing_docs, reason = "each field is the set of the extension point of its name")]
+        pub struct Plugins {
+            $(pub $set: PluginSet,)+
+            pub multi_point: PluginSet,
+            $(pub $group_set: PluginSet,)+
+        }
+
+        impl Plugins {
+            /// The set of `point`.
+            pub fn at(&self, point: Point) -> &PluginSet {
+                match point {
+                    $(Point::$point => &self.$set,)+
+                    $(Point::$group_point => &self.$group_set,)+
+                }
+            }
+
+            /// The set of `point`, to be changed.
+            pub(crate) fn at_mut(&mut self, point: Point) -> &mut PluginSet {
+                match point {
+                    $(Point::$point => &mut self.$set,)+
+                    $(Point::$group_point => &mut self.$group_set,)+
+                }
+            }
+        }
+    };
 }
 
-impl Plugins {
-    /// The set of `point`.
-    pub fn at(&self, point: Point) -> &PluginSet {
-        match point {
-            Point::PreEnqueue => &self.pre_enqueue,
-            Point::QueueSort => &self.queue_sort,
-            Point::PreFilter => &self.pre_filter,
-            Point::Filter => &self.filter,
-            Point::PostFilter => &self.post_filter,
-            Point::PreScore => &self.pre_score,
-            Point::Score => &self.score,
-            Point::Reserve => &self.reserve,
-            Point::Permit => &self.permit,
-            Point::PreBind => &self.pre_bind,
-            Point::Bind => &self.bind,
-            Point::PostBind => &self.post_bind,
-            Point::PlacementGenerate => &self.placement_generate,
-            Point::PlacementScore => &self.placement_score,
-        }
-    }
-
-    /// The set of `point`, to be changed.
-    pub(crate) fn at_mut(&mut self, point: Point) -> &mut PluginSet {
-        match point {
-            Point::PreEnqueue => &mut self.pre_enqueue,
-            Point::QueueSort => &mut self.queue_sort,
-            Point::PreFilter => &mut self.pre_filter,
-            Point::Filter => &mut self.filter,
-            Point::PostFilter => &mut self.post_filter,
-            Point::PreScore => &mut self.pre_score,
-            Point::Score => &mut self.score,
-            Point::Reserve => &mut self.reserve,
-            Point::Permit => &mut self.permit,
-            Point::PreBind => &mut self.pre_bind,
-            Point::Bind => &mut self.bind,
-            Point::PostBind => &mut self.post_bind,
-            Point::PlacementGenerate => &mut self.placement_generate,
-            Point::PlacementScore => &mut self.placement_score,
-        }
-    }
-
-    /// All sets.
-    pub(crate) fn sets_mut(&mut self) -> [&mut PluginSet; 15] {
-        [
-            &mut self.pre_enqueue,
-            &mut self.queue_sort,
-            &mut self.pre_filter,
-            &mut self.filter,
-            &mut self.post_filter,
-            &mut self.pre_score,
-            &mut self.score,
-            &mut self.reserve,
-            &mut self.permit,
-            &mut self.pre_bind,
-            &mut self.bind,
-            &mut self.post_bind,
-            &mut self.multi_point,
-            &mut self.placement_generate,
-            &mut self.placement_score,
-        ]
-    }
+// The names of the fields for the points: serde takes them from the type, and the compiler that none is missing.
+plugins! {
+    PreEnqueue: pre_enqueue,
+    QueueSort: queue_sort,
+    PreFilter: pre_filter,
+    Filter: filter,
+    PostFilter: post_filter,
+    PreScore: pre_score,
+    Score: score,
+    Reserve: reserve,
+    Permit: permit,
+    PreBind: pre_bind,
+    Bind: bind,
+    PostBind: post_bind;
+    PlacementGenerate: placement_generate,
+    PlacementScore: placement_score
 }
 
 /// Plugins to enable and to disable.

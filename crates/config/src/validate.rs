@@ -116,11 +116,11 @@ fn profile(draft: &Draft<'_>, rules: &Rules, catalogue: &Catalogue, faults: &mut
         let Some(args) = draft.args.get(index).and_then(Option::as_ref) else {
             continue;
         };
-        // Upstream looks for the args of this plugin under a wrong name, and so validates them
-        // only when it makes the plugin.
-        let is_unseen = matches!(args, Args::NodeResourcesFit(_)) && !draft.needs(name);
-        if !is_unseen {
-            args.validate(&field.key("args"), catalogue.gates, faults);
+        // Upstream validates the args of its own plugins whether or not they are made, but looks for those of
+        // NodeResourcesFit under a wrong name. Others validate theirs when they are made.
+        let is_seen = matches!(args, Args::Complete(_)) && name != "NodeResourcesFit";
+        if is_seen || draft.needs(name) {
+            args.validate(name, &field.key("args"), catalogue, faults);
         }
     }
 }

@@ -18,7 +18,7 @@ pub const RECORDED: Release = Release::V1_36;
 pub fn profiles(config: Option<&Value>) -> Vec<Profile> {
     let registry = in_tree();
     let catalogue =
-        Catalogue::of(&registry, &default_profile()).with_gates(GivenGates::of(RECORDED).args);
+        Catalogue::of(&registry, &default_profile()).with_gates(GivenGates::of(RECORDED).plugins);
     let configuration = match config {
         None => Configuration::default_for(&catalogue),
         Some(config) if config["kind"] == "Provider" => {
@@ -29,7 +29,6 @@ pub fn profiles(config: Option<&Value>) -> Vec<Profile> {
         Some(config) => load("config", &config.to_string(), &catalogue)
             .unwrap_or_else(|errors| panic!("{config}: {}", errors[0])),
     };
-    configuration
-        .profiles(&registry, &GivenGates::of(RECORDED).plugins)
+    Profile::all_of(&configuration.profile_specs(), &registry, &GivenGates::of(RECORDED).plugins)
         .unwrap_or_else(|error| panic!("{config:?}: {error}"))
 }

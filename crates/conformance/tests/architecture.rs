@@ -13,7 +13,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("priorities", &["api", "framework"]),
     ("engine", &["api", "framework"]),
     ("document", &[]),
-    ("config", &["document", "engine", "framework"]),
+    ("config", &["document", "framework"]),
     ("sim", &["api", "engine", "framework"]),
     ("kube", &["api", "config", "engine", "framework"]),
     (

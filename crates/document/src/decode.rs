@@ -23,10 +23,18 @@ pub(crate) fn first<T: DeserializeOwned>(value: Option<&Value>) -> Result<T, Fau
 
 /// The value as a `T` without the fields at fault, and all faults.
 pub(crate) fn all<T: DeserializeOwned>(value: Option<&Value>) -> (Option<T>, Vec<Fault>) {
+    all_with(value, try_decode)
+}
+
+/// The same by `decode`.
+pub(crate) fn all_with<T>(
+    value: Option<&Value>,
+    decode: impl Fn(&Value) -> Result<T, Fault>,
+) -> (Option<T>, Vec<Fault>) {
     let mut value = without_nulls(value.unwrap_or(&Value::Null));
     let mut faults: Vec<Fault> = Vec::new();
     loop {
-        let fault = match try_decode(&value) {
+        let fault = match decode(&value) {
             Ok(decoded) => return (Some(decoded), faults),
             Err(fault) => fault,
         };

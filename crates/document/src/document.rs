@@ -112,6 +112,20 @@ impl Document {
         (result, faults.into_iter().map(|fault| self.fault(at, fault)).collect())
     }
 
+    /// As [`Document::decode_all`], by `decode`. Its error is the path of a fault within the field, and what
+    /// is wrong there.
+    pub fn decode_all_with<T>(
+        &self,
+        at: &FieldPath,
+        decode: impl Fn(&Value) -> Result<T, (FieldPath, String)>,
+    ) -> (Option<T>, Vec<DocumentError>) {
+        let decode = |value: &Value| {
+            decode(value).map_err(|(path, message)| decode::Fault { path, message })
+        };
+        let (result, faults) = decode::all_with(self.get(at), decode);
+        (result, faults.into_iter().map(|fault| self.fault(at, fault)).collect())
+    }
+
     fn fault(&self, at: &FieldPath, fault: decode::Fault) -> DocumentError {
         self.error_at(at.concat(&fault.path), fault.message)
     }

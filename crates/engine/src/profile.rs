@@ -1,6 +1,6 @@
 //! The plugins of one scheduler name, with their order and weights.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use plimsoll_api::{KindRef, Kinds, Node};
@@ -9,31 +9,12 @@ use plimsoll_framework::parts::{NodeReads, PodReads, StoreReads};
 use plimsoll_framework::points::PreEnqueuePoint;
 use plimsoll_framework::{
     Action, Candidates, Change, ClusterEvent, CycleState, Entry, ErasedByNode, FeatureGates, Hint,
-    MAX_NODE_SCORE, PodInfo, Point, Points, Prioritize, Registry, Release, Row, View,
+    MAX_NODE_SCORE, PodInfo, Point, Points, Prioritize, ProfileSpec, Registry, Release, Row, View,
 };
-use serde_json::Value;
 
 use crate::class;
 use crate::cycle::{NO_NODE_REJECTOR, UNREADABLE_REJECTOR};
 use crate::metrics::{EventLabel, Hints};
-
-/// The specification of a profile.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct ProfileSpec {
-    /// The scheduler name of the pods it places.
-    pub scheduler_name: String,
-    /// How many feasible nodes are enough, in percent of all nodes, 0 to 100, where 0 means the
-    /// adaptive formula. Without any Score plugin one is enough. `None` judges all nodes in any case.
-    pub percentage_of_nodes_to_score: Option<u8>,
-    /// The plugins of each point in order, with their weights, which only matter at Score. A weight
-    /// below 1 counts as 1.
-    pub points: BTreeMap<Point, Vec<(String, i64)>>,
-    /// The args of plugins, by name.
-    pub args: BTreeMap<String, Value>,
-    /// Whether every filter runs on a node, even after one rejected it, so that the reasons of all are
-    /// reported. As upstream's `WithRunAllFilters`, a Policy's `alwaysCheckAllPredicates`.
-    pub run_all_filters: bool,
-}
 
 /// Why a profile could not be created.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -169,6 +150,15 @@ impl Profile {
         }
         profile.check()?;
         Ok(profile)
+    }
+
+    /// The profiles of all `specs`, in their order.
+    pub fn all_of(
+        specs: &[ProfileSpec],
+        registry: &Registry,
+        gates: &FeatureGates,
+    ) -> Result<Vec<Self>, ProfileError> {
+        specs.iter().map(|spec| Profile::new(spec, registry, gates)).collect()
     }
 
     /// The same profile with `ranking` instead of its Score plugins.

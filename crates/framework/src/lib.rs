@@ -9,7 +9,9 @@
 //!    scores: [`Score`] and [`PreScore`].
 //! 3. Say in the associated types what it reads: a *part* of the pod, of the node, of the cluster,
 //!    or a tuple of parts. The parts are handed to the methods; nothing else can be read.
-//! 4. List its points in an [`Entry`], and add the entry to a [`Registry`].
+//! 4. Say in [`Plugin::validate`] which args are valid, if serde cannot tell: the scheduler reports each fault
+//!    with the file, the line and the field.
+//! 5. List its points in an [`Entry`], and add the entry to a [`Registry`].
 //!
 //! ```
 //! use plimsoll_framework::prelude::*;
@@ -47,11 +49,13 @@
 //! Where that is not right, implement [`Requeue`].
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 
+pub mod args;
 pub mod binding;
 mod clearable;
 pub mod columns;
 pub mod cycle_state;
 pub mod domains;
+mod duration;
 pub mod enqueue;
 mod erased;
 pub mod events;
@@ -61,9 +65,11 @@ pub mod nominated;
 pub mod parts;
 pub mod plugin;
 pub mod pod_info;
+mod point;
 pub mod points;
 pub mod post_filter;
 pub mod prioritize;
+mod profile_spec;
 mod reads;
 pub mod registry;
 pub mod score;
@@ -74,6 +80,7 @@ pub mod time;
 pub mod view;
 pub mod writes;
 
+pub use args::{ArgsFault, ArgsFaults, ArgsField, ArgsForm};
 pub use binding::{
     Assume, Assumption, Bind, Binding, Handle, Permission, Permit, Placement, PostBind, PreBind,
     Readiness, Reserve, WaitingDecision, WaitingPod, WaitingPods,
@@ -85,6 +92,7 @@ pub use domains::{
     ByDomain, CountedNodes, Counting, DomainCounts, DomainFilter, DomainScore, DomainTerm,
     Neighbour, Neighbours, Standing, TermTotals, TopologyKey,
 };
+pub use duration::{DurationError, GoDuration};
 pub use enqueue::{Gate, PreEnqueue, QueueSort, QueuedPod, Requeue, SortKey};
 pub use erased::{ByRow, Prepared, RowScore};
 pub use events::{Action, Change, ClusterEvent, Hint};
@@ -107,6 +115,7 @@ pub use post_filter::{
     PostFilterByNode, WhatIf,
 };
 pub use prioritize::{Prioritize, Prioritized};
+pub use profile_spec::ProfileSpec;
 pub use registry::{ArgsError, Builder, Entry, Registry};
 pub use score::{MAX_NODE_SCORE, Normalize, PreScore, Score, Scored};
 pub use status::{Code, Reason, Rejection};

@@ -6,6 +6,8 @@ use plimsoll_api::Release;
 use plimsoll_api::requests::RequestGates;
 use serde::de::DeserializeOwned;
 
+use crate::args::ArgsFaults;
+
 /// A plugin of the scheduling framework.
 ///
 /// A plugin is made once for each profile that enables it and is then only read: what it needs to
@@ -13,12 +15,41 @@ use serde::de::DeserializeOwned;
 pub trait Plugin: Send + Sync + Sized + 'static {
     /// The name in KubeSchedulerConfiguration, metrics and events.
     const NAME: &'static str;
-    /// `pluginConfig[].args`, parsed and defaulted before [`Plugin::new`] is called. To validate,
-    /// let serde do it: `#[serde(try_from = "Raw")]`. Without args, write `()`-like
+    /// `pluginConfig[].args`, parsed before [`Plugin::new`] is called. A plugin without args writes
     /// [`NoArgs`].
     type Args: DeserializeOwned + Default;
-    /// Makes the plugin of one profile.
+    /// Makes the plugin of one profile. The args are [complete](Plugin::complete), and
+    /// [`validate`](Plugin::validate) has found nothing wrong with them.
     fn new(args: Self::Args, gates: &FeatureGates) -> Self;
+    /// Sets the defaults that serde and [`Default`] cannot know, such as those that depend on feature gates.
+    fn complete(_args: &mut Self::Args, _gates: &FeatureGates) {}
+    /// Reports what is wrong with args that could be parsed, field by field. The scheduler adds the file and
+    /// the line.
+    ///
+    /// ```
+    /// # use plimsoll_framework::prelude::*;
+    /// # struct Spread;
+    /// #[derive(Default, serde::Deserialize)]
+    /// #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
+    /// struct SpreadArgs {
+    ///     max_skew: i32,
+    /// }
+    ///
+    /// impl Plugin for Spread {
+    ///     const NAME: &'static str = "Spread";
+    ///     type Args = SpreadArgs;
+    ///     fn new(_: SpreadArgs, _: &FeatureGates) -> Self {
+    ///         Spread
+    ///     }
+    ///     fn validate(args: &SpreadArgs, _: &FeatureGates, faults: &mut ArgsFaults) {
+    ///         if args.max_skew < 0 {
+    ///             let field = ArgsField::default().key("maxSkew");
+    ///             faults.invalid(field, args.max_skew, "must not be negative");
+    ///         }
+    ///     }
+    /// }
+    /// ```
+    fn validate(_args: &Self::Args, _gates: &FeatureGates, _faults: &mut ArgsFaults) {}
 }
 
 /// The args of a plugin that takes none: any field is an error.

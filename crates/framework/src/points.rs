@@ -20,6 +20,7 @@ use crate::erased::{ByRow, ErasedFilter, ErasedScore, Prepared};
 use crate::events::{Change, ClusterEvent, Hint};
 use crate::parts::{ClusterPart, PodPart, Reads, StoreReads};
 use crate::pod_info::PodInfo;
+pub use crate::point::Point;
 use crate::post_filter::{
     Clearing, Clearings, NodeRejection, NodeWhatIf, PostFilter, PostFilterAnswer, PostFilterByNode,
     WhatIf,
@@ -30,76 +31,6 @@ use crate::stores::Stores;
 use crate::supply::{Bound, Needs};
 use crate::view::View;
 use crate::writes::{Answered, ObjectWrite, WriteError};
-
-/// The extension points.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Point {
-    /// May the pod enter the queue?
-    PreEnqueue,
-    /// The order of the queue.
-    QueueSort,
-    /// A look at pod and cluster before nodes are judged.
-    PreFilter,
-    /// May the pod run on this node?
-    Filter,
-    /// No node was found: can room be made?
-    PostFilter,
-    /// A look at the feasible nodes before they are scored.
-    PreScore,
-    /// How good is this node?
-    Score,
-    /// A node was chosen: hold what the pod needs.
-    Reserve,
-    /// May the pod be bound now?
-    Permit,
-    /// What must be done before binding.
-    PreBind,
-    /// Binds the pod.
-    Bind,
-    /// The pod is bound.
-    PostBind,
-}
-
-impl Point {
-    /// All points in the order in which a pod meets them.
-    pub const ALL: [Point; 12] = [
-        Point::PreEnqueue,
-        Point::QueueSort,
-        Point::PreFilter,
-        Point::Filter,
-        Point::PostFilter,
-        Point::PreScore,
-        Point::Score,
-        Point::Reserve,
-        Point::Permit,
-        Point::PreBind,
-        Point::Bind,
-        Point::PostBind,
-    ];
-
-    /// Its place in [`Point::ALL`].
-    pub fn index(self) -> usize {
-        self as usize
-    }
-
-    /// The name Kubernetes uses for it, such as `PreFilter`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Point::PreEnqueue => "PreEnqueue",
-            Point::QueueSort => "QueueSort",
-            Point::PreFilter => "PreFilter",
-            Point::Filter => "Filter",
-            Point::PostFilter => "PostFilter",
-            Point::PreScore => "PreScore",
-            Point::Score => "Score",
-            Point::Reserve => "Reserve",
-            Point::Permit => "Permit",
-            Point::PreBind => "PreBind",
-            Point::Bind => "Bind",
-            Point::PostBind => "PostBind",
-        }
-    }
-}
 
 /// A filter of a profile.
 pub struct FilterPoint(pub(crate) Box<dyn ErasedFilter>);

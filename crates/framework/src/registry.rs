@@ -6,8 +6,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use plimsoll_api::{Kind, KindRef, Kinds};
+use serde::Serialize;
 use serde_json::Value;
 
+use crate::args::{ArgsFault, ArgsForm, Shown, valid};
 use crate::binding::{Bind, Permit, PostBind, PreBind, Reserve};
 use crate::enqueue::{PreEnqueue, QueueSort, Requeue};
 use crate::erased::{Local, LocalScore, Stateful, StatefulScore};
@@ -51,6 +53,7 @@ pub struct Entry {
     points: BTreeSet<Point>,
     reads: Reads,
     kinds: BTreeSet<KindRef>,
+    args: ArgsForm,
     make: Box<Make>,
 }
 
@@ -62,6 +65,7 @@ impl Entry {
             points: BTreeSet::new(),
             reads: Reads::default(),
             kinds: BTreeSet::new(),
+            shown: None,
         }
     }
 
@@ -91,6 +95,11 @@ impl Entry {
         self.reads.describe(&kinds)
     }
 
+    /// Its args, without their type.
+    pub fn args(&self) -> ArgsForm {
+        self.args
+    }
+
     /// Makes the plugin of one profile from its args.
     pub fn make(&self, args: Option<&Value>, gates: &FeatureGates) -> Result<Points, ArgsError> {
         (self.make)(args, gates)
@@ -114,6 +123,7 @@ pub struct Builder<P> {
     points: BTreeSet<Point>,
     reads: Reads,
     kinds: BTreeSet<KindRef>,
+    shown: Option<Shown>,
 }
 
 impl<P: Plugin> Builder<P> {
@@ -322,18 +332,29 @@ impl<P: Plugin> Builder<P> {
         self
     }
 
+    /// A configuration shows its args with all defaults, also where none are given. Without this, it shows
+    /// them as they are given.
+    pub fn shows_args(mut self) -> Self
+    where
+        P::Args: Serialize,
+    {
+        self.shown = Some(Shown::of::<P>());
+        self
+    }
+
     /// The entry.
     pub fn done(self) -> Entry {
-        let Builder { add, points, reads, kinds } = self;
+        let Builder { add, points, reads, kinds, shown } = self;
         let make = move |args: Option<&Value>, gates: &FeatureGates| {
-            let plugin = Arc::new(P::new(parse_args::<P>(args)?, gates));
+            let plugin = Arc::new(P::new(valid_args::<P>(args, gates)?, gates));
             let mut made = Points::default();
             for add in &add {
                 add(&plugin, &mut made);
             }
             Ok(made)
         };
-        Entry { name: P::NAME, points, reads, kinds, make: Box::new(make) }
+        let args = ArgsForm::of::<P>(shown);
+        Entry { name: P::NAME, points, reads, kinds, args, make: Box::new(make) }
     }
 
     fn reads_kinds<C: ClusterPart>(mut self) -> Self {
@@ -374,16 +395,9 @@ const fn reads_of<A: PodPart, B: NodePart, C: ClusterPart>() -> Reads {
     Reads { pod: A::READS, node: B::READS, cluster: ClusterReads { nodes, stores } }
 }
 
-fn parse_args<P: Plugin>(args: Option<&Value>) -> Result<P::Args, ArgsError> {
-    let Some(args) = args else { return Ok(P::Args::default()) };
-    serde_path_to_error::deserialize(args).map_err(|error| {
-        let path = error.path().to_string();
-        ArgsError {
-            plugin: P::NAME,
-            field: if path == "." { String::new() } else { path },
-            message: error.into_inner().to_string(),
-        }
-    })
+fn valid_args<P: Plugin>(args: Option<&Value>, gates: &FeatureGates) -> Result<P::Args, ArgsError> {
+    let error = |ArgsFault { field, message }| ArgsError { plugin: P::NAME, field, message };
+    valid::<P>(args, gates).map_err(error)
 }
 
 /// The plugins that configurations may name, in the order of the default profile.

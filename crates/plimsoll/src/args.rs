@@ -400,9 +400,17 @@ impl From<TieBreak> for plimsoll_engine::TieBreak {
 }
 
 /// Reads a span as Kubernetes writes it.
-fn duration(text: &str) -> Result<Duration, String> {
-    let span: GoDuration = text.parse().map_err(|error: DurationError| error.to_string())?;
-    span.to_std().ok_or_else(|| "a span is not negative".to_owned())
+fn duration(text: &str) -> Result<Duration, SpanError> {
+    text.parse::<GoDuration>()?.to_std().ok_or(SpanError::Negative)
+}
+
+/// A text is not a span.
+#[derive(Debug, thiserror::Error)]
+enum SpanError {
+    #[error(transparent)]
+    NoDuration(#[from] DurationError),
+    #[error("a span is not negative")]
+    Negative,
 }
 
 /// Reads `NAMESPACE/NAME` or `NAME`.

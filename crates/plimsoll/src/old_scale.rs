@@ -92,7 +92,7 @@ impl OldRanking {
                 Mapped { priorities: defaults(&profile.args, release)?, without: Vec::new() }
             }
             _ => {
-                let plugins = profile.points[&Point::Score.into()].iter();
+                let plugins = profile.points[&Point::Score].iter();
                 let plugins = plugins.map(|plugin| (plugin.name, plugin.weight));
                 of_plugins(plugins, &profile.args, release)?
             }

@@ -111,7 +111,7 @@ impl Setup {
             configuration.set_max_volumes(most);
         }
         let gates = gates.plugins.clone();
-        let profiles = configuration.profiles(registry, &gates);
+        let profiles = Profile::all_of(&configuration.profile_specs(), registry, &gates);
         let profiles = profiles.map_err(|error| located(error, &configuration, place.as_ref()))?;
         let mut warnings = configuration.warnings.clone();
         if let Some(place) = &place {
@@ -199,7 +199,7 @@ fn max_volumes() -> Option<NonZeroU32> {
 
 /// What configurations may name, with these gates.
 pub(crate) fn catalogue(registry: &Registry, gates: &GivenGates) -> Catalogue {
-    Catalogue::of(registry, &default_profile()).with_gates(gates.args)
+    Catalogue::of(registry, &default_profile()).with_gates(gates.plugins.clone())
 }
 
 /// The error with file, line and field, where it is about args in the file.

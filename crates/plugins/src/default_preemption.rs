@@ -6,7 +6,7 @@ use std::fmt::Display;
 
 use plimsoll_api::PodDisruptionBudget;
 use plimsoll_framework::prelude::*;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use self::search::Search;
 
@@ -79,21 +79,26 @@ impl Success {
     }
 }
 
-/// How many candidate nodes are found before one is chosen: at least as many as each field says, if
-/// there are that many.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
+/// How many nodes are tried before a choice is made: at least as many as both say, if there are.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "an object")]
 pub struct DefaultPreemptionArgs {
+    #[serde(skip_serializing)]
+    api_version: String,
+    #[serde(skip_serializing)]
+    kind: String,
     /// Percent of the nodes on which evictions could help; 0 to 100.
-    pub min_candidate_nodes_percentage: u32,
+    pub min_candidate_nodes_percentage: i32,
     /// A number of nodes.
-    pub min_candidate_nodes_absolute: u32,
+    pub min_candidate_nodes_absolute: i32,
 }
 
 impl Default for DefaultPreemptionArgs {
     /// 10 percent, and 100 nodes.
     fn default() -> Self {
         DefaultPreemptionArgs {
+            api_version: String::new(),
+            kind: String::new(),
             min_candidate_nodes_percentage: 10,
             min_candidate_nodes_absolute: 100,
         }
@@ -102,7 +107,7 @@ impl Default for DefaultPreemptionArgs {
 
 /// Registration.
 pub fn entry() -> Entry {
-    Entry::of::<DefaultPreemption>().post_filter_by_node().at(Point::PreEnqueue).done()
+    Entry::of::<DefaultPreemption>().post_filter_by_node().at(Point::PreEnqueue).shows_args().done()
 }
 
 impl Plugin for DefaultPreemption {
@@ -111,6 +116,27 @@ impl Plugin for DefaultPreemption {
 
     fn new(args: DefaultPreemptionArgs, gates: &FeatureGates) -> Self {
         DefaultPreemption { args, success: Success::of(gates.release()) }
+    }
+
+    /// As in validation_pluginargs.go, ValidateDefaultPreemptionArgs.
+    fn validate(args: &DefaultPreemptionArgs, _: &FeatureGates, faults: &mut ArgsFaults) {
+        let (percentage, absolute) =
+            (args.min_candidate_nodes_percentage, args.min_candidate_nodes_absolute);
+        let args = ArgsField::default();
+        let (percentage_field, absolute_field) =
+            (args.key("minCandidateNodesPercentage"), args.key("minCandidateNodesAbsolute"));
+        if !(0..=100).contains(&percentage) {
+            faults.invalid(percentage_field.clone(), percentage, "not in valid range [0, 100]");
+        }
+        if absolute < 0 {
+            faults.invalid(absolute_field.clone(), absolute, "not in valid range [0, inf)");
+        }
+        if percentage == 0 && absolute == 0 {
+            let rule = "cannot be zero at the same time as minCandidateNodesAbsolute";
+            faults.invalid(percentage_field, percentage, rule);
+            let rule = "cannot be zero at the same time as minCandidateNodesPercentage";
+            faults.invalid(absolute_field, absolute, rule);
+        }
     }
 }
 
@@ -345,8 +371,10 @@ impl DefaultPreemption {
 
     /// How many candidates are enough. As in default_preemption.go, calculateNumCandidates.
     fn enough(&self, n_nodes: usize) -> usize {
-        let share = n_nodes * self.args.min_candidate_nodes_percentage as usize / 100;
-        share.max(self.args.min_candidate_nodes_absolute as usize).min(n_nodes)
+        let [percentage, absolute] =
+            [self.args.min_candidate_nodes_percentage, self.args.min_candidate_nodes_absolute]
+                .map(|least| usize::try_from(least).expect("valid args are not negative"));
+        (n_nodes * percentage / 100).max(absolute).min(n_nodes)
     }
 }
 

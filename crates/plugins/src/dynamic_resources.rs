@@ -1,11 +1,14 @@
 //! DynamicResources: devices that pods claim.
 
 use plimsoll_framework::prelude::*;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 const UNSUPPORTED: &str = "resource claims are not supported yet";
 const NOTHING_TO_DEALLOCATE: &str = "no new claims to deallocate";
 const NO_STATE: &str = "not found";
+const NO_FILTER_TIMEOUT: &str = "DRASchedulingFilterTimeout feature gate is disabled";
+const NO_BINDING_TIMEOUT: &str =
+    "DRADeviceBindingConditions or DRAResourceClaimDeviceStatus feature gate is disabled";
 
 /// Rejects pods with resource claims for all nodes, and ignores other pods.
 ///
@@ -21,14 +24,21 @@ const NO_STATE: &str = "not found";
 #[derive(Clone, Debug)]
 pub struct DynamicResources;
 
-/// The args of kube-scheduler. They limit the allocation of claims, and are not used yet.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
+/// The args that kube-scheduler takes. They bound the allocation of claims, and nothing reads them
+/// yet.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "an object")]
 pub struct DynamicResourcesArgs {
-    /// How long the filter may take for one node, as Go writes durations; `0s` for no limit.
-    pub filter_timeout: Option<String>,
-    /// How long PreBind waits for the conditions of a device, as Go writes durations.
-    pub binding_timeout: Option<String>,
+    #[serde(skip_serializing)]
+    api_version: String,
+    #[serde(skip_serializing)]
+    kind: String,
+    /// How long the filter may take for one node; `0s` for ever. 10 seconds by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub filter_timeout: Option<GoDuration>,
+    /// How long PreBind waits for the conditions of a device. 10 minutes by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub binding_timeout: Option<GoDuration>,
 }
 
 impl Plugin for DynamicResources {
@@ -37,6 +47,48 @@ impl Plugin for DynamicResources {
     fn new(_: DynamicResourcesArgs, _: &FeatureGates) -> Self {
         DynamicResources
     }
+
+    fn complete(args: &mut DynamicResourcesArgs, gates: &FeatureGates) {
+        if takes_filter_timeout(gates) {
+            args.filter_timeout.get_or_insert(GoDuration::from_seconds(10));
+        }
+        if takes_binding_timeout(gates) {
+            args.binding_timeout.get_or_insert(GoDuration::from_seconds(600));
+        }
+    }
+
+    /// As in validation_pluginargs.go, ValidateDynamicResourcesArgs.
+    fn validate(args: &DynamicResourcesArgs, gates: &FeatureGates, faults: &mut ArgsFaults) {
+        let filter_field = ArgsField::default().key("filterTimeout");
+        match args.filter_timeout {
+            Some(_) if !takes_filter_timeout(gates) => {
+                faults.forbidden(filter_field, NO_FILTER_TIMEOUT);
+            }
+            Some(timeout) if timeout.nanoseconds < 0 => {
+                faults.invalid_shown(filter_field, timeout, "must be zero or positive");
+            }
+            _ => {}
+        }
+        let binding_field = ArgsField::default().key("bindingTimeout");
+        match args.binding_timeout {
+            Some(_) if !takes_binding_timeout(gates) => {
+                faults.forbidden(binding_field, NO_BINDING_TIMEOUT);
+            }
+            Some(timeout) if timeout < GoDuration::from_seconds(1) => {
+                faults.invalid_shown(binding_field, timeout, "must be at least 1 second");
+            }
+            _ => {}
+        }
+    }
+}
+
+fn takes_filter_timeout(gates: &FeatureGates) -> bool {
+    gates.enabled("DRASchedulerFilterTimeout", true)
+}
+
+fn takes_binding_timeout(gates: &FeatureGates) -> bool {
+    gates.enabled("DRADeviceBindingConditions", true)
+        && gates.enabled("DRAResourceClaimDeviceStatus", true)
 }
 
 impl Filter for DynamicResources {
@@ -96,6 +148,7 @@ pub fn entry() -> Entry {
         .score()
         .at(Point::Reserve)
         .at(Point::PreBind)
+        .shows_args()
         .done()
 }
 

@@ -1,11 +1,13 @@
 //! NodeAffinity: conditions of a pod and its profile on the labels and the name of a node.
 
+mod args;
+
 use std::collections::BTreeSet;
 
 use plimsoll_api::node_selector::{NAME_FIELD, NodeSelectorTerm};
 use plimsoll_framework::prelude::*;
-use serde::Deserialize;
 
+pub use self::args::{AddedAffinity, NodeAffinityArgs};
 use crate::node_change::NodeChange;
 
 const NOT_SELECTED: &str = "node(s) didn't match Pod's node affinity/selector";
@@ -32,24 +34,29 @@ const CONFLICT: &str = "pod affinity terms conflict";
 /// matches no node, and the other terms are tried. A preferred one makes the scores of the pod an error.
 #[derive(Clone, Debug)]
 pub struct NodeAffinity {
-    added: NodeAffinityArgs,
+    added: Added,
 }
 
-/// The args: node affinity that the profile adds to that of each pod (`addedAffinity`).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "WireArgs")]
-pub struct NodeAffinityArgs {
-    /// What every node must match. `None` matches every node; an empty list of terms matches none.
-    pub required: Option<NodeSelection>,
-    /// The preferred terms; a weight of 0 has no effect.
-    pub preferred: PreferredNodes,
+/// Node affinity that the profile adds to that of each pod (`addedAffinity`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Added {
+    /// What every node must match; `None` asks nothing, no terms match no node.
+    required: Option<NodeSelection>,
+    /// What is preferred; a weight of 0 says nothing.
+    preferred: PreferredNodes,
 }
 
 impl Plugin for NodeAffinity {
     const NAME: &'static str = "NodeAffinity";
     type Args = NodeAffinityArgs;
-    fn new(added: NodeAffinityArgs, _: &FeatureGates) -> Self {
-        NodeAffinity { added }
+    fn new(args: NodeAffinityArgs, _: &FeatureGates) -> Self {
+        NodeAffinity { added: args.into() }
+    }
+
+    fn validate(args: &NodeAffinityArgs, _: &FeatureGates, faults: &mut ArgsFaults) {
+        if let Some(affinity) = &args.added_affinity {
+            affinity.validate(&ArgsField::default().key("addedAffinity"), faults);
+        }
     }
 }
 
@@ -151,111 +158,8 @@ pub fn entry() -> Entry {
         .at(Point::PreScore)
         .score()
         .requeue()
+        .shows_args()
         .done()
-}
-
-/// `NodeAffinityArgs` as in the configuration.
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
-struct WireArgs {
-    added_affinity: Option<WireAffinity>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
-struct WireAffinity {
-    required_during_scheduling_ignored_during_execution: Option<WireSelector>,
-    preferred_during_scheduling_ignored_during_execution: Vec<WirePreferred>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
-struct WireSelector {
-    node_selector_terms: Vec<WireTerm>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
-struct WirePreferred {
-    weight: i32,
-    preference: WireTerm,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
-struct WireTerm {
-    match_expressions: Vec<WireRequirement>,
-    match_fields: Vec<WireRequirement>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct WireRequirement {
-    key: Str,
-    operator: String,
-    #[serde(default)]
-    values: Vec<Str>,
-}
-
-impl TryFrom<WireArgs> for NodeAffinityArgs {
-    type Error = String;
-
-    fn try_from(args: WireArgs) -> Result<Self, String> {
-        let added = args.added_affinity.unwrap_or_default();
-        let required = added.required_during_scheduling_ignored_during_execution;
-        let terms = required.map(|selector| {
-            selector.node_selector_terms.into_iter().map(NodeSelectorTerm::try_from).collect()
-        });
-        // As in nodeaffinity.go, NewPreferredSchedulingTerms: a term with weight 0 is not even parsed.
-        let weighty = added
-            .preferred_during_scheduling_ignored_during_execution
-            .into_iter()
-            .filter(|preferred| preferred.weight != 0)
-            .map(|preferred| Ok((preferred.weight, preferred.preference.try_into()?)));
-        let terms: Option<Vec<NodeSelectorTerm>> = terms.transpose()?;
-        Ok(NodeAffinityArgs {
-            required: terms
-                .map(|terms| NodeSelection { selector: Labels::empty(), terms: Some(terms) }),
-            preferred: PreferredNodes(weighty.collect::<Result<_, String>>()?),
-        })
-    }
-}
-
-impl TryFrom<WireTerm> for NodeSelectorTerm {
-    type Error = String;
-
-    fn try_from(term: WireTerm) -> Result<Self, String> {
-        let requirements = |all: Vec<WireRequirement>| {
-            all.into_iter().map(Requirement::try_from).collect::<Result<Vec<_>, String>>()
-        };
-        Ok(NodeSelectorTerm {
-            labels: requirements(term.match_expressions)?,
-            fields: requirements(term.match_fields)?,
-            faults: Vec::new(),
-        })
-    }
-}
-
-impl TryFrom<WireRequirement> for Requirement {
-    type Error = String;
-
-    fn try_from(requirement: WireRequirement) -> Result<Self, String> {
-        let WireRequirement { key, operator, values } = requirement;
-        let bound = || match values.as_slice() {
-            [bound] => bound.parse().map_err(|_| format!("{key}: {bound:?} is not an integer")),
-            _ => Err(format!("{key}: {operator} takes exactly one value")),
-        };
-        let test = match operator.as_str() {
-            "In" => Test::In(values),
-            "NotIn" => Test::NotIn(values),
-            "Exists" => Test::Exists,
-            "DoesNotExist" => Test::DoesNotExist,
-            "Gt" => Test::Gt(bound()?),
-            "Lt" => Test::Lt(bound()?),
-            _ => return Err(format!("{key}: {operator:?} is not a valid operator")),
-        };
-        Ok(Requirement { key, test })
-    }
 }
 
 #[cfg(test)]
@@ -290,7 +194,7 @@ mod tests {
 
     fn adding(required: Option<NodeSelectorTerm>, preferred: PreferredNodes) -> NodeAffinity {
         let required = required.map(|term| wants(vec![term]));
-        NodeAffinity { added: NodeAffinityArgs { required, preferred } }
+        NodeAffinity { added: Added { required, preferred } }
     }
 
     fn plain() -> NodeAffinity {

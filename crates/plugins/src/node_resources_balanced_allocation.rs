@@ -1,10 +1,10 @@
 //! NodeResourcesBalancedAllocation: prefers nodes whose resource usage a pod makes more balanced.
 
 use plimsoll_framework::prelude::*;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::bounds::{Asked, Evener};
-use crate::resource_allocation::{Amounts, Counted, ResourceSpec, Usage, default_resources};
+use crate::resource_allocation::{self, Amounts, Counted, ResourceSpec, Usage};
 
 /// Prefers nodes whose resource usage becomes more balanced with the pod.
 ///
@@ -22,22 +22,20 @@ pub struct NodeResourcesBalancedAllocation {
 }
 
 /// The args of [`NodeResourcesBalancedAllocation`].
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "an object")]
 pub struct NodeResourcesBalancedAllocationArgs {
-    /// The resources to balance; CPU and memory by default. Weights are 1 and have no effect.
+    #[serde(skip_serializing)]
+    api_version: String,
+    #[serde(skip_serializing)]
+    kind: String,
+    /// The resources to be kept even; CPU and memory if not given. Weights are 1 and do not count.
     pub resources: Vec<ResourceSpec>,
-}
-
-impl Default for NodeResourcesBalancedAllocationArgs {
-    fn default() -> Self {
-        NodeResourcesBalancedAllocationArgs { resources: default_resources() }
-    }
 }
 
 /// The plugin, where it stands.
 pub fn entry() -> Entry {
-    Entry::of::<NodeResourcesBalancedAllocation>().score().at(Point::PreScore).done()
+    Entry::of::<NodeResourcesBalancedAllocation>().score().at(Point::PreScore).shows_args().done()
 }
 
 impl Plugin for NodeResourcesBalancedAllocation {
@@ -45,8 +43,24 @@ impl Plugin for NodeResourcesBalancedAllocation {
     type Args = NodeResourcesBalancedAllocationArgs;
 
     fn new(args: Self::Args, _: &FeatureGates) -> Self {
-        let resources = args.resources.into_iter().map(Counted::from).collect();
-        NodeResourcesBalancedAllocation { resources }
+        NodeResourcesBalancedAllocation { resources: Counted::all(args.resources) }
+    }
+
+    fn complete(args: &mut Self::Args, _: &FeatureGates) {
+        resource_allocation::complete(&mut args.resources);
+    }
+
+    /// As in validation_pluginargs.go, ValidateNodeResourcesBalancedAllocationArgs.
+    fn validate(args: &Self::Args, _: &FeatureGates, faults: &mut ArgsFaults) {
+        let field = ArgsField::default().key("resources");
+        for (index, resource) in args.resources.iter().enumerate() {
+            if args.resources[..index].iter().any(|other| other.name == resource.name) {
+                faults.duplicate(field.index(index).key("name"), &resource.name);
+            }
+            if resource.weight != 1 {
+                faults.invalid(field.index(index).key("weight"), resource.weight, "must be 1");
+            }
+        }
     }
 }
 
@@ -145,9 +159,11 @@ mod tests {
     }
 
     fn plugin(names: &[&'static str]) -> NodeResourcesBalancedAllocation {
-        let spec = |&name| ResourceSpec { name: Str::const_new(name), weight: 1 };
-        let args =
-            NodeResourcesBalancedAllocationArgs { resources: names.iter().map(spec).collect() };
+        let spec = |name: &&str| ResourceSpec { name: (*name).to_owned(), weight: 1 };
+        let args = NodeResourcesBalancedAllocationArgs {
+            resources: names.iter().map(spec).collect(),
+            ..Default::default()
+        };
         NodeResourcesBalancedAllocation::new(args, &FeatureGates::default())
     }
 

@@ -3,30 +3,32 @@
 use plimsoll_api::resources::{CPU, EPHEMERAL_STORAGE, MEMORY};
 use plimsoll_framework::MAX_NODE_SCORE;
 use plimsoll_framework::prelude::{NonZero, Resources, Str};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::bounds::Asked;
 use crate::shape::MAX_UTILIZATION;
 
 /// A resource that counts in scoring, as in args.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "an object")]
 pub struct ResourceSpec {
     /// Its name, such as `cpu` or `nvidia.com/gpu`.
-    pub name: Str,
-    /// Its weight: 1 to 100.
-    #[serde(default = "one")]
+    pub name: String,
+    /// How much it counts: 1 to 100, where 0 stands for 1.
     pub weight: i64,
 }
 
-fn one() -> i64 {
-    1
-}
-
-/// The default resources: CPU and memory with equal weights.
-pub(crate) fn default_resources() -> Vec<ResourceSpec> {
-    let alike = |name| ResourceSpec { name: Str::const_new(name), weight: 1 };
-    vec![alike(CPU), alike(MEMORY)]
+/// CPU and memory alike if no resources are named; a weight of 0 is 1.
+pub(crate) fn complete(resources: &mut Vec<ResourceSpec>) {
+    if resources.is_empty() {
+        let alike = |name: &str| ResourceSpec { name: name.to_owned(), weight: 1 };
+        resources.extend([alike(CPU), alike(MEMORY)]);
+    }
+    for resource in resources {
+        if resource.weight == 0 {
+            resource.weight = 1;
+        }
+    }
 }
 
 /// A resource that counts in scoring.
@@ -45,19 +47,24 @@ enum Kind {
     Scalar(Str),
 }
 
-impl From<ResourceSpec> for Counted {
-    fn from(spec: ResourceSpec) -> Self {
-        let kind = match spec.name.as_str() {
+impl Counted {
+    /// The resource called `name`.
+    pub(crate) fn new(name: Str, weight: i64) -> Self {
+        let kind = match name.as_str() {
             CPU => Kind::Cpu,
             MEMORY => Kind::Memory,
             EPHEMERAL_STORAGE => Kind::EphemeralStorage,
-            _ => Kind::Scalar(spec.name),
+            _ => Kind::Scalar(name),
         };
-        Counted { kind, weight: spec.weight }
+        Counted { kind, weight }
     }
-}
 
-impl Counted {
+    /// The resources that args name.
+    pub(crate) fn all(mut specs: Vec<ResourceSpec>) -> Vec<Self> {
+        complete(&mut specs);
+        specs.into_iter().map(|spec| Counted::new(spec.name.into(), spec.weight)).collect()
+    }
+
     /// Its name.
     pub(crate) fn name(&self) -> Str {
         match &self.kind {
@@ -185,7 +192,7 @@ mod tests {
     use super::*;
 
     fn counted(name: &'static str) -> Counted {
-        ResourceSpec { name: Str::const_new(name), weight: 1 }.into()
+        Counted::new(Str::const_new(name), 1)
     }
 
     fn usage(

@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use plimsoll_framework::MAX_NODE_SCORE;
+use plimsoll_framework::args::shape;
+pub use plimsoll_framework::args::shape::UtilizationShapePoint;
+use plimsoll_framework::{ArgsFaults, ArgsField, MAX_NODE_SCORE};
 use serde::Deserialize;
 
 /// The highest score that a point of a shape may have.
@@ -18,16 +20,6 @@ pub(crate) const MAX_UTILIZATION: i64 = 100;
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "Vec<UtilizationShapePoint>")]
 pub struct Shape(Vec<Point>);
-
-/// One point of a shape, as in args.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
-pub struct UtilizationShapePoint {
-    /// How full, in percent: 0 to 100.
-    pub utilization: i32,
-    /// The score there: 0 to 10.
-    pub score: i32,
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Point {
@@ -55,7 +47,19 @@ impl Point {
     }
 }
 
-/// Why points are not a valid shape. As in validation_pluginargs.go, `validateFunctionShape`.
+/// Reports what keeps the points at `field` from being a shape.
+pub(crate) fn validate(
+    points: &[UtilizationShapePoint],
+    field: &ArgsField,
+    faults: &mut ArgsFaults,
+) {
+    shape::validate(points, |at, message| {
+        let field = at.map_or_else(|| field.clone(), |(index, key)| field.index(index).key(key));
+        faults.report(field, message);
+    });
+}
+
+/// Why some points are not a shape. As in validation_pluginargs.go, `validateFunctionShape`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShapeError {
     /// There are none.

@@ -9,7 +9,7 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use plimsoll_api::wire::{self, Object};
 use plimsoll_api::{Pod, PodKey};
 use plimsoll_config::{Catalogue, Configuration};
-use plimsoll_engine::{Event, Options, Scheduler, Seen};
+use plimsoll_engine::{Event, Options, Profile, Scheduler, Seen};
 use plimsoll_framework::{FeatureGates, Time};
 use plimsoll_plugins::{default_profile, in_tree};
 use serde_json::{Value, json};
@@ -61,8 +61,8 @@ fn pod(name: &str, more: &Value) -> Pod {
 fn scheduler(kind: &Value) -> Scheduler {
     let registry = in_tree();
     let catalogue = Catalogue::of(&registry, &default_profile());
-    let profiles = Configuration::default_for(&catalogue)
-        .profiles(&registry, &FeatureGates::default())
+    let specs = Configuration::default_for(&catalogue).profile_specs();
+    let profiles = Profile::all_of(&specs, &registry, &FeatureGates::default())
         .expect("the default profile is right");
     let mut scheduler =
         Scheduler::new(profiles, Options::default(), 0).expect("the profiles make a scheduler");

@@ -8,20 +8,29 @@ use serde::Deserialize;
 const DRAINED: Reason = Reason::Text("node(s) were in a rack that is being drained");
 
 /// Rejects every node whose label `example.com/rack` is one of `args.racks`.
-pub struct RackDrain(RackDrainArgs);
+pub struct RackDrain(BTreeSet<String>);
 
 /// The racks that are being drained.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct RackDrainArgs {
-    racks: BTreeSet<String>,
+    racks: Vec<String>,
 }
 
 impl Plugin for RackDrain {
     const NAME: &'static str = "RackDrain";
     type Args = RackDrainArgs;
     fn new(args: RackDrainArgs, _: &FeatureGates) -> Self {
-        RackDrain(args)
+        RackDrain(args.racks.into_iter().collect())
+    }
+
+    fn validate(args: &RackDrainArgs, _: &FeatureGates, faults: &mut ArgsFaults) {
+        let field = ArgsField::default().key("racks");
+        for (index, rack) in args.racks.iter().enumerate() {
+            for fault in label_syntax::label_value_faults(rack) {
+                faults.invalid(field.index(index), rack, &fault);
+            }
+        }
     }
 }
 
@@ -30,7 +39,7 @@ impl Filter for RackDrain {
     type Node = Labels; // asked again only where labels change
     fn filter(&self, (): (), labels: &Labels) -> Verdict {
         match labels.get("example.com/rack") {
-            Some(rack) if self.0.racks.contains(rack.as_str()) => Verdict::unresolvable(DRAINED),
+            Some(rack) if self.0.contains(rack.as_str()) => Verdict::unresolvable(DRAINED),
             _ => Verdict::Pass,
         }
     }

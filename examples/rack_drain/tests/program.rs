@@ -43,7 +43,33 @@ fn it_is_listed_among_the_plugins_and_in_the_profile() {
 
 #[test]
 fn wrong_args_are_told_with_file_line_and_field() {
-    RACK_DRAIN.refuses("racks: [r1]", "racks: r1", 11, "profiles[0].pluginConfig[0].args.racks");
+    for command in COMMANDS {
+        let said = complaints(command, "racks: r1");
+        assert!(said.contains(".args.racks: invalid type: string \"r1\", expected "), "{said}");
+    }
+}
+
+#[test]
+fn args_that_the_plugin_finds_wrong_are_told_with_file_line_and_field() {
+    for command in COMMANDS {
+        let said = complaints(command, "racks: [r1, r 2, _3]");
+        let rule = "a valid label must be an empty string or consist of alphanumeric characters";
+        for (index, rack) in [(1, "r 2"), (2, "_3")] {
+            let fault = format!(".args.racks[{index}]: Invalid value: {rack:?}: {rule}");
+            assert!(said.contains(&fault), "{said}");
+        }
+    }
+}
+
+/// Commands that read a configuration, whose file goes behind them.
+const COMMANDS: [&[&str]; 3] =
+    [&["config", "check"], &["simulate", "-f", "cluster.yaml", "--config"], &["run", "--config"]];
+
+/// What a command says of the file that ships with other args, which are wrong.
+fn complaints(command: &[&str], args: &str) -> String {
+    let said = RACK_DRAIN.complaints(command, "racks: [r1]", args);
+    assert!(said.contains(":11: profiles[0].pluginConfig[0].args.racks"), "{said}");
+    said
 }
 
 #[test]

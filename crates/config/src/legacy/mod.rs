@@ -1,8 +1,12 @@
-//! The versions of KubeSchedulerConfiguration before v1: what each takes for granted, and how a file
-//! of one is read.
+//! What belongs to earlier releases: the versions of KubeSchedulerConfiguration before v1, what each takes for granted,
+//! and how a file of one is read; algorithm providers and Policies; and flags and feature gates that are no more.
 
+mod disks;
 mod fields;
+mod flags;
+pub(crate) mod old_gates;
 mod point_lists;
+pub(crate) mod policy;
 mod provider;
 mod reading;
 mod source;
@@ -18,6 +22,7 @@ use crate::catalogue::Point;
 use crate::origin::Form;
 use crate::rules::{Grown, Rules};
 
+pub use old_gates::OldGate;
 pub(crate) use point_lists::merge;
 pub use provider::{Provider, ProviderError};
 pub(crate) use reading::{Reading, read};

@@ -3,9 +3,9 @@
 use plimsoll_document::FieldPath;
 use serde::Deserialize;
 
+use super::policy::NAMESPACE;
 use super::provider::Provider;
 use crate::faults::Faults;
-use crate::policy::NAMESPACE;
 
 /// Who reads the file or the ConfigMap with a Policy that a configuration names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -96,7 +96,7 @@ fn args(profile: &ResolvedProfile, catalogue: &Catalogue) -> Vec<PluginConfig> {
     };
     let mut configs = Vec::new();
     for (name, args) in profile.args.iter().filter(|(name, _)| stands(name)) {
-        let default = Args::default_of(name, &rules, catalogue.gates);
+        let default = Args::default_of(name, &rules, catalogue);
         let default = default.map_or(Value::Null, |args| args.to_value());
         let differing = match (args, &default) {
             (Value::Object(fields), Value::Object(default)) => {

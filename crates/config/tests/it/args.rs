@@ -1,8 +1,8 @@
 //! Args of plugins: what they default to, and every rule they can break.
 
 use expect_test::{Expect, expect};
-use plimsoll_config::{Gates, GivenGates};
-use plimsoll_framework::Release;
+use plimsoll_config::GivenGates;
+use plimsoll_framework::{FeatureGates, Release};
 
 use crate::catalogue::{catalogue, configuration, errors_with, lines};
 
@@ -13,11 +13,11 @@ fn with_args(name: &str, args: &str) -> String {
 
 #[track_caller]
 fn check(name: &str, args: &str, expected: &Expect) {
-    check_with(Gates::default(), name, args, expected);
+    check_with(FeatureGates::default(), name, args, expected);
 }
 
 #[track_caller]
-fn check_with(gates: Gates, name: &str, args: &str, expected: &Expect) {
+fn check_with(gates: FeatureGates, name: &str, args: &str, expected: &Expect) {
     let errors = errors_with(&with_args(name, args), &catalogue().with_gates(gates));
     expected.assert_eq(&errors.replace("test.yaml:6: profiles[0].pluginConfig[0].args", "args"));
 }
@@ -428,9 +428,9 @@ fn volumes_are_awaited_for_no_negative_time() {
 fn a_shape_of_volumes_needs_its_gate() {
     let name = "VolumeBinding";
     let args = "{shape: [{utilization: 0, score: 5}, {utilization: 0, score: 5}]}";
-    let without = GivenGates::of(Release::V1_36).args;
+    let without = GivenGates::of(Release::V1_36).plugins;
     check_with(
-        without,
+        without.clone(),
         name,
         args,
         &expect![[r#"
@@ -446,7 +446,7 @@ fn a_shape_of_volumes_needs_its_gate() {
         "#]],
     );
     check_with(
-        GivenGates::of(Release::V1_37).args,
+        GivenGates::of(Release::V1_37).plugins,
         name,
         args,
         &expect![[r#"
@@ -474,11 +474,9 @@ fn device_timeouts_are_not_negative_and_need_their_gates() {
             args.filterTimeout: invalid type: integer `10`, expected a duration such as "15s"
         "#]],
     );
-    let gates = Gates {
-        dra_scheduler_filter_timeout: false,
-        dra_device_binding_conditions: false,
-        ..Gates::default()
-    };
+    let gates = FeatureGates::default()
+        .with("DRASchedulerFilterTimeout", false)
+        .with("DRADeviceBindingConditions", false);
     check_with(
         gates,
         name,

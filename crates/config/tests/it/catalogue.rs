@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use plimsoll_config::{Catalogue, Configuration, Known, Point, PointSet, ResolvedProfile, load};
+use plimsoll_plugins::in_tree;
 
 use Point::{
     Bind, Filter, Permit, PlacementGenerate, PlacementScore, PostFilter, PreBind, PreEnqueue,
@@ -48,6 +49,7 @@ pub(crate) fn catalogue() -> Catalogue {
         known("OtherQueueSort", &[QueueSort]).on_request(),
         known("ExampleScore", &[Filter, Score]).on_request(),
     ])
+    .with_args_of(&in_tree())
 }
 
 /// The plugins of 1.36 with volumes, and on request those that later releases dropped.
@@ -75,7 +77,7 @@ pub(crate) fn catalogue_of_all_releases() -> Catalogue {
         known("AzureDiskLimits", &[Filter]).on_request(),
         known("CinderLimits", &[Filter]).on_request(),
     ]);
-    Catalogue::new(plugins)
+    Catalogue::new(plugins).with_args_of(&in_tree())
 }
 
 /// The configuration whose fields after apiVersion and kind are `text`, which must be valid.
@@ -118,7 +120,8 @@ pub(crate) fn shown(profiles: &[ResolvedProfile]) -> String {
                 })
                 .collect();
             if !plugins.is_empty() {
-                writeln!(shown, "  {point}: {}", plugins.join(" ")).expect("a string takes all");
+                writeln!(shown, "  {}: {}", point.key(), plugins.join(" "))
+                    .expect("a string takes all");
             }
         }
         if !profile.unavailable.is_empty() {

@@ -46,7 +46,7 @@ pub(crate) fn catalogue() -> Catalogue {
     plugins.push(known("NodeLabel", &[Filter, Score]).on_request());
     plugins.push(known("ServiceAffinity", &[PreFilter, Filter, Score]).on_request());
     plugins.push(known("NodeResourceLimits", &[PreScore, Score]).on_request());
-    Catalogue::new(plugins)
+    Catalogue::new(plugins).with_args_of(&plimsoll_plugins::in_tree())
 }
 
 /// The configuration of a Policy, which must be valid.
@@ -489,8 +489,8 @@ fn plugins(text: &str) -> String {
         }
         let plugins = plugins.iter().filter(|p| *point != Filter || !always.contains(&p.name));
         shown.extend(plugins.map(|p| match p.weight {
-            0 => format!("{point}/{}", p.name),
-            weight => format!("{point}/{}={weight}", p.name),
+            0 => format!("{}/{}", point.key(), p.name),
+            weight => format!("{}/{}={weight}", point.key(), p.name),
         }));
     }
     shown.join(" ")

@@ -74,7 +74,7 @@ fn what_a_newer_release_writes_an_older_one_reads() {
     let newest = Configuration::default_for(&catalogue_of_all_releases());
     let gates = GivenGates::of(Release::V1_36);
     let mut older = catalogue_of_all_releases();
-    older.gates = gates.args;
+    older.gates = gates.plugins;
     for text in written(&newest) {
         let read = load("written.yaml", &text, &older);
         let read = read.unwrap_or_else(|errors| panic!("{text}\n{}", lines(&errors)));

@@ -9,12 +9,12 @@ use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 /// `HTTP_PROXY`, `NO_PROXY`, and in small letters). As in net/http, ProxyFromEnvironment: never to this
 /// machine, unless it is given.
 ///
-/// An error, in words, if it is a kind of proxy that is not spoken to.
+/// An error if it is a kind of proxy that is not spoken to.
 pub(super) fn to(
     server: &Uri,
     given: Option<&str>,
     env: impl Fn(&str) -> Option<String>,
-) -> Result<Option<Intercept>, String> {
+) -> Result<Option<Intercept>, ProxyError> {
     let variable = |name: &str| {
         let value = env(name).filter(|value| !value.is_empty());
         value.or_else(|| env(&name.to_ascii_lowercase())).unwrap_or_default()
@@ -30,13 +30,20 @@ pub(super) fn to(
     };
     let proxy = matcher.intercept(server);
     match proxy.as_ref().map(|proxy| proxy.uri().scheme_str()) {
-        None if given.is_some_and(|address| !address.is_empty()) => {
-            Err("is no address of a proxy".to_owned())
-        }
+        None if given.is_some_and(|address| !address.is_empty()) => Err(ProxyError::NoAddress),
         None | Some(Some("http")) => Ok(proxy),
-        // Whatever else the address holds may be a password.
-        Some(scheme) => Err(format!("{} proxies cannot be used", scheme.unwrap_or_default())),
+        Some(scheme) => Err(ProxyError::Scheme(scheme.unwrap_or_default().to_owned())),
     }
+}
+
+/// Why a proxy cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ProxyError {
+    #[error("is no address of a proxy")]
+    NoAddress,
+    // Whatever else the address holds may be a password.
+    #[error("{0} proxies cannot be used")]
+    Scheme(String),
 }
 
 fn is_this_machine(host: &str) -> bool {
@@ -61,7 +68,7 @@ mod tests {
                 format!("{}{auth}", proxy.uri())
             }
             Ok(None) => "none".to_owned(),
-            Err(error) => error,
+            Err(error) => error.to_string(),
         }
     }
 

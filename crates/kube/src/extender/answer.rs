@@ -7,6 +7,7 @@ use plimsoll_engine::extenders::{Filtered, Kept};
 use plimsoll_engine::{Question, Reply};
 use plimsoll_framework::Rejection;
 
+use super::fault::CallFault;
 use super::fields::{first, go_object};
 
 /// Nodes with their reasons. If a node occurs twice, the last entry counts.
@@ -51,8 +52,8 @@ pub(super) struct Asked<'a> {
 
 /// Reads the answer to a question.
 ///
-/// The error is the one that the extender reports, or says what is wrong with its answer.
-pub(super) fn read(asked: Asked<'_>, question: &Question, text: &[u8]) -> Result<Reply, String> {
+/// The error is what the extender says is wrong, or what is wrong with its answer.
+pub(super) fn read(asked: Asked<'_>, question: &Question, text: &[u8]) -> Result<Reply, CallFault> {
     match question {
         Question::Filter(nodes) => filtered(asked, nodes, decode(text)?).map(Reply::Filtered),
         Question::Prioritize(_) => {
@@ -80,16 +81,15 @@ pub(super) fn read(asked: Asked<'_>, question: &Question, text: &[u8]) -> Result
     }
 }
 
-fn decode<'de, T: serde::Deserialize<'de>>(text: &'de [u8]) -> Result<T, String> {
-    // The message of Go's Decoder.
+fn decode<'de, T: serde::Deserialize<'de>>(text: &'de [u8]) -> Result<T, CallFault> {
     if text.iter().all(u8::is_ascii_whitespace) {
-        return Err("EOF".to_owned());
+        return Err(CallFault::Empty);
     }
-    first(text).map_err(|error| error.to_string())
+    first(text).map_err(|error| CallFault::Unreadable(error.to_string()))
 }
 
-fn no_error(error: String) -> Result<(), String> {
-    if error.is_empty() { Ok(()) } else { Err(error) }
+fn no_error(error: String) -> Result<(), CallFault> {
+    if error.is_empty() { Ok(()) } else { Err(CallFault::Told(error)) }
 }
 
 /// As in extender.go, Filter.
@@ -97,7 +97,7 @@ fn filtered(
     asked: Asked<'_>,
     nodes: &[Str],
     result: Option<FilterResult>,
-) -> Result<Filtered, String> {
+) -> Result<Filtered, CallFault> {
     let result = result.unwrap_or_default();
     no_error(result.error)?;
     let names = match (result.node_names, result.nodes) {
@@ -107,10 +107,8 @@ fn filtered(
     };
     let known: BTreeSet<&str> = nodes.iter().map(Str::as_str).collect();
     if let Some(stranger) = names.iter().find(|name| !known.contains(name.as_str())) {
-        return Err(format!(
-            "extender {:?} claims a filtered node {stranger:?} which is not found in the input node list",
-            asked.url_prefix
-        ));
+        let extender = asked.url_prefix.to_owned();
+        return Err(CallFault::Stranger { extender, node: stranger.clone() });
     }
     let mut rejected: BTreeMap<String, Rejection> = BTreeMap::new();
     for (node, why) in result.failed {

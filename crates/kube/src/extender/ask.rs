@@ -13,6 +13,7 @@ use plimsoll_engine::Question;
 use plimsoll_engine::extenders::{Victim, Way};
 use serde_json::value::RawValue;
 
+use super::fault::CallFault;
 use crate::originals::Originals;
 
 /// The largest question: about 10,000 large nodes. In larger clusters, use an extender that caches the
@@ -115,7 +116,7 @@ pub(super) fn write(
     pod: &Pod,
     node_cache_capable: bool,
     originals: &dyn Originals,
-) -> Result<Pieces, String> {
+) -> Result<Pieces, CallFault> {
     let mut out = Pieces::default();
     if let Question::Bind(node) = question {
         let args = serde_json::json!({
@@ -129,7 +130,7 @@ pub(super) fn write(
     }
     let original = originals.pod(&pod.key);
     out.text(&br#"{"Pod":"#[..]);
-    out.raw(original.ok_or_else(|| format!("pod {} is gone", pod.key))?);
+    out.raw(original.ok_or_else(|| CallFault::Gone(pod.key.clone()))?);
     match question {
         Question::Filter(nodes) | Question::Prioritize(nodes) if node_cache_capable => {
             out.text(&br#","Nodes":null,"NodeNames":["#[..]);
@@ -163,10 +164,7 @@ pub(super) fn write(
         Question::Bind(_) => {}
     }
     match out.length() {
-        length if MOST_SENT < length => Err(format!(
-            "the question has {length} bytes, more than {MOST_SENT}: let the extender keep nodes itself \
-             (nodeCacheCapable)"
-        )),
+        length if MOST_SENT < length => Err(CallFault::LongQuestion(length)),
         _ => Ok(out),
     }
 }

@@ -23,6 +23,7 @@ use tokio::time::timeout;
 
 use super::answer::{self, Asked};
 use super::ask::{self, Pieces};
+use super::fault::{CallFault, ConfigFault};
 use super::{Around, chain, tls};
 
 /// The largest answer: a list of about a thousand large nodes.
@@ -35,9 +36,6 @@ const MOST_AT_ONCE: usize = 32;
 /// takes longer.
 const MOST_WAITING: usize = 10_000;
 const PATIENCE: Duration = Duration::from_secs(30);
-
-/// The error when another instance may lead, so that nothing may be bound.
-const NOT_LEADING: &str = "this scheduler does not hold the lease";
 
 /// As in net/http and apimachinery's util/net/http.go.
 const IDLE_FOR: Duration = Duration::from_secs(90);
@@ -52,26 +50,26 @@ pub(super) struct Endpoint {
 }
 
 impl Endpoint {
-    /// Creates a client for an extender. Sends nothing.
-    pub(super) fn new(config: Extender) -> Result<Self, String> {
-        let uri: Uri = config.url_prefix.parse().map_err(|error| format!("urlPrefix: {error}"))?;
+    /// The way to an extender. Nothing is sent yet.
+    pub(super) fn new(config: Extender) -> Result<Self, ConfigFault> {
+        let uri = config.url_prefix.parse::<Uri>();
+        let uri = uri.map_err(|error| ConfigFault::Url(error.to_string()))?;
         if uri.authority().is_some_and(|authority| authority.as_str().contains('@')) {
-            // The URL names the extender in messages that everybody may read.
-            return Err("urlPrefix must not hold a user or password".to_owned());
+            return Err(ConfigFault::Secret);
         }
         let https = HttpsConnectorBuilder::new();
         let https = match uri.scheme_str() {
             Some("https") => https.with_tls_config(tls::client_config(&config)?).https_only(),
             // Plain connections need no certificates: this connector makes no other connections.
             Some("http") => https.with_tls_config(plain()).https_or_http(),
-            _ => return Err("urlPrefix must begin with http:// or https://".to_owned()),
+            _ => return Err(ConfigFault::Scheme),
         };
         let server_name = config.tls_config.as_ref().map_or("", |tls| tls.server_name.as_str());
         let https = match server_name {
             "" => https,
             name => {
                 let name = ServerName::try_from(name.to_owned());
-                let name = name.map_err(|error| format!("tlsConfig.serverName: {error}"))?;
+                let name = name.map_err(|error| ConfigFault::ServerName(error.to_string()))?;
                 https.with_server_name_resolver(FixedServerNameResolver::new(name))
             }
         };
@@ -97,16 +95,16 @@ impl Endpoint {
         &self.config.url_prefix
     }
 
-    /// Sends a question, and reads the answer. The error is for events and conditions.
+    /// Asks, and reads the answer.
     pub(super) async fn ask(
         &self,
         question: &Question,
         pod: &Pod,
         around: &Around,
-    ) -> Result<Reply, String> {
+    ) -> Result<Reply, CallFault> {
         let _slot = self.slot().await?;
         let may_take = match question {
-            Question::Bind(_) => (around.may_write)().ok_or(NOT_LEADING)?,
+            Question::Bind(_) => (around.may_write)().ok_or(CallFault::NotLeading)?,
             _ => Duration::MAX,
         };
         let originals = around.originals.as_ref();
@@ -120,8 +118,8 @@ impl Endpoint {
         answer::read(asked, question, &text)
     }
 
-    async fn slot(&self) -> Result<tokio::sync::SemaphorePermit<'_>, String> {
-        let too_many = || format!("too many calls to extender {:?} are under way", self.name());
+    async fn slot(&self) -> Result<tokio::sync::SemaphorePermit<'_>, CallFault> {
+        let too_many = || CallFault::TooMany(self.name().to_owned());
         if let Ok(slot) = self.slots.try_acquire() {
             return Ok(slot);
         }
@@ -144,37 +142,28 @@ impl Endpoint {
         }
     }
 
-    /// Sends a request and reads the body of the answer, with one timeout for both. As in extender.go,
-    /// send.
-    async fn post(&self, verb: &str, body: Pieces, in_time: Duration) -> Result<Bytes, String> {
+    /// Sends, and reads the body of the answer, all in time. As in extender.go, send.
+    async fn post(&self, verb: &str, body: Pieces, in_time: Duration) -> Result<Bytes, CallFault> {
         let url = format!("{}/{verb}", self.config.url_prefix.trim_end_matches('/'));
         let json = HeaderValue::from_static("application/json");
         let request = Request::post(url.as_str()).header(CONTENT_TYPE, json).body(body);
-        let request = request.map_err(|error| format!("parse {url:?}: {error}"))?;
+        let request =
+            request.map_err(|error| CallFault::Url { url: url.clone(), why: error.to_string() })?;
         let deadline = tokio::time::Instant::now() + in_time;
         let response = match tokio::time::timeout_at(deadline, self.client.request(request)).await {
-            Ok(response) => {
-                response.map_err(|error| format!("Post {url:?}: {}", cause(&error, &url)))?
-            }
-            // The message of Go's net/http.
-            Err(_) => {
-                return Err(format!(
-                    "Post {url:?}: context deadline exceeded (Client.Timeout exceeded while awaiting \
-                     headers)"
-                ));
-            }
+            Ok(response) => response.map_err(|error| CallFault::NotSent {
+                url: url.clone(),
+                why: cause(&error, &url),
+            })?,
+            Err(_) => return Err(CallFault::LateHeaders(url)),
         };
         if response.status() != StatusCode::OK {
             let code = response.status().as_u16();
-            return Err(format!("failed {verb} with extender at URL {url}, code {code}"));
+            return Err(CallFault::Refused { verb: verb.to_owned(), url, code });
         }
         match tokio::time::timeout_at(deadline, collect(response.into_body(), &url)).await {
             Ok(text) => text,
-            Err(_) => {
-                Err("context deadline exceeded (Client.Timeout or context cancellation while \
-                           reading body)"
-                    .to_owned())
-            }
+            Err(_) => Err(CallFault::LateBody),
         }
     }
 }
@@ -203,15 +192,16 @@ fn plain() -> rustls::ClientConfig {
     rustls::ClientConfig::builder().with_root_certificates(nobody).with_no_client_auth()
 }
 
-async fn collect(body: Incoming, url: &str) -> Result<Bytes, String> {
+async fn collect(body: Incoming, url: &str) -> Result<Bytes, CallFault> {
     match Limited::new(body, MOST_RECEIVED).collect().await {
         Ok(all) => Ok(all.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => {
-            Err(format!("the answer from {url} has more than {MOST_RECEIVED} bytes"))
-        }
+        Err(error) if error.is::<LengthLimitError>() => Err(CallFault::LongAnswer(url.to_owned())),
         Err(error) => match error.downcast_ref::<hyper::Error>() {
-            Some(error) if error.is_incomplete_message() => Err("unexpected EOF".to_owned()),
-            _ => Err(format!("reading the answer from {url}: {}", chain(error.as_ref()))),
+            Some(error) if error.is_incomplete_message() => Err(CallFault::CutOff),
+            _ => {
+                let why = chain(error.as_ref());
+                Err(CallFault::NotReceived { url: url.to_owned(), why })
+            }
         },
     }
 }

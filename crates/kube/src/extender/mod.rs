@@ -6,6 +6,8 @@
 mod answer;
 mod ask;
 mod endpoint;
+mod engine;
+mod fault;
 mod fields;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
@@ -27,13 +29,13 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::endpoint::Endpoint;
+pub(crate) use self::engine::for_engine;
+use self::fault::CallFault;
+pub use self::fault::ConfigFault;
 use crate::originals::Originals;
 use crate::write::MayWrite;
 
-/// Why a call failed after the scheduler was told to stop.
-const STOPPED: &str = "the scheduler has stopped asking extenders";
-
-/// An answer to the effect with this id; for [`Event::Extended`](plimsoll_engine::Event::Extended).
+/// An answer to the effect of this number; for [`Event::Extended`](plimsoll_engine::Event::Extended).
 pub type Answer = (EffectId, Result<Reply, ExtenderError>);
 
 /// An extender with an unusable configuration.
@@ -43,7 +45,7 @@ pub struct SetupError {
     /// Its index in the order of calls, from 0.
     pub place: usize,
     /// What is wrong.
-    pub why: String,
+    pub why: ConfigFault,
 }
 
 /// The extenders of a scheduler.
@@ -123,19 +125,19 @@ impl Extenders {
         };
         let task = async move {
             let reply = match endpoint {
-                None => Err("the extender is not configured".to_owned()),
+                None => Err(CallFault::NotConfigured),
                 Some(endpoint) => {
                     let asking = endpoint.ask(&call.question, &pod, &around);
                     let reply = stopped.run_until_cancelled(asking).await;
-                    let reply = reply.unwrap_or_else(|| Err(STOPPED.to_owned()));
+                    let reply = reply.unwrap_or(Err(CallFault::Stopped));
                     if let Err(error) = &reply {
                         tell(&endpoint, &call.question, &pod, error);
                     }
                     reply
                 }
             };
-            // An error means that nobody waits for the answer any more.
-            let _ = answers.send((id, reply.map_err(ExtenderError)));
+            // Whoever does not listen any more needs no answer.
+            let _ = answers.send((id, reply.map_err(|error| ExtenderError(error.to_string()))));
         };
         tasks.spawn_on(task, &self.runtime);
     }
@@ -163,9 +165,9 @@ impl Extenders {
     }
 }
 
-/// Logs what the pod's events and conditions do not contain.
-fn tell(endpoint: &Endpoint, question: &Question, pod: &Pod, error: &str) {
-    let (extender, pod) = (endpoint.name(), &pod.key);
+/// What the pod's events and conditions do not tell.
+fn tell(endpoint: &Endpoint, question: &Question, pod: &Pod, error: &CallFault) {
+    let (extender, pod, error) = (endpoint.name(), &pod.key, error.to_string());
     match question {
         Question::Prioritize(_) => {
             tracing::debug!(extender, %pod, error, "the extender failed to prioritize; it is ignored");

@@ -8,20 +8,22 @@ use kube::config::{
 use plimsoll_config::{Base64, Extender};
 use rustls::ClientConfig;
 
+use super::fault::ConfigFault;
+
 /// Everything in a kubeconfig has a name, and here there is one of each.
 const ONLY: &str = "extender";
 
 /// The TLS settings of an extender. Reads the files that they name; data take precedence over files.
 ///
 /// As in extender.go, makeTransport: with `enableHTTPS` and without a CA, certificates are not checked.
-/// Otherwise, without a CA, the system's certificates are trusted.
-pub(super) fn client_config(extender: &Extender) -> Result<ClientConfig, String> {
+/// Otherwise, without a CA, those of the system count.
+pub(super) fn client_config(extender: &Extender) -> Result<ClientConfig, ConfigFault> {
     let tls = extender.tls_config.clone().unwrap_or_default();
     let has_ca = !tls.ca_file.is_empty() || !tls.ca_data.is_empty();
     if tls.insecure && has_ca {
         // As in client-go's transport.go, TLSConfigFor.
         let why = "specifying a root certificates file with the insecure flag is not allowed";
-        return Err(format!("tlsConfig: {why}"));
+        return Err(ConfigFault::Tls(why.to_owned()));
     }
     let is_insecure = tls.insecure || (extender.enable_https && !has_ca);
     let cluster = Cluster {
@@ -37,8 +39,7 @@ pub(super) fn client_config(extender: &Extender) -> Result<ClientConfig, String>
         client_key_data: data(&tls.key_data).map(Into::into),
         ..AuthInfo::default()
     };
-    let wrong =
-        |error: &(dyn std::error::Error + 'static)| format!("tlsConfig: {}", super::chain(error));
+    let wrong = |error: &(dyn std::error::Error + 'static)| ConfigFault::Tls(super::chain(error));
     let mut config = Config::try_from(kubeconfig(cluster, identity)).map_err(|e| wrong(&e))?;
     config.accept_invalid_certs = is_insecure;
     if is_insecure {

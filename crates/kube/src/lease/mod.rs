@@ -175,14 +175,14 @@ impl Leadership {
         self.observed().leader
     }
 
-    /// The health check `leaderElection`: an error if this instance still holds a lease that expired
-    /// more than [`WATCHDOG`] ago. As in leaderelection.go, Check.
-    pub fn check(&self) -> Result<(), String> {
+    /// The health check `leaderElection`: an error where this instance holds a lease that is over since
+    /// [`WATCHDOG`] and has not ended. As in leaderelection.go, Check.
+    pub fn check(&self) -> Result<(), NotRenewed> {
         let Settings { clock, identity, lease_duration, .. } = &self.inner.settings;
         let observed = self.observed();
         let age = clock.uptime().saturating_sub(observed.at);
         if observed.leader == *identity && *lease_duration + WATCHDOG < age {
-            return Err(format!("failed election to renew leadership on lease {NAME}"));
+            return Err(NotRenewed);
         }
         Ok(())
     }
@@ -229,6 +229,11 @@ impl Leadership {
         self.inner.slow_path.with_label_values(&[NAME]).inc();
     }
 }
+
+/// This instance holds a lease that is over, and has not ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("failed election to renew leadership on lease {NAME}")]
+pub struct NotRenewed;
 
 impl std::fmt::Debug for Leadership {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -132,7 +132,7 @@ pub async fn run(setup: Setup, stop: CancellationToken) -> Result<Exit, RunError
     let profiles = ranked(setup.profiles, setup.rankings);
     let scheduler = Scheduler::new(profiles, setup.engine, setup.seed)?;
     let mut scheduler =
-        scheduler.with_extenders(setup.extenders.iter().map(Extender::to_engine).collect());
+        scheduler.with_extenders(setup.extenders.iter().map(extender::for_engine).collect());
     let metrics = Arc::new(RestMetrics::default());
     let watch_metrics = WatchMetrics::default();
     let access = setup.access;

@@ -15,12 +15,12 @@ use crate::lease::{Leadership, State};
 use crate::limit::Rate;
 use crate::serve::{
     Ask, Build, Check, Checks, Clients, Desk, Explained, Feature, Inside, Options, Server, Soon,
-    Told,
+    Told, VerbosityError,
 };
 use crate::watch::WatchMetrics;
 
-/// Sets the log level, as `-v` does. The error says why this failed.
-pub type SetVerbosity = Arc<dyn Fn(&str) -> Result<(), String> + Send + Sync>;
+/// Sets how much is logged, as `-v` does; else says why not.
+pub type SetVerbosity = Arc<dyn Fn(&str) -> Result<(), VerbosityError> + Send + Sync>;
 
 /// What is served, and how.
 pub struct Serving {
@@ -127,9 +127,19 @@ async fn reviewer(
     }
 }
 
-/// As in kube-scheduler's server.go: the watchdog of the election everywhere, and also whether the
-/// cluster is known and the process is not ending. Unlike kube-scheduler there is also a check that the
-/// engine is not stuck.
+/// Why a health check fails. The last two have the words of kube-scheduler's server.go.
+#[derive(Debug, thiserror::Error)]
+enum Unhealthy {
+    #[error("the engine does not move any more")]
+    Stuck,
+    #[error("handlers are not fully synchronized")]
+    NotSynchronized,
+    #[error("process is shutting down")]
+    Stopping,
+}
+
+/// As in kube-scheduler's server.go: the watchdog of the election everywhere, and beside it whether the
+/// cluster is known and the process is not ending. What kube-scheduler has not is whether the engine moves.
 fn checks(known: &Known) -> Checks {
     let election = known
         .leadership
@@ -138,21 +148,20 @@ fn checks(known: &Known) -> Checks {
     let stuck = known.stuck.clone();
     let moves = Check::new("engine", move || match stuck.is_cancelled() {
         false => Ok(()),
-        true => Err("the engine does not move any more".to_owned()),
+        true => Err(Unhealthy::Stuck),
     });
     let election: Vec<Check> = election.into_iter().chain([moves]).collect();
     let (is_ready, stop) = (known.is_ready.clone(), known.stop.clone());
-    // The message of kube-scheduler's server.go.
     let told_whole = |name: &str| {
         let is_ready = is_ready.clone();
         Check::new(name, move || match *is_ready.borrow() {
             true => Ok(()),
-            false => Err("handlers are not fully synchronized".to_owned()),
+            false => Err(Unhealthy::NotSynchronized),
         })
     };
     let ends = Check::new("shutdown", move || match stop.is_cancelled() {
         false => Ok(()),
-        true => Err("process is shutting down".to_owned()),
+        true => Err(Unhealthy::Stopping),
     });
     let mut readyz = election.clone();
     readyz.extend([ends, told_whole("informer-sync"), told_whole("sched-handler-sync")]);
@@ -196,7 +205,7 @@ impl Inside for Scheduler {
         *self.state.borrow() == State::Leading
     }
 
-    fn set_verbosity(&self, level: &str) -> Result<(), String> {
+    fn set_verbosity(&self, level: &str) -> Result<(), VerbosityError> {
         (self.set_verbosity)(level)
     }
 }

@@ -24,7 +24,7 @@ use super::limits::{self, Patience};
 use super::options::Options;
 use super::server::Server;
 use super::site::Peer;
-use super::{Ask, Clients, Explained, Inside, Silent, Soon, Told};
+use super::{Ask, Clients, Explained, Inside, Silent, Soon, Told, VerbosityError};
 
 /// An answer that takes longer will never arrive, since no request here waits for anything.
 const LONG: Duration = Duration::from_secs(30);
@@ -65,8 +65,8 @@ impl Inside for Nobody {
         true
     }
 
-    fn set_verbosity(&self, level: &str) -> Result<(), String> {
-        level.parse::<u8>().map(|_| ()).map_err(|error| error.to_string())
+    fn set_verbosity(&self, level: &str) -> Result<(), VerbosityError> {
+        level.parse::<u8>().map(|_| ()).map_err(|_| VerbosityError::NoNumber(level.to_owned()))
     }
 }
 

@@ -8,7 +8,7 @@ use axum::response::Response;
 use http::StatusCode;
 
 use super::reply;
-use super::told::{Check, Checks};
+use super::told::{Check, CheckError, Checks};
 
 /// All health checks, by endpoint, and their results so far.
 #[derive(Debug)]
@@ -109,7 +109,7 @@ impl Health {
         results.iter().map(|(key, results)| (key.clone(), *results)).collect()
     }
 
-    fn look(&self, endpoint: &'static str, check: &Check) -> Result<(), String> {
+    fn look(&self, endpoint: &'static str, check: &Check) -> Result<(), CheckError> {
         let came = (check.look)();
         let mut all = self.results.lock().unwrap_or_else(PoisonError::into_inner);
         let results = all.entry((check.name.clone(), endpoint)).or_default();
@@ -147,7 +147,7 @@ mod tests {
             true => Ok(()),
             false => Err("handlers are not fully synchronized".to_owned()),
         });
-        let shutdown = Check::new("shutdown", || Ok(()));
+        let shutdown = Check::new("shutdown", || Ok::<_, &str>(()));
         (Health::new(Checks { readyz: vec![shutdown, sync], ..Checks::default() }), synced)
     }
 

@@ -39,8 +39,8 @@ pub trait Inside: Send + Sync + 'static {
     /// Whether this instance leads.
     fn is_leader(&self) -> bool;
 
-    /// Sets the log level, as `-v` does. The error is the reason of a failure.
-    fn set_verbosity(&self, level: &str) -> Result<(), String>;
+    /// Sets how much is logged, as `-v` does. On failure the reason.
+    fn set_verbosity(&self, level: &str) -> Result<(), VerbosityError>;
 }
 
 /// The answer about a pod.
@@ -52,4 +52,15 @@ pub enum Explained {
     Placed,
     /// The pod is unknown, or another scheduler is responsible for it.
     Unknown,
+}
+
+/// Why it cannot be set how much is logged.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum VerbosityError {
+    /// The level is not a number.
+    #[error("{0:?} is no number")]
+    NoNumber(String),
+    /// The log does not take another level.
+    #[error("{0}")]
+    Log(String),
 }

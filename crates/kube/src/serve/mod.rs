@@ -44,7 +44,7 @@ mod told;
 mod zpages;
 
 pub use desk::{Desk, Question};
-pub use inside::{Explained, Inside, Silent, Soon};
+pub use inside::{Explained, Inside, Silent, Soon, VerbosityError};
 pub use listen::ListenError;
 pub use options::{AuthnOptions, AuthzOptions, OptionError, Options, ProxyOptions, ServingOptions};
 pub use server::{Ask, Clients, ServeError, Server};

@@ -1,5 +1,7 @@
 //! What the server shows in addition to the answers of the scheduler.
 
+use std::convert::Infallible;
+use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
@@ -38,22 +40,25 @@ pub struct Check {
     pub(super) look: Look,
 }
 
-/// A quick check. The error says what is wrong.
-pub(super) type Look = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
+/// Why a health check fails.
+pub(super) type CheckError = Box<dyn Error + Send + Sync>;
+
+/// Looks, quickly, whether all is well; else says why not.
+pub(super) type Look = Arc<dyn Fn() -> Result<(), CheckError> + Send + Sync>;
 
 impl Check {
-    /// A check of this name. `look` must be fast, since everybody who can reach the port can call it.
-    /// Its error is shown only to users who may see the single check.
-    pub fn new(
+    /// A check of this name. `look` must not take long: it is asked by everybody who can reach the port.
+    /// Its reason is told only to those who may see the check by itself.
+    pub fn new<E: Into<Box<dyn Error + Send + Sync>>>(
         name: impl Into<String>,
-        look: impl Fn() -> Result<(), String> + Send + Sync + 'static,
+        look: impl Fn() -> Result<(), E> + Send + Sync + 'static,
     ) -> Self {
-        Check { name: name.into(), look: Arc::new(look) }
+        Check { name: name.into(), look: Arc::new(move || look().map_err(Into::into)) }
     }
 
     /// The check that always succeeds.
     pub(super) fn ping() -> Self {
-        Check::new("ping", || Ok(()))
+        Check::new("ping", || Ok::<_, Infallible>(()))
     }
 }
 

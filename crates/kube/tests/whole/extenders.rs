@@ -9,6 +9,7 @@ use axum::extract::State;
 use axum::routing::post;
 use axum::{Json, Router};
 use plimsoll_config::Catalogue;
+use plimsoll_engine::Profile;
 use plimsoll_framework::FeatureGates;
 use plimsoll_kube::run::Setup;
 use plimsoll_plugins::{default_profile, in_tree};
@@ -32,7 +33,8 @@ fn configure(setup: &mut Setup, extenders: &str) {
     let catalogue = Catalogue::of(&registry, &profile);
     let text = format!("{head}extenders:\n{extenders}");
     let configuration = plimsoll_config::load("s.yaml", &text, &catalogue).expect("it is valid");
-    let profiles = configuration.profiles(&registry, &FeatureGates::default());
+    let profiles =
+        Profile::all_of(&configuration.profile_specs(), &registry, &FeatureGates::default());
     setup.profiles = profiles.expect("they can be made");
     setup.extenders = configuration.extenders_in_order().into_iter().cloned().collect();
 }

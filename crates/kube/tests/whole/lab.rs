@@ -281,5 +281,6 @@ pub(crate) fn profiles() -> Vec<Profile> {
     let registry = in_tree();
     let catalogue = Catalogue::of(&registry, &default_profile());
     let configuration = Configuration::default_for(&catalogue);
-    configuration.profiles(&registry, &FeatureGates::default()).expect("the defaults are valid")
+    Profile::all_of(&configuration.profile_specs(), &registry, &FeatureGates::default())
+        .expect("the defaults are valid")
 }

@@ -4,7 +4,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use plimsoll_config::Catalogue;
-use plimsoll_engine::{Engine, Options as EngineOptions, TieBreak};
+use plimsoll_engine::{Engine, Options as EngineOptions, Profile, TieBreak};
 use plimsoll_framework::prelude::*;
 use plimsoll_kube::lease::Clock;
 use plimsoll_kube::run::{self, Exit, Setup};
@@ -78,7 +78,8 @@ fn add(setup: &mut Setup, filters: Vec<Entry>) {
     }
     let catalogue = Catalogue::of(&registry, &profile);
     let configuration = plimsoll_config::load("s.yaml", &text, &catalogue).expect("it is valid");
-    let profiles = configuration.profiles(&registry, &FeatureGates::default());
+    let profiles =
+        Profile::all_of(&configuration.profile_specs(), &registry, &FeatureGates::default());
     setup.profiles = profiles.expect("they can be made");
 }
 

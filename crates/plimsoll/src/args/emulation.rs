@@ -32,12 +32,22 @@ impl Emulation {
 }
 
 /// Reads `1.36` or `kube=1.36`. As in compatibility/registry.go of component-base.
-pub(crate) fn emulated_version(text: &str) -> Result<Release, String> {
+pub(crate) fn emulated_version(text: &str) -> Result<Release, EmulationError> {
     let (component, version) = text.split_once('=').unwrap_or((COMPONENT, text));
     if component.trim() != COMPONENT {
-        return Err(format!("component not registered: {component}: write {COMPONENT}={version}"));
+        let (component, version) = (component.to_owned(), version.to_owned());
+        return Err(EmulationError::Component { component, version });
     }
-    version.parse().map_err(|error: ReleaseError| error.to_string())
+    Ok(version.parse()?)
+}
+
+/// A text names no release as which this can decide.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum EmulationError {
+    #[error("component not registered: {component}: write {COMPONENT}={version}")]
+    Component { component: String, version: String },
+    #[error(transparent)]
+    Release(#[from] ReleaseError),
 }
 
 #[cfg(test)]
@@ -46,11 +56,12 @@ mod tests {
 
     #[test]
     fn the_component_may_be_named() {
-        assert_eq!(emulated_version("1.36"), Ok(Release::V1_36));
-        assert_eq!(emulated_version("kube=1.37"), Ok(Release::V1_37));
+        let read = |text| emulated_version(text).map_err(|error| error.to_string());
+        assert_eq!(read("1.36"), Ok(Release::V1_36));
+        assert_eq!(read("kube=1.37"), Ok(Release::V1_37));
         let told = "component not registered: wardle: write kube=1.2";
-        assert_eq!(emulated_version("wardle=1.2"), Err(told.to_owned()));
+        assert_eq!(read("wardle=1.2"), Err(told.to_owned()));
         let told = "emulation version 1.38 is not between [1.36, 1.37]";
-        assert_eq!(emulated_version("kube=1.38"), Err(told.to_owned()));
+        assert_eq!(read("kube=1.38"), Err(told.to_owned()));
     }
 }

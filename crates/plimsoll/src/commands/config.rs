@@ -130,7 +130,7 @@ fn describe(out: &mut impl Write, profile: &ResolvedProfile, screen: Screen) -> 
             })
             .collect();
         if !plugins.is_empty() {
-            table.add_row([format!("  {point}"), plugins.join(" ")]);
+            table.add_row([format!("  {}", point.key()), plugins.join(" ")]);
         }
     }
     writeln!(out, "{}", table.trim_fmt())?;

@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Write};
 use anyhow::{Context, Result, bail};
 use plimsoll_api::{Pod, PodKey, PodPhase, Str};
 use plimsoll_config::{Configuration, ResolvedProfile};
-use plimsoll_engine::{Decision, Place, Scheduler};
+use plimsoll_engine::{Decision, Place, Profile, Scheduler};
 use plimsoll_framework::{FeatureGates, Registry, Rejection};
 use plimsoll_sim::{Cluster, Simulation};
 
@@ -83,7 +83,7 @@ fn on_old_scale(
     };
     let index = configuration.profiles.iter().position(is_its);
     let index = index.context("no profile is for the pod")?;
-    let today = configuration.profiles(registry, gates)?;
+    let today = Profile::all_of(&configuration.profile_specs(), registry, gates)?;
     let decider = Decider {
         profile: &configuration.profiles[index],
         made_from: (registry, gates),

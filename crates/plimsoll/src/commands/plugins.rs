@@ -49,7 +49,7 @@ impl Row {
         let scores = known.points.iter().any(plimsoll_config::Point::is_weighed);
         Row {
             name: known.name,
-            points: known.points.iter().map(|point| point.to_string()).collect(),
+            points: known.points.iter().map(|point| point.key().to_owned()).collect(),
             // As in runtime/framework.go, a plugin without a weight counts once.
             weight: scores.then_some(known.weight.max(1)),
             by_default: known.by_default,

@@ -9,6 +9,7 @@ use plimsoll_kube::client::Access;
 use plimsoll_kube::run::Serving;
 use plimsoll_kube::serve::{
     AuthnOptions, AuthzOptions, Build, Feature, Options, ProxyOptions, ServingOptions,
+    VerbosityError,
 };
 
 use super::run::span;
@@ -69,8 +70,10 @@ pub(super) fn serving(
         flags: super::flags::in_effect(configuration),
         profiling: configuration.effective.enable_profiling != Some(false),
         set_verbosity: Arc::new(move |level| {
-            let level = level.trim().parse().map_err(|_| format!("{level:?} is no number"))?;
-            verbosity.reload(logs::filter(level)).map_err(|error| error.to_string())
+            let number = level.trim().parse();
+            let number = number.map_err(|_| VerbosityError::NoNumber(level.to_owned()))?;
+            let set = verbosity.reload(logs::filter(number));
+            set.map_err(|error| VerbosityError::Log(error.to_string()))
         }),
     })
 }

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::panic;
 
 use anyhow::{Result, bail};
+use plimsoll_engine::Profile;
 use plimsoll_framework::Registry;
 use plimsoll_sim::Extent;
 use plimsoll_sim::swarm::{Course, try_seed};
@@ -26,7 +27,8 @@ pub(crate) fn run(args: &Simulate, registry: &Registry, n: u64) -> Result<()> {
         .map(|release| setup.rankings(release, args.cluster.config.is_some()))
         .transpose()?;
     let profiles = || {
-        let profiles = setup.configuration.profiles(registry, &setup.gates);
+        let profiles =
+            Profile::all_of(&setup.configuration.profile_specs(), registry, &setup.gates);
         let profiles = profiles.expect("they were made before");
         match &rankings {
             Some(rankings) => old_scale::ranked(profiles, rankings),

@@ -12,7 +12,7 @@ mod tally;
 mod terms;
 
 use plimsoll_framework::prelude::*;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 const AFFINITY: &str = "node(s) didn't match pod affinity rules";
 const ANTI_AFFINITY: &str = "node(s) didn't match pod anti-affinity rules";
@@ -47,12 +47,16 @@ const EXISTING_ANTI_AFFINITY: &str = "node(s) didn't satisfy existing pods anti-
 #[derive(Debug)]
 pub struct InterPodAffinity(InterPodAffinityArgs);
 
-/// How the terms of other pods count in scoring.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
+/// What to make of the terms of other pods in scoring.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "an object")]
 pub struct InterPodAffinityArgs {
-    /// The weight of another pod's required affinity term that matches the pod: 0 to 100, and 1 if not
-    /// given.
+    #[serde(skip_serializing)]
+    api_version: String,
+    #[serde(skip_serializing)]
+    kind: String,
+    /// The weight of another pod's required affinity term that speaks of the pod: 0 to 100, and 1 if
+    /// not given.
     pub hard_pod_affinity_weight: i32,
     /// Whether a pod without preferred terms is not scored.
     pub ignore_preferred_terms_of_existing_pods: bool,
@@ -61,6 +65,8 @@ pub struct InterPodAffinityArgs {
 impl Default for InterPodAffinityArgs {
     fn default() -> Self {
         InterPodAffinityArgs {
+            api_version: String::new(),
+            kind: String::new(),
             hard_pod_affinity_weight: 1,
             ignore_preferred_terms_of_existing_pods: false,
         }
@@ -74,11 +80,20 @@ impl Plugin for InterPodAffinity {
     fn new(args: InterPodAffinityArgs, _: &FeatureGates) -> Self {
         InterPodAffinity(args)
     }
+
+    /// As in validation_pluginargs.go, ValidateInterPodAffinityArgs.
+    fn validate(args: &InterPodAffinityArgs, _: &FeatureGates, faults: &mut ArgsFaults) {
+        let weight = args.hard_pod_affinity_weight;
+        if !(0..=100).contains(&weight) {
+            let field = ArgsField::default().key("hardPodAffinityWeight");
+            faults.invalid(field, weight, "not in valid range [0, 100]");
+        }
+    }
 }
 
 /// Registration.
 pub fn entry() -> Entry {
-    Entry::of::<InterPodAffinity>().pre_filter().pre_score().requeue().done()
+    Entry::of::<InterPodAffinity>().pre_filter().pre_score().requeue().shows_args().done()
 }
 
 #[cfg(test)]

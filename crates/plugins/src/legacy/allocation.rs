@@ -14,7 +14,7 @@ use std::fmt;
 use plimsoll_framework::prelude::*;
 use serde::Deserialize;
 
-use crate::resource_allocation::{Amounts, Counted, ResourceSpec, Usage, default_resources};
+use crate::resource_allocation::{Amounts, Counted, Usage};
 
 /// What these plugins read of a pod.
 pub(super) type Asked = (RoomRequests, NonZeroRequests, OverheadMilliCpu);
@@ -29,7 +29,7 @@ pub(super) struct Weighed(Vec<Counted>);
 
 impl Default for Weighed {
     fn default() -> Self {
-        Weighed::from(default_resources())
+        Weighed(Counted::all(Vec::new()))
     }
 }
 
@@ -37,8 +37,7 @@ impl From<Vec<ResourceSpec>> for Weighed {
     fn from(specs: Vec<ResourceSpec>) -> Self {
         let weights: BTreeMap<Str, i64> =
             specs.into_iter().map(|spec| (spec.name, spec.weight)).collect();
-        let specs = weights.into_iter().map(|(name, weight)| ResourceSpec { name, weight });
-        Weighed(specs.map(Counted::from).collect())
+        Weighed(weights.into_iter().map(|(name, weight)| Counted::new(name, weight)).collect())
     }
 }
 
@@ -95,6 +94,21 @@ pub struct ResourcesArgs {
     /// The resources by which nodes are scored: CPU and memory with equal weights by default. Weights
     /// are 1 to 100, where 0 stands for 1.
     pub(super) resources: UpTo100,
+}
+
+/// A resource that counts in scoring, as in args.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct ResourceSpec {
+    /// Its name, such as `cpu` or `nvidia.com/gpu`.
+    name: Str,
+    /// How much it counts.
+    #[serde(default = "one")]
+    weight: i64,
+}
+
+fn one() -> i64 {
+    1
 }
 
 /// Resources with weights up to 100.

@@ -1,5 +1,6 @@
 //! NodeResourcesFit: free resources for the requests of a pod.
 
+mod args;
 mod requeue;
 mod strategy;
 
@@ -7,11 +8,11 @@ use std::collections::BTreeSet;
 
 use plimsoll_api::resources::{CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_extended_resource_name};
 use plimsoll_framework::prelude::*;
-use serde::Deserialize;
 
 use crate::resource_allocation::Amounts;
 
-pub use strategy::ScoringStrategy;
+pub use args::{NodeResourcesFitArgs, RequestedToCapacityRatioParam, ScoringStrategyArgs};
+use strategy::ScoringStrategy;
 
 const TOO_MANY_PODS: &str = "Too many pods";
 
@@ -35,23 +36,12 @@ const MOST_REASONS: usize = 64;
 /// does not provide extended resources.
 #[derive(Debug)]
 pub struct NodeResourcesFit {
-    args: NodeResourcesFitArgs,
-}
-
-/// The args of [`NodeResourcesFit`].
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
-pub struct NodeResourcesFitArgs {
-    /// Extended resources that the filter ignores.
-    pub ignored_resources: BTreeSet<String>,
-    /// The filter ignores extended resources with these prefixes: `example.com` stands for
-    /// `example.com/a` and `example.com/b`.
-    pub ignored_resource_groups: BTreeSet<String>,
-    /// If the pods of a node request more of a resource than it has, it accepts only pods that request
-    /// nothing at all, as in release 1.20. The args of kube-scheduler do not have this field.
-    pub reject_overcommitted_nodes: bool,
-    /// How nodes are scored; by default emptier nodes are preferred, by CPU and memory.
-    pub scoring_strategy: ScoringStrategy,
+    /// Extended resources that the filter does not look at.
+    ignored_resources: BTreeSet<String>,
+    /// Nor at those with one of these prefixes.
+    ignored_resource_groups: BTreeSet<String>,
+    reject_overcommitted_nodes: bool,
+    strategy: ScoringStrategy,
 }
 
 /// The plugin, where it stands.
@@ -62,6 +52,7 @@ pub fn entry() -> Entry {
         .score()
         .at(Point::PreScore)
         .requeue()
+        .shows_args()
         .done()
 }
 
@@ -70,7 +61,20 @@ impl Plugin for NodeResourcesFit {
     type Args = NodeResourcesFitArgs;
 
     fn new(args: NodeResourcesFitArgs, _: &FeatureGates) -> Self {
-        NodeResourcesFit { args }
+        NodeResourcesFit {
+            ignored_resources: args.ignored_resources.into_iter().collect(),
+            ignored_resource_groups: args.ignored_resource_groups.into_iter().collect(),
+            reject_overcommitted_nodes: args.reject_overcommitted_nodes,
+            strategy: args.scoring_strategy.map(Into::into).unwrap_or_default(),
+        }
+    }
+
+    fn complete(args: &mut NodeResourcesFitArgs, _: &FeatureGates) {
+        args.complete();
+    }
+
+    fn validate(args: &NodeResourcesFitArgs, _: &FeatureGates, faults: &mut ArgsFaults) {
+        args.validate(faults);
     }
 }
 
@@ -116,7 +120,7 @@ impl Score for NodeResourcesFit {
         let (Allocatable(allocatable), Requested(requested), NonZeroRequested(non_zero)) = node;
         let node = Amounts::non_zero(*non_zero, requested);
         let pod = Amounts::non_zero(*non_zero_requests, requests);
-        self.args.scoring_strategy.score(allocatable, node, pod)
+        self.strategy.score(allocatable, node, pod)
     }
 
     fn bound(
@@ -124,7 +128,7 @@ impl Score for NodeResourcesFit {
         (requests, non_zero_requests): (&Resources, &NonZero),
     ) -> Option<Box<dyn Bound>> {
         let pod = Amounts::non_zero(*non_zero_requests, requests);
-        Some(self.args.scoring_strategy.bound(pod))
+        Some(self.strategy.bound(pod))
     }
 }
 
@@ -183,20 +187,19 @@ impl NodeResourcesFit {
     fn counts_unasked(&self, requests: &Resources) -> bool {
         let own = [requests.milli_cpu, requests.memory, requests.ephemeral_storage];
         let asks = own != [0; 3] || !requests.scalar.is_empty();
-        self.args.reject_overcommitted_nodes && asks
+        self.reject_overcommitted_nodes && asks
     }
 
     /// Whether args say to ignore the resource `name`. Native resources, such as huge pages, cannot be
     /// ignored.
     fn ignores(&self, name: &str) -> bool {
-        let args = &self.args;
-        if args.ignored_resources.is_empty() && args.ignored_resource_groups.is_empty() {
+        if self.ignored_resources.is_empty() && self.ignored_resource_groups.is_empty() {
             return false;
         }
         let group = name.split_once('/').map_or(name, |(group, _)| group);
         is_extended_resource_name(name)
-            && (args.ignored_resources.contains(name)
-                || args.ignored_resource_groups.contains(group))
+            && (self.ignored_resources.contains(name)
+                || self.ignored_resource_groups.contains(group))
     }
 }
 

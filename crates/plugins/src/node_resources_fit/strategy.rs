@@ -1,21 +1,15 @@
 //! Scoring strategies: whether pods go to emptier or to fuller nodes.
 
 use plimsoll_framework::prelude::{Bound, Resources};
-use serde::Deserialize;
 
+use super::args::{LEAST_ALLOCATED, MOST_ALLOCATED, ScoringStrategyArgs};
 use crate::bounds::{HighestOfShape, MeanShare, Prefer};
-use crate::resource_allocation::{Amounts, Counted, ResourceSpec, Usage, default_resources};
+use crate::resource_allocation::{Amounts, Counted, Usage};
 use crate::shape::Shape;
 
-const SHAPE_MISSING: &str =
-    "requestedToCapacityRatio: must be specified when type is RequestedToCapacityRatio";
-const SHAPE_UNUSED: &str =
-    "requestedToCapacityRatio: must be nil when type is not RequestedToCapacityRatio";
-
 /// How NodeResourcesFit scores a node, and by which resources.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "RawStrategy")]
-pub struct ScoringStrategy {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ScoringStrategy {
     kind: Kind,
     resources: Vec<Counted>,
 }
@@ -29,7 +23,7 @@ enum Kind {
 
 impl Default for ScoringStrategy {
     fn default() -> Self {
-        ScoringStrategy { kind: Kind::LeastAllocated, resources: counted(default_resources()) }
+        ScoringStrategy { kind: Kind::LeastAllocated, resources: Counted::all(Vec::new()) }
     }
 }
 
@@ -84,58 +78,26 @@ impl Kind {
     }
 }
 
-/// A strategy as in args.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct RawStrategy {
-    r#type: RawKind,
-    #[serde(default = "default_resources")]
-    resources: Vec<ResourceSpec>,
-    #[serde(default)]
-    requested_to_capacity_ratio: Option<RequestedToCapacityRatioParam>,
-}
-
-#[derive(Deserialize)]
-enum RawKind {
-    LeastAllocated,
-    MostAllocated,
-    RequestedToCapacityRatio,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct RequestedToCapacityRatioParam {
-    shape: Shape,
-}
-
-/// As in validation_pluginargs.go, `ValidateNodeResourcesFitArgs`.
-impl TryFrom<RawStrategy> for ScoringStrategy {
-    type Error = &'static str;
-
-    fn try_from(raw: RawStrategy) -> Result<Self, Self::Error> {
-        let kind = match (raw.r#type, raw.requested_to_capacity_ratio) {
-            (RawKind::LeastAllocated, None) => Kind::LeastAllocated,
-            (RawKind::MostAllocated, None) => Kind::MostAllocated,
-            (RawKind::RequestedToCapacityRatio, Some(ratio)) => {
-                Kind::RequestedToCapacityRatio(ratio.shape)
-            }
-            (RawKind::RequestedToCapacityRatio, None) => return Err(SHAPE_MISSING),
-            (RawKind::LeastAllocated | RawKind::MostAllocated, Some(_)) => {
-                return Err(SHAPE_UNUSED);
+/// The strategy of valid args.
+impl From<ScoringStrategyArgs> for ScoringStrategy {
+    fn from(args: ScoringStrategyArgs) -> Self {
+        let kind = match args.kind.as_str() {
+            LEAST_ALLOCATED => Kind::LeastAllocated,
+            MOST_ALLOCATED => Kind::MostAllocated,
+            _ => {
+                let ratio = args.requested_to_capacity_ratio.expect("it is there with this type");
+                Kind::RequestedToCapacityRatio(ratio.shape.try_into().expect("a valid shape"))
             }
         };
-        Ok(ScoringStrategy { kind, resources: counted(raw.resources) })
+        ScoringStrategy { kind, resources: Counted::all(args.resources) }
     }
-}
-
-fn counted(resources: Vec<ResourceSpec>) -> Vec<Counted> {
-    resources.into_iter().map(Counted::from).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use plimsoll_framework::prelude::Str;
 
+    use super::super::args::RequestedToCapacityRatioParam;
     use super::*;
     use crate::shape::UtilizationShapePoint;
 
@@ -147,8 +109,8 @@ mod tests {
     }
 
     fn strategy(kind: Kind, weights: &[(&'static str, i64)]) -> ScoringStrategy {
-        let spec = |&(name, weight)| ResourceSpec { name: Str::const_new(name), weight };
-        ScoringStrategy { kind, resources: counted(weights.iter().map(spec).collect()) }
+        let counted = |&(name, weight)| Counted::new(Str::const_new(name), weight);
+        ScoringStrategy { kind, resources: weights.iter().map(counted).collect() }
     }
 
     fn shape(points: &[(i32, i32)]) -> Shape {
@@ -234,21 +196,22 @@ mod tests {
     }
 
     #[test]
-    fn a_shape_belongs_to_the_strategy_that_uses_it_and_to_no_other() {
-        let parse = |r#type, with_shape: bool| {
-            let param = RequestedToCapacityRatioParam { shape: shape(&[(0, 1)]) };
-            let requested_to_capacity_ratio = with_shape.then_some(param);
-            let resources = default_resources();
-            ScoringStrategy::try_from(RawStrategy {
-                r#type,
-                resources,
-                requested_to_capacity_ratio,
+    fn the_strategy_of_args_has_the_type_and_the_shape_that_they_name() {
+        let of = |kind: &str, points: Option<&[(i32, i32)]>| {
+            let shape = |points: &[(i32, i32)]| {
+                let point = |&(utilization, score)| UtilizationShapePoint { utilization, score };
+                points.iter().map(point).collect()
+            };
+            ScoringStrategy::from(ScoringStrategyArgs {
+                kind: kind.to_owned(),
+                resources: Vec::new(),
+                requested_to_capacity_ratio: points
+                    .map(|points| RequestedToCapacityRatioParam { shape: shape(points) }),
             })
         };
-        assert_eq!(parse(RawKind::LeastAllocated, false), Ok(ScoringStrategy::default()));
+        assert_eq!(of("LeastAllocated", None), ScoringStrategy::default());
+        assert_eq!(of("MostAllocated", None), strategy(Kind::MostAllocated, ALIKE));
         let with_shape = strategy(ratio(&[(0, 1)]), ALIKE);
-        assert_eq!(parse(RawKind::RequestedToCapacityRatio, true), Ok(with_shape));
-        assert_eq!(parse(RawKind::RequestedToCapacityRatio, false), Err(SHAPE_MISSING));
-        assert_eq!(parse(RawKind::MostAllocated, true), Err(SHAPE_UNUSED));
+        assert_eq!(of("RequestedToCapacityRatio", Some(&[(0, 1)])), with_shape);
     }
 }

@@ -19,9 +19,7 @@ use plimsoll_framework::prelude::*;
 use plimsoll_framework::stores::SelectingStore;
 
 use crate::place_labels::ZONE;
-pub use args::{
-    DefaultConstraint, DefaultingType, InclusionPolicy, PodTopologySpreadArgs, Unsatisfiable,
-};
+pub use args::{DefaultConstraint, PodTopologySpreadArgs};
 pub(crate) use default_selector::default_selector;
 use spreading::Spreading;
 
@@ -58,7 +56,7 @@ pub struct PodTopologySpread {
 
 /// Registration.
 pub fn entry() -> Entry {
-    Entry::of::<PodTopologySpread>().pre_filter().pre_score().requeue().done()
+    Entry::of::<PodTopologySpread>().pre_filter().pre_score().requeue().shows_args().done()
 }
 
 impl Plugin for PodTopologySpread {
@@ -67,13 +65,19 @@ impl Plugin for PodTopologySpread {
     fn new(args: PodTopologySpreadArgs, gates: &FeatureGates) -> Self {
         let comparisons = Comparisons::from_gate(gates.enabled(Comparisons::GATE, false));
         let label_keys = gates.enabled("MatchLabelKeysInPodTopologySpread", true);
-        let (defaults, system_defaulted) = match args.defaulting_type {
-            DefaultingType::System => (system_defaults(), true),
-            DefaultingType::List => {
-                (args.default_constraints.into_iter().map(Into::into).collect(), false)
-            }
+        let (defaults, system_defaulted) = match args.defaulting_type.as_str() {
+            args::LIST => (args.default_constraints.into_iter().map(Into::into).collect(), false),
+            _ => (system_defaults(), true),
         };
         PodTopologySpread { defaults, system_defaulted, comparisons, label_keys }
+    }
+
+    fn complete(args: &mut PodTopologySpreadArgs, _: &FeatureGates) {
+        args.complete();
+    }
+
+    fn validate(args: &PodTopologySpreadArgs, _: &FeatureGates, faults: &mut ArgsFaults) {
+        args.validate(faults);
     }
 }
 

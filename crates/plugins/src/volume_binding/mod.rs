@@ -12,15 +12,15 @@ mod tests;
 use std::time::Duration;
 
 use plimsoll_framework::prelude::*;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-use crate::shape::Shape;
+use crate::shape::{self, Shape, UtilizationShapePoint};
 use claims::{ClaimingPod, PodClaims};
 
 /// The gate for scoring nodes by their free storage. On since 1.37.
 pub const STORAGE_CAPACITY_SCORING: &str = "StorageCapacityScoring";
 
-const BIND_TIMEOUT: Duration = Duration::from_mins(10);
+const BIND_TIMEOUT_SECONDS: i64 = 600;
 
 /// Rejects a pod for all nodes if one of its claims is missing, lost, or not yet bound although it need
 /// not wait for a node. Rejects single nodes that cannot reach a bound volume, or that have neither a
@@ -51,29 +51,78 @@ pub struct VolumeBinding {
     shape: Option<Shape>,
 }
 
-/// The timeout for binding claims, and the scoring of storage.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
+/// How long volumes may take, and how storage that is left is scored.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "an object")]
 pub struct VolumeBindingArgs {
-    /// How many seconds binding the claims may take before the pod is tried again; 600 by default.
-    pub bind_timeout_seconds: Option<u32>,
-    /// The score of a node by the share of its storage that the pod would use, in percent. Only with
-    /// the gate `StorageCapacityScoring`; by default, less is better.
-    pub shape: Option<Shape>,
+    #[serde(skip_serializing)]
+    api_version: String,
+    #[serde(skip_serializing)]
+    kind: String,
+    /// For how many seconds claims may take to be bound before the pod is tried anew; 600 by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bind_timeout_seconds: Option<i64>,
+    /// The score of a node by the share of its storage that the pod would take, in percent. Counts
+    /// with the gate `StorageCapacityScoring` only; by default, the less the better.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shape: Option<Vec<UtilizationShapePoint>>,
 }
 
 impl Plugin for VolumeBinding {
     const NAME: &'static str = "VolumeBinding";
     type Args = VolumeBindingArgs;
     fn new(args: VolumeBindingArgs, gates: &FeatureGates) -> Self {
-        let seconds = args.bind_timeout_seconds.map(u64::from);
-        let by_default = Release::V1_37 <= gates.release();
-        let scores = gates.enabled(STORAGE_CAPACITY_SCORING, by_default);
+        let seconds = args.bind_timeout_seconds.unwrap_or(BIND_TIMEOUT_SECONDS);
+        let seconds = u64::try_from(seconds).expect("a valid timeout is not negative");
+        let shape = || Shape::try_from(args.shape.unwrap_or_else(default_shape));
         VolumeBinding {
-            bind_timeout: seconds.map_or(BIND_TIMEOUT, Duration::from_secs),
-            shape: scores.then(|| args.shape.unwrap_or_else(score::default_shape)),
+            bind_timeout: Duration::from_secs(seconds),
+            shape: scores_capacity(gates).then(|| shape().expect("a valid shape")),
         }
     }
+
+    fn complete(args: &mut VolumeBindingArgs, gates: &FeatureGates) {
+        args.bind_timeout_seconds.get_or_insert(BIND_TIMEOUT_SECONDS);
+        if scores_capacity(gates) && args.shape.as_ref().is_none_or(Vec::is_empty) {
+            args.shape = Some(default_shape());
+        }
+    }
+
+    /// As in validation_pluginargs.go, ValidateVolumeBindingArgs.
+    fn validate(args: &VolumeBindingArgs, gates: &FeatureGates, faults: &mut ArgsFaults) {
+        let timeout = args.bind_timeout_seconds.unwrap_or_default();
+        let timeout_field = ArgsField::default().key("bindTimeoutSeconds");
+        if timeout < 0 {
+            let rule = "invalid BindTimeoutSeconds, should not be a negative value";
+            faults.invalid(timeout_field, timeout, rule);
+        } else if u32::try_from(timeout).is_err() {
+            // Upstream takes it, though it is more than 136 years.
+            faults
+                .report(timeout_field, format!("invalid value: integer `{timeout}`, expected u32"));
+        }
+        let field = ArgsField::default().key("shape");
+        match &args.shape {
+            Some(points) if !scores_capacity(gates) => {
+                let rule = "unexpected field `shape`, remove it or turn on the feature gate \
+                            StorageCapacityScoring";
+                faults.invalid(field, points, rule);
+            }
+            Some(points) => shape::validate(points, &field, faults),
+            None => {}
+        }
+    }
+}
+
+/// Whether nodes are scored by the storage that is left.
+fn scores_capacity(gates: &FeatureGates) -> bool {
+    gates.enabled(STORAGE_CAPACITY_SCORING, Release::V1_37 <= gates.release())
+}
+
+/// The less of the storage is taken the better. As in apis/config/v1/defaults.go,
+/// `SetDefaults_VolumeBindingArgs`.
+fn default_shape() -> Vec<UtilizationShapePoint> {
+    let points = [(0, 10), (100, 0)];
+    points.map(|(utilization, score)| UtilizationShapePoint { utilization, score }).to_vec()
 }
 
 impl PreFilter for VolumeBinding {
@@ -110,5 +159,11 @@ impl PreFilter for VolumeBinding {
 
 /// Registration.
 pub fn entry() -> Entry {
-    Entry::of::<VolumeBinding>().pre_filter().pre_score().reserve_and_pre_bind().requeue().done()
+    Entry::of::<VolumeBinding>()
+        .pre_filter()
+        .pre_score()
+        .reserve_and_pre_bind()
+        .requeue()
+        .shows_args()
+        .done()
 }

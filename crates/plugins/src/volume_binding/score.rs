@@ -8,14 +8,7 @@ use plimsoll_framework::prelude::*;
 use super::VolumeBinding;
 use super::claims::{self, ClaimingPod, PodClaims};
 use super::find::Found;
-use crate::shape::{MAX_UTILIZATION, Shape, UtilizationShapePoint};
-
-/// Less used storage is better. As in apis/config/v1/defaults.go, `SetDefaults_VolumeBindingArgs`.
-pub(super) fn default_shape() -> Shape {
-    let points = [(0, 10), (100, 0)];
-    let points = points.map(|(utilization, score)| UtilizationShapePoint { utilization, score });
-    Shape::try_from(points.to_vec()).expect("the points are valid and in order")
-}
+use crate::shape::{MAX_UTILIZATION, Shape};
 
 /// Requested storage and capacity, in bytes.
 #[derive(Clone, Copy, Debug, Default)]

@@ -33,10 +33,9 @@ fn profiles() -> Vec<Profile> {
     registry.add(Entry::of::<Overjoyed>().score().done());
     let plugins: Vec<_> = default_profile().into_iter().chain([("Overjoyed", 1)]).collect();
     let gates = GivenGates::of(Release::NEWEST);
-    let catalogue = Catalogue::of(&registry, &plugins).with_gates(gates.args);
-    Configuration::default_for(&catalogue)
-        .profiles(&registry, &gates.plugins)
-        .expect("the profile is right")
+    let catalogue = Catalogue::of(&registry, &plugins).with_gates(gates.plugins.clone());
+    let specs = Configuration::default_for(&catalogue).profile_specs();
+    Profile::all_of(&specs, &registry, &gates.plugins).expect("the profile is right")
 }
 
 /// More attempts than any of these simulations needs.

@@ -19,10 +19,9 @@ pub(crate) fn default_profiles() -> Vec<Profile> {
 pub(crate) fn profiles_of(release: Release) -> Vec<Profile> {
     let registry = in_tree();
     let gates = GivenGates::of(release);
-    let catalogue = Catalogue::of(&registry, &default_profile()).with_gates(gates.args);
-    Configuration::default_for(&catalogue)
-        .profiles(&registry, &gates.plugins)
-        .expect("the default profile is right")
+    let catalogue = Catalogue::of(&registry, &default_profile()).with_gates(gates.plugins.clone());
+    let specs = Configuration::default_for(&catalogue).profile_specs();
+    Profile::all_of(&specs, &registry, &gates.plugins).expect("the default profile is right")
 }
 
 /// Profiles with plugins of earlier releases, other strategies, other weights, and a share of the nodes.
@@ -101,9 +100,9 @@ profiles:
 pub(crate) fn configured(text: &str, release: Release) -> Vec<Profile> {
     let registry = in_tree();
     let gates = GivenGates::of(release);
-    let catalogue = Catalogue::of(&registry, &default_profile()).with_gates(gates.args);
-    load("scheduler.yaml", text, &catalogue)
-        .expect("the configuration is right")
-        .profiles(&registry, &gates.plugins)
+    let catalogue = Catalogue::of(&registry, &default_profile()).with_gates(gates.plugins.clone());
+    let configuration =
+        load("scheduler.yaml", text, &catalogue).expect("the configuration is right");
+    Profile::all_of(&configuration.profile_specs(), &registry, &gates.plugins)
         .expect("its profiles are right")
 }

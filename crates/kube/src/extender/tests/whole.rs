@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use plimsoll_api::wire::{self, Object};
 use plimsoll_config::{Catalogue, Configuration};
-use plimsoll_engine::{Effect, Event, Next, Options, Scheduler, Seen, Write};
+use plimsoll_engine::{Effect, Event, Next, Options, Profile, Scheduler, Seen, Write};
 use plimsoll_framework::{FeatureGates, Time};
 use plimsoll_plugins::{default_profile, in_tree};
 use tokio::sync::mpsc::unbounded_channel;
 
-use super::super::Extenders;
+use super::super::{Extenders, for_engine};
 use super::fake::{Fake, Reaction};
 use super::{LONG, originals};
 use crate::write::always;
@@ -67,10 +67,12 @@ async fn a_pod_that_wants_what_an_extender_manages_is_placed_and_bound_by_it() {
            managedResources: [{{name: example.com/gpu, ignoredByScheduler: true}}]\n",
         url = fake.url()
     ));
-    let profiles = configuration.profiles(&in_tree(), &FeatureGates::default());
+    let profiles =
+        Profile::all_of(&configuration.profile_specs(), &in_tree(), &FeatureGates::default());
     let scheduler = Scheduler::new(profiles.expect("they can be made"), Options::default(), 0);
     let scheduler = scheduler.expect("there is one");
-    let mut scheduler = scheduler.with_extenders(configuration.engine_extenders());
+    let mut scheduler = scheduler
+        .with_extenders(configuration.extenders_in_order().into_iter().map(for_engine).collect());
     let (sender, mut answers) = unbounded_channel();
     let extenders =
         Extenders::new(configuration.extenders_in_order(), originals(), always(), sender);

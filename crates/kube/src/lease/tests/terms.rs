@@ -190,8 +190,9 @@ async fn a_leader_that_hangs_is_not_healthy() {
     pass(35).await;
     assert_eq!(one.leadership.check(), Ok(()));
     pass(2).await;
+    let check = one.leadership.check().map_err(|error| error.to_string());
     let error = "failed election to renew leadership on lease kube-scheduler";
-    assert_eq!(one.leadership.check(), Err(error.to_owned()));
+    assert_eq!(check, Err(error.to_owned()));
 }
 
 #[test]

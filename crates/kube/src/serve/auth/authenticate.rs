@@ -48,14 +48,14 @@ impl Authenticator {
                 match proxy::user(chain, headers, trusted) {
                     Ok(Some(user)) => return Ok(user.authenticated()),
                     Ok(None) => {}
-                    Err(why) => wrong.push(why),
+                    Err(why) => wrong.push(why.to_string()),
                 }
             }
             if let Some(authority) = &material.clients {
                 match x509::user(chain, authority) {
                     Ok(Some(user)) => return Ok(user.authenticated()),
                     Ok(None) => {}
-                    Err(why) => wrong.push(why),
+                    Err(why) => wrong.push(why.to_string()),
                 }
             }
         }

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use crate::call::{self, Ask, Failed};
 use crate::client::Caller;
-use crate::serve::tls::{Authority, ProxyInputs};
+use crate::serve::tls::{Authority, AuthorityError, ProxyInputs};
 
 const PATH: &str = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication";
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -43,6 +43,8 @@ pub(in crate::serve) enum LookupError {
     Ask(String),
     #[error("ConfigMap kube-system/extension-apiserver-authentication: {key}: {why}")]
     Content { key: &'static str, why: String },
+    #[error("ConfigMap kube-system/extension-apiserver-authentication: {key}: {why}")]
+    Authority { key: &'static str, why: AuthorityError },
 }
 
 /// A ConfigMap, as far as it is read.
@@ -91,7 +93,7 @@ impl ConfigMap {
             return Ok(None);
         };
         let usable = Authority::new(pem.as_bytes(), &Arc::new(ring::default_provider()));
-        usable.map_err(|why| LookupError::Content { key, why })?;
+        usable.map_err(|why| LookupError::Authority { key, why })?;
         Ok(Some(pem.clone().into_bytes()))
     }
 

@@ -6,7 +6,7 @@ use http::HeaderMap;
 use rustls::pki_types::CertificateDer;
 
 use super::user::User;
-use super::x509;
+use super::x509::{self, X509Error};
 use crate::serve::tls::Proxy;
 
 /// The user in the headers of a proxy; none if it does not name one. As in
@@ -15,13 +15,13 @@ pub(super) fn user(
     chain: &[CertificateDer<'_>],
     headers: &HeaderMap,
     proxy: &Proxy,
-) -> Result<Option<User>, String> {
+) -> Result<Option<User>, X509Error> {
     proxy.authority.verify(chain)?;
     let told = &proxy.told;
     if !told.names.is_empty() {
         let name = x509::name(chain)?.unwrap_or_default();
         if !told.names.contains(&name) {
-            return Err(format!("x509: subject with cn={name} is not in the allowed list"));
+            return Err(X509Error::NotAllowed(name));
         }
     }
     let Some(name) = first(headers, &told.username_headers) else { return Ok(None) };

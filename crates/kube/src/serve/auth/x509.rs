@@ -8,16 +8,27 @@ use rustls::pki_types::CertificateDer;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::user::User;
-use crate::serve::tls::Authority;
+use crate::serve::tls::{Authority, Unproved};
 
 /// The extra key for the id of a user's credential. As in user/user.go.
 const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
-/// The user of a certificate; none if it has no common name. As in request/x509/x509.go.
+/// Why a certificate does not say who a client is.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum X509Error {
+    #[error(transparent)]
+    Unproved(#[from] Unproved),
+    #[error("x509: {0}")]
+    Unreadable(String),
+    #[error("x509: subject with cn={0} is not in the allowed list")]
+    NotAllowed(String),
+}
+
+/// Who a client is, going by its certificate; nobody if that has no name. As in request/x509/x509.go.
 pub(super) fn user(
     chain: &[CertificateDer<'_>],
     authority: &Authority,
-) -> Result<Option<User>, String> {
+) -> Result<Option<User>, X509Error> {
     authority.verify(chain)?;
     let Some(own) = chain.first() else { return Ok(None) };
     let cert = parse(own)?;
@@ -33,13 +44,13 @@ pub(super) fn user(
 }
 
 /// The common name of a certificate that was verified.
-pub(super) fn name(chain: &[CertificateDer<'_>]) -> Result<Option<String>, String> {
+pub(super) fn name(chain: &[CertificateDer<'_>]) -> Result<Option<String>, X509Error> {
     chain.first().map_or(Ok(None), |own| Ok(common_name(&parse(own)?)))
 }
 
-fn parse<'a>(cert: &'a CertificateDer<'_>) -> Result<X509Certificate<'a>, String> {
+fn parse<'a>(cert: &'a CertificateDer<'_>) -> Result<X509Certificate<'a>, X509Error> {
     let parsed = X509Certificate::from_der(cert);
-    parsed.map(|(_, cert)| cert).map_err(|error| format!("x509: {error}"))
+    parsed.map(|(_, cert)| cert).map_err(|error| X509Error::Unreadable(error.to_string()))
 }
 
 /// As in crypto/x509/pkix, FillFromRDNSequence: of several the last.

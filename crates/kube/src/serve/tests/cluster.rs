@@ -17,7 +17,7 @@ use plimsoll_testserver::{Options as ClusterOptions, Right, TestServer, User};
 use serde_json::{Value, json};
 
 use super::fixture::{Setup, Signed};
-use crate::serve::{Clients, Desk, Explained, Inside, Silent, Soon};
+use crate::serve::{Clients, Desk, Explained, Inside, Silent, Soon, VerbosityError};
 
 fn user(name: &str, rights: Vec<Right>) -> User {
     User { token: format!("token-of-{name}"), name: name.to_owned(), groups: Vec::new(), rights }
@@ -78,7 +78,7 @@ impl Inside for Behind {
     fn is_leader(&self) -> bool {
         true
     }
-    fn set_verbosity(&self, _: &str) -> Result<(), String> {
+    fn set_verbosity(&self, _: &str) -> Result<(), VerbosityError> {
         Ok(())
     }
 }

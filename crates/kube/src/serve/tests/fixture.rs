@@ -28,7 +28,9 @@ use crate::serve::limits::Patience;
 use crate::serve::options::Options;
 use crate::serve::server::Server;
 use crate::serve::site::Site;
-use crate::serve::{Ask, Clients, Explained, Inside, ServeError, Silent, Soon, Told};
+use crate::serve::{
+    Ask, Clients, Explained, Inside, ServeError, Silent, Soon, Told, VerbosityError,
+};
 
 /// The token of `jane`, which must not appear anywhere.
 pub(super) const TOKEN: &str = "jane-s3cr3t-t0k3n";
@@ -145,8 +147,8 @@ impl Inside for FakeInside {
         self.leads
     }
 
-    fn set_verbosity(&self, level: &str) -> Result<(), String> {
-        level.parse::<u8>().map(|_| ()).map_err(|error| error.to_string())
+    fn set_verbosity(&self, level: &str) -> Result<(), VerbosityError> {
+        level.parse::<u8>().map(|_| ()).map_err(|_| VerbosityError::NoNumber(level.to_owned()))
     }
 }
 

@@ -10,8 +10,8 @@ use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, UnixTime};
-use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
 use rustls::{DigitallySignedStruct, DistinguishedName, RootCertStore, SignatureScheme};
 
 /// Authorities of client certificates.
@@ -19,31 +19,31 @@ use rustls::{DigitallySignedStruct, DistinguishedName, RootCertStore, SignatureS
 pub(in crate::serve) struct Authority(Arc<dyn ClientCertVerifier>);
 
 impl Authority {
-    /// Parses the certificates in a PEM file. The error says why they cannot be used.
+    /// The certificates in a PEM file.
     pub(in crate::serve) fn new(
         pem: &[u8],
         provider: &Arc<CryptoProvider>,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, AuthorityError> {
         let mut roots = RootCertStore::empty();
         for cert in CertificateDer::pem_slice_iter(pem) {
-            let cert = cert.map_err(|error| format!("no PEM: {error:?}"))?;
-            roots.add(cert).map_err(|error| format!("a certificate cannot be read: {error}"))?;
+            let cert = cert.map_err(|error| AuthorityError::NoPem(format!("{error:?}")))?;
+            roots.add(cert).map_err(AuthorityError::Certificate)?;
         }
         if roots.is_empty() {
-            return Err("data does not contain any valid RSA or ECDSA certificates".to_owned());
+            return Err(AuthorityError::Empty);
         }
         let verifier =
             WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone());
-        verifier.build().map(Authority).map_err(|error| error.to_string())
+        Ok(Authority(verifier.build()?))
     }
 
-    /// Checks that a certificate with its chain is issued by these authorities and valid now.
-    pub(in crate::serve) fn verify(&self, chain: &[CertificateDer<'_>]) -> Result<(), String> {
+    /// Whether a certificate, with its chain behind it, is of these authorities and good now.
+    pub(in crate::serve) fn verify(&self, chain: &[CertificateDer<'_>]) -> Result<(), Unproved> {
         let Some((own, others)) = chain.split_first() else {
-            return Err("there is no certificate".to_owned());
+            return Err(Unproved::Missing);
         };
-        let verified = self.0.verify_client_cert(own, others, UnixTime::now());
-        verified.map(|_| ()).map_err(|error| error.to_string())
+        self.0.verify_client_cert(own, others, UnixTime::now())?;
+        Ok(())
     }
 
     fn subjects(&self) -> &[DistinguishedName] {
@@ -51,7 +51,29 @@ impl Authority {
     }
 }
 
-/// Accepts any certificate, if the client has its key.
+/// Why a PEM file holds no authority.
+#[derive(Debug, thiserror::Error)]
+pub(in crate::serve) enum AuthorityError {
+    #[error("no PEM: {0}")]
+    NoPem(String),
+    #[error("a certificate cannot be read: {0}")]
+    Certificate(rustls::Error),
+    #[error("data does not contain any valid RSA or ECDSA certificates")]
+    Empty,
+    #[error(transparent)]
+    Unusable(#[from] VerifierBuilderError),
+}
+
+/// Why a certificate does not prove who a client is.
+#[derive(Debug, thiserror::Error)]
+pub(in crate::serve) enum Unproved {
+    #[error("there is no certificate")]
+    Missing,
+    #[error(transparent)]
+    Rejected(#[from] rustls::Error),
+}
+
+/// Takes any certificate, but only from who has its key.
 #[derive(Debug)]
 pub(super) struct AnyClient {
     provider: Arc<CryptoProvider>,

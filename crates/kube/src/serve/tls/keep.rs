@@ -8,7 +8,7 @@ use tokio::io::AsyncReadExt as _;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::material::{Inputs, Material, Pair, ProxyInputs};
+use super::material::{Inputs, Material, MaterialError, Pair, ProxyInputs};
 use super::sni::SniFiles;
 use super::terms::Terms;
 use crate::serve::auth::{Lookup, LookupError};
@@ -52,8 +52,8 @@ struct Looked {
 pub(in crate::serve) enum KeepError {
     #[error("cannot read {path:?} ({flag}): {error}")]
     Read { path: PathBuf, flag: &'static str, error: std::io::Error },
-    #[error("{0}")]
-    Unusable(String),
+    #[error(transparent)]
+    Unusable(#[from] MaterialError),
     #[error(
         "unable to load configmap based request-header-client-ca-file: {0}; see \
          --authentication-tolerate-lookup-failure and --authentication-skip-lookup"
@@ -96,7 +96,7 @@ impl Keeper {
         let inputs = self.read().await?;
         let material = Material::new(&inputs, &self.terms, &self.protocols);
         self.seen = Some(inputs);
-        material.map(Arc::new).map_err(KeepError::Unusable)
+        Ok(Arc::new(material?))
     }
 
     /// Updates `material` periodically, until its receivers are dropped. If new material is unusable,
@@ -119,7 +119,7 @@ impl Keeper {
                         material.send_replace(Arc::new(new));
                         String::new()
                     }
-                    Err(why) => why,
+                    Err(why) => why.to_string(),
                 },
                 Err(error) => error.to_string(),
             };

@@ -9,7 +9,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 
-use super::clients::{AnyClient, Authority};
+use super::clients::{AnyClient, Authority, AuthorityError};
 use super::sni::Certificates;
 use super::terms::Terms;
 
@@ -28,22 +28,48 @@ impl fmt::Debug for Pair {
 }
 
 impl Pair {
-    /// Loads the certificate and its key. The error says why they cannot be used.
-    pub(super) fn load(&self, provider: &CryptoProvider) -> Result<Arc<CertifiedKey>, String> {
+    /// The certificate and its key.
+    pub(super) fn load(&self, provider: &CryptoProvider) -> Result<Arc<CertifiedKey>, PairError> {
         let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&self.cert).collect();
-        let chain = chain.map_err(|error| format!("the certificate is no PEM: {error:?}"))?;
+        let chain = chain.map_err(|error| PairError::NoPem(format!("{error:?}")))?;
         if chain.is_empty() {
-            return Err("there is no certificate in the file".to_owned());
+            return Err(PairError::NoCertificate);
         }
-        // The reason could reveal parts of the key.
-        let key = PrivateKeyDer::from_pem_slice(&self.key)
-            .map_err(|_| "there is no private key in PEM in the file".to_owned())?;
-        let key = CertifiedKey::from_der(chain, key, provider);
-        key.map(Arc::new).map_err(|error| error.to_string())
+        // The reason could tell something of the key.
+        let key = PrivateKeyDer::from_pem_slice(&self.key).map_err(|_| PairError::NoKey)?;
+        Ok(Arc::new(CertifiedKey::from_der(chain, key, provider)?))
     }
 }
 
-/// Everything that was read.
+/// Why a certificate and its key cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(in crate::serve) enum PairError {
+    #[error("the certificate is no PEM: {0}")]
+    NoPem(String),
+    #[error("there is no certificate in the file")]
+    NoCertificate,
+    #[error("there is no private key in PEM in the file")]
+    NoKey,
+    #[error(transparent)]
+    Unusable(#[from] rustls::Error),
+}
+
+/// What cannot be used of what was read, and why.
+#[derive(Debug, thiserror::Error)]
+pub(in crate::serve) enum MaterialError {
+    #[error("serving certificate: {0}")]
+    Own(PairError),
+    #[error("SNI certificate: {0}")]
+    Named(PairError),
+    #[error("client CA: {0}")]
+    ClientCa(AuthorityError),
+    #[error("request header CA: {0}")]
+    ProxyCa(AuthorityError),
+    #[error("--tls-cipher-suites and --tls-min-version leave nothing: {0}")]
+    Terms(rustls::Error),
+}
+
+/// All that was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::serve) struct Inputs {
     pub(in crate::serve) own: Pair,
@@ -83,35 +109,32 @@ pub(in crate::serve) struct Proxy {
 }
 
 impl Material {
-    /// Creates the material from `inputs`. The error says what cannot be used, and why.
+    /// What to make of `inputs`.
     pub(in crate::serve) fn new(
         inputs: &Inputs,
         terms: &Terms,
         protocols: &[&[u8]],
-    ) -> Result<Self, String> {
+    ) -> Result<Self, MaterialError> {
         let provider = &terms.provider;
-        let own = inputs.own.load(provider);
-        let own = own.map_err(|why| format!("serving certificate: {why}"))?;
+        let own = inputs.own.load(provider).map_err(MaterialError::Own)?;
         let mut named = Vec::new();
         for (pair, names) in &inputs.named {
-            let key = pair.load(provider).map_err(|why| format!("SNI certificate: {why}"))?;
+            let key = pair.load(provider).map_err(MaterialError::Named)?;
             named.push((key, names.clone()));
         }
         let clients = inputs.client_ca.as_ref().map(|pem| Authority::new(pem, provider));
-        let clients = clients.transpose().map_err(|why| format!("client CA: {why}"))?;
+        let clients = clients.transpose().map_err(MaterialError::ClientCa)?;
         let proxy = inputs.proxy.clone().map(|told| {
             let authority = Authority::new(&told.ca, provider)?;
-            Ok::<_, String>(Arc::new(Proxy { authority, told }))
+            Ok(Arc::new(Proxy { authority, told }))
         });
-        let proxy = proxy.transpose().map_err(|why| format!("request header CA: {why}"))?;
+        let proxy = proxy.transpose().map_err(MaterialError::ProxyCa)?;
 
         let authorities = clients.iter().chain(proxy.iter().map(|proxy| &proxy.authority));
         let verifier = AnyClient::new(provider.clone(), authorities);
         let config = ServerConfig::builder_with_provider(provider.clone())
             .with_protocol_versions(terms.versions)
-            .map_err(|error| {
-                format!("--tls-cipher-suites and --tls-min-version leave nothing: {error}")
-            })?;
+            .map_err(MaterialError::Terms)?;
         let mut config = config
             .with_client_cert_verifier(Arc::new(verifier))
             .with_cert_resolver(Arc::new(Certificates::new(own, &named)));

@@ -7,7 +7,7 @@ mod self_signed;
 mod sni;
 mod terms;
 
-pub(in crate::serve) use clients::Authority;
+pub(in crate::serve) use clients::{Authority, AuthorityError, Unproved};
 pub(in crate::serve) use keep::{KeepError, Keeper, Own};
 pub(in crate::serve) use material::{Material, Proxy, ProxyInputs};
 pub(in crate::serve) use self_signed::{SelfSignedError, own_certificate};

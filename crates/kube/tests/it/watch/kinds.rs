@@ -2,7 +2,7 @@
 
 use plimsoll_api::{CsiStorageCapacity, KindRef, Kinds, Pod, PodDisruptionBudget};
 use plimsoll_config::{Catalogue, load};
-use plimsoll_engine::{Options, Scheduler};
+use plimsoll_engine::{Options, Profile, Scheduler};
 use plimsoll_framework::FeatureGates;
 use plimsoll_kube::discovery::{Found, discover};
 use plimsoll_kube::place::Place;
@@ -23,7 +23,8 @@ fn needed(plugins: &str) -> String {
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n- {plugins}"
     );
     let configuration = load("config", &text, &catalogue).expect("it is valid");
-    let profiles = configuration.profiles(&registry, &FeatureGates::default());
+    let profiles =
+        Profile::all_of(&configuration.profile_specs(), &registry, &FeatureGates::default());
     let profiles = profiles.expect("the plugins are made");
     let scheduler = Scheduler::new(profiles, Options::default(), 0).expect("there is a profile");
     let kinds = scheduler.kinds();

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::ValueEnum;
-use plimsoll_engine::{Audit, Options, Scheduler};
+use plimsoll_engine::{Audit, Options, Profile, Scheduler};
 use plimsoll_framework::Registry;
 use plimsoll_sim::perf::{Measurement, Sizes, Workload};
 
@@ -71,7 +71,7 @@ fn place(
 ) -> Result<(Measurement, Scheduler)> {
     let Conditions { args, registry, setup } = conditions;
     let options = Options { engine: engine.into(), audit_every, ..setup.options() };
-    let profiles = setup.configuration.profiles(registry, &setup.gates);
+    let profiles = Profile::all_of(&setup.configuration.profile_specs(), registry, &setup.gates);
     let profiles = profiles.expect("they were made before");
     let mut scheduler = Scheduler::new(profiles, options, args.seed)?;
     let measurement = workload.measure(sizes, args.seed, &mut scheduler, &Clocks::new());

@@ -104,7 +104,7 @@ fn an_unknown_arg_is_an_error() {
     check(
         r#"args {"weight": 1}"#,
         &expect![[r"
-        args.weight of plugin InterPodAffinity: unknown field `weight`, expected `hardPodAffinityWeight` or `ignorePreferredTermsOfExistingPods`
+        args.weight of plugin InterPodAffinity: unknown field `weight`, expected one of `apiVersion`, `kind`, `hardPodAffinityWeight`, `ignorePreferredTermsOfExistingPods`
     "]],
     );
 }

@@ -109,5 +109,5 @@ impl Plan {
 /// The default args of a plugin; none if it takes none.
 pub(super) fn default_args(name: &str, catalogue: &Catalogue) -> Option<Value> {
     let rules = Rules::v1(catalogue);
-    Args::default_of(name, &rules, catalogue.gates).map(|args| args.to_value())
+    Args::default_of(name, &rules, catalogue).map(|args| args.to_value())
 }

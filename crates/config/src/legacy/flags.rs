@@ -5,11 +5,10 @@
 use plimsoll_document::{Document, FieldPath};
 use serde_json::{Value, json};
 
+use super::Provider;
 use crate::catalogue::Catalogue;
 use crate::configuration::{Configuration, upon_provider};
 use crate::faults::ConfigError;
-use crate::legacy::Provider;
-use crate::migrate;
 use crate::origin::Form;
 use crate::types::PluginConfig;
 
@@ -107,12 +106,6 @@ impl Configuration {
         self.origin.form = other.origin.form;
         self.origin.priorities.clone_from(&other.origin.priorities);
         self.origin.dropped.extend_from_slice(&other.origin.dropped);
-    }
-
-    /// The file that `--write-config-to` writes: version v1 with all defaults.
-    pub fn to_yaml(&self) -> String {
-        let effective = serde_json::to_value(&self.effective);
-        migrate::to_yaml(&effective.expect("a configuration is JSON"))
     }
 
     /// Names the only profile, as `--scheduler-name` did. Of several profiles none is renamed.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use plimsoll_document::{Document, FieldPath};
+use plimsoll_framework::args::shape;
 use serde_json::{Value, json};
 
 use super::names::{
@@ -11,10 +12,8 @@ use super::names::{
     SELECTOR_SPREAD, SERVICE_SPREAD, SERVICE_SPREAD_FUNCTION,
 };
 use super::profile::{Asking, Plan, default_args};
-use super::types::{CapacityRatio, PriorityArgument, PriorityPolicy};
+use super::types::{CapacityRatio, PriorityArgument, PriorityPolicy, ResourceSpec};
 use super::{Custom, Notes};
-use crate::args::ResourceSpec;
-use crate::args_rules;
 use crate::catalogue::{Catalogue, Point};
 use crate::faults::Faults;
 use crate::origin::Priority as Written;
@@ -253,7 +252,11 @@ fn customised(
 
 /// As in validation_pluginargs.go, ValidateRequestedToCapacityRatioArgs.
 fn capacity_ratio(ratio: &CapacityRatio, field: &FieldPath, faults: &mut Faults<'_>) -> Value {
-    args_rules::shape(&ratio.shape, &field.key("shape"), faults);
+    let shape_field = field.key("shape");
+    shape::validate(&ratio.shape, |at, message| {
+        let field = at.map(|(index, key)| shape_field.index(index).key(key));
+        faults.report(field.unwrap_or_else(|| shape_field.clone()), message);
+    });
     for (index, resource) in ratio.resources.iter().enumerate() {
         if resource.weight < 0 {
             let field = field.key("resources").index(index).key("weight");

@@ -5,12 +5,12 @@
 use std::fmt;
 
 use plimsoll_document::{Document, FieldPath};
+use plimsoll_framework::GoDuration;
+use plimsoll_framework::args::shape::UtilizationShapePoint;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, Visitor};
 use serde_json::Value;
 
-use crate::args::{ResourceSpec, ShapePoint};
-use crate::duration::GoDuration;
 use crate::types::{Extender, ExtenderTlsConfig, ManagedResource};
 
 #[derive(Debug, Default, Deserialize)]
@@ -90,8 +90,15 @@ pub(super) struct LabelPreference {
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "an object")]
 pub(super) struct CapacityRatio {
-    pub(super) shape: Vec<ShapePoint>,
+    pub(super) shape: Vec<UtilizationShapePoint>,
     pub(super) resources: Vec<ResourceSpec>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "an object")]
+pub(super) struct ResourceSpec {
+    pub(super) name: String,
+    pub(super) weight: i64,
 }
 
 /// An extender, of which `enableHttps` and `httpTimeout` are written in another way than later.

@@ -1,0 +1,115 @@
+//! The args of plugins in a configuration: what is wrong with them, and what they are with all defaults.
+//!
+//! A plugin says in [`Plugin::validate`] which args are valid. The configuration knows no type of args: it
+//! asks the [`ArgsForm`] of the plugin's entry, and adds file and line to each [`ArgsFault`].
+
+mod faults;
+pub mod shape;
+
+use serde::Serialize;
+use serde_json::Value;
+
+pub use self::faults::{ArgsFault, ArgsFaults, ArgsField, messages};
+use crate::plugin::{FeatureGates, Plugin};
+
+/// The args of one plugin, without their type.
+#[derive(Clone, Copy, Debug)]
+pub struct ArgsForm {
+    validate: fn(&Value, &FeatureGates) -> Vec<ArgsFault>,
+    shown: Option<Shown>,
+}
+
+/// What writes args out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shown {
+    decode: fn(&Value) -> Result<Value, ArgsFault>,
+    complete: fn(Option<&Value>, &FeatureGates) -> Result<Value, ArgsFault>,
+}
+
+impl Shown {
+    pub(crate) fn of<P: Plugin<Args: Serialize>>() -> Self {
+        Shown {
+            decode: |args| Ok(written(&parse::<P>(Some(args))?)),
+            complete: |args, gates| {
+                let mut args = parse::<P>(args)?;
+                P::complete(&mut args, gates);
+                Ok(written(&args))
+            },
+        }
+    }
+}
+
+impl ArgsForm {
+    pub(crate) fn of<P: Plugin>(shown: Option<Shown>) -> Self {
+        let validate = |args: &Value, gates: &FeatureGates| match completed::<P>(Some(args), gates)
+        {
+            Ok(args) => faults::<P>(&args, gates),
+            Err(fault) => vec![fault],
+        };
+        ArgsForm { validate, shown }
+    }
+
+    /// What is wrong with `args`: one fault if they cannot be read, or else all that the plugin finds.
+    pub fn validate(&self, args: &Value, gates: &FeatureGates) -> Vec<ArgsFault> {
+        (self.validate)(args, gates)
+    }
+
+    /// Whether a configuration shows the args with all defaults, rather than as they are given
+    /// ([`Builder::shows_args`](crate::registry::Builder::shows_args)).
+    pub fn is_shown(&self) -> bool {
+        self.shown.is_some()
+    }
+
+    /// The args as their type writes them, before [`Plugin::complete`]. `None` if they are not
+    /// [shown](Self::is_shown).
+    pub fn decode(&self, args: &Value) -> Option<Result<Value, ArgsFault>> {
+        self.shown.map(|shown| (shown.decode)(args))
+    }
+
+    /// The args with all defaults; those of nothing given are the default args. `None` if they are not
+    /// [shown](Self::is_shown).
+    pub fn complete(
+        &self,
+        args: Option<&Value>,
+        gates: &FeatureGates,
+    ) -> Option<Result<Value, ArgsFault>> {
+        self.shown.map(|shown| (shown.complete)(args, gates))
+    }
+}
+
+/// The args of a plugin with all defaults, if they are valid; or else the first fault.
+pub(crate) fn valid<P: Plugin>(
+    args: Option<&Value>,
+    gates: &FeatureGates,
+) -> Result<P::Args, ArgsFault> {
+    let args = completed::<P>(args, gates)?;
+    match faults::<P>(&args, gates).into_iter().next() {
+        Some(fault) => Err(fault),
+        None => Ok(args),
+    }
+}
+
+fn completed<P: Plugin>(args: Option<&Value>, gates: &FeatureGates) -> Result<P::Args, ArgsFault> {
+    let mut args = parse::<P>(args)?;
+    P::complete(&mut args, gates);
+    Ok(args)
+}
+
+fn faults<P: Plugin>(args: &P::Args, gates: &FeatureGates) -> Vec<ArgsFault> {
+    let mut faults = ArgsFaults::default();
+    P::validate(args, gates, &mut faults);
+    faults.into_vec()
+}
+
+fn parse<P: Plugin>(args: Option<&Value>) -> Result<P::Args, ArgsFault> {
+    let Some(args) = args else { return Ok(P::Args::default()) };
+    serde_path_to_error::deserialize(args).map_err(|error| {
+        let path = error.path().to_string();
+        let field = if path == "." { String::new() } else { path };
+        ArgsFault { field, message: error.into_inner().to_string() }
+    })
+}
+
+fn written(args: &impl Serialize) -> Value {
+    serde_json::to_value(args).expect("args are plain data")
+}
