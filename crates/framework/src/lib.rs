@@ -10,6 +10,7 @@
 //! 3. Say in the associated types what it reads: a *part* of the pod, of the node, of the cluster,
 //!    or a tuple of parts. The parts are handed to the methods; nothing else can be read.
 //! 4. List its points in an [`Entry`], and add the entry to a [`Registry`].
+//! 5. If it is slow, say its rule again as amounts or counts: see [`accelerate`]. This changes no decision.
 //!
 //! ```
 //! use plimsoll_framework::prelude::*;
@@ -47,6 +48,7 @@
 //! Where that is not right, implement [`Requeue`].
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 
+pub mod accelerate;
 mod assume_store;
 pub mod binding;
 mod clearable;
@@ -76,6 +78,7 @@ pub mod time;
 pub mod view;
 mod volume_store;
 
+pub use accelerate::{FilterByAmounts, FilterByCounts, ScoreByAmounts, ScoreByCounts, ScoreByNode};
 pub use binding::{
     Assume, Assumption, Bind, Binding, Handle, Patch, Permission, Permit, Placement, PostBind,
     PreBind, Readiness, Reserve, WaitingDecision, WaitingPod, WaitingPods,

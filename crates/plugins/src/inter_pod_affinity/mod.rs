@@ -78,7 +78,13 @@ impl Plugin for InterPodAffinity {
 
 /// Registration.
 pub fn entry() -> Entry {
-    Entry::of::<InterPodAffinity>().pre_filter().pre_score().requeue().done()
+    Entry::of::<InterPodAffinity>()
+        .pre_filter()
+        .filter_by_counts()
+        .pre_score()
+        .score_by_counts()
+        .requeue()
+        .done()
 }
 
 #[cfg(test)]

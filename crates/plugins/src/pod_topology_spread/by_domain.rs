@@ -3,11 +3,46 @@
 use std::sync::Arc;
 
 use plimsoll_framework::prelude::*;
+use plimsoll_framework::stores::SelectingStore;
 
-use super::HOSTNAME_KEY;
 use super::filter::{CONSTRAINTS_NOT_MET, LABEL_MISSING};
 use super::score::{IGNORED, normalize, weight};
 use super::spreading::Spreading;
+use super::{HOSTNAME_KEY, PodParts, PodTopologySpread};
+
+impl FilterByCounts for PodTopologySpread {
+    type Objects = SelectingObjects;
+
+    fn by_domain(
+        &self,
+        pod: Ref<'_, PodParts>,
+        objects: &SelectingStore,
+        _: Neighbours<'_>,
+    ) -> ByDomain<dyn DomainFilter> {
+        match self.spreading(pod, objects, WhenUnsatisfiable::DoNotSchedule) {
+            Some(spreading) => ByDomain::Counts(Box::new(Hard::new(spreading, pod.2))),
+            None => ByDomain::Skips,
+        }
+    }
+}
+
+impl ScoreByCounts for PodTopologySpread {
+    type Objects = SelectingObjects;
+
+    fn by_domain(
+        &self,
+        pod: Ref<'_, PodParts>,
+        objects: &SelectingStore,
+        _: Neighbours<'_>,
+    ) -> ByDomain<dyn DomainScore> {
+        match self.spreading(pod, objects, WhenUnsatisfiable::ScheduleAnyway) {
+            Some(spreading) => {
+                ByDomain::Counts(Box::new(Soft::new(spreading, self.needs_all_keys(pod))))
+            }
+            None => ByDomain::Skips,
+        }
+    }
+}
 
 /// Whom each constraint counts.
 struct Counted {
@@ -24,14 +59,14 @@ impl Counted {
 }
 
 /// The hard constraints of a pod.
-pub(super) struct Hard {
+struct Hard {
     counted: Counted,
     /// For each constraint, 1 if it counts the pod itself, else 0.
     own: Vec<i64>,
 }
 
 impl Hard {
-    pub(super) fn new(spreading: Spreading, own_labels: &Labels) -> Self {
+    fn new(spreading: Spreading, own_labels: &Labels) -> Self {
         let keys: Arc<[Str]> =
             spreading.constraints.iter().map(|one| one.topology_key.clone()).collect();
         let term = |one: &SpreadConstraint| DomainTerm {
@@ -90,14 +125,14 @@ impl DomainFilter for Hard {
 }
 
 /// The soft constraints of a pod.
-pub(super) struct Soft {
+struct Soft {
     counted: Counted,
     /// Whether nodes must have all topology keys to be scored.
     needs_all_keys: bool,
 }
 
 impl Soft {
-    pub(super) fn new(spreading: Spreading, needs_all_keys: bool) -> Self {
+    fn new(spreading: Spreading, needs_all_keys: bool) -> Self {
         let all_keys: Arc<[Str]> = match needs_all_keys {
             true => spreading.constraints.iter().map(|one| one.topology_key.clone()).collect(),
             false => Arc::default(),

@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use plimsoll_framework::prelude::*;
 
-use super::by_domain::Hard;
 use super::domains::Domains;
 use super::spreading::Spreading;
 use super::{PodParts, PodTopologySpread};
@@ -97,18 +96,6 @@ impl PreFilter for PodTopologySpread {
             counts[term].add(at, change.sign());
         }
         if exact { Update::Exact } else { Update::Rebuild }
-    }
-
-    fn by_domain(
-        &self,
-        pod: Ref<'_, PodParts>,
-        (_, objects): Ref<'_, Self::Cluster>,
-        _: Neighbours<'_>,
-    ) -> ByDomain<dyn DomainFilter> {
-        match self.spreading(pod, objects, WhenUnsatisfiable::DoNotSchedule) {
-            Some(spreading) => ByDomain::Counts(Box::new(Hard::new(spreading, pod.2))),
-            None => ByDomain::Skips,
-        }
     }
 }
 

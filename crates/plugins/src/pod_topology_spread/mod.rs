@@ -60,7 +60,13 @@ pub struct PodTopologySpread {
 
 /// Registration.
 pub fn entry() -> Entry {
-    Entry::of::<PodTopologySpread>().pre_filter().pre_score().requeue().done()
+    Entry::of::<PodTopologySpread>()
+        .pre_filter()
+        .filter_by_counts()
+        .pre_score()
+        .score_by_counts()
+        .requeue()
+        .done()
 }
 
 impl Plugin for PodTopologySpread {

@@ -2,7 +2,7 @@
 
 use plimsoll_config::{Catalogue, Configuration, GivenGates, load};
 use plimsoll_engine::Profile;
-use plimsoll_framework::Release;
+use plimsoll_framework::{Registry, Release};
 use plimsoll_plugins::{default_profile, in_tree};
 
 /// The release of a seed: two have the oldest, then two the newest.
@@ -17,11 +17,19 @@ pub(crate) fn default_profiles() -> Vec<Profile> {
 
 /// What decides without a configuration.
 pub(crate) fn profiles_of(release: Release) -> Vec<Profile> {
-    let registry = in_tree();
+    profiles_from(&in_tree(), release)
+}
+
+/// The same, of plugins that are not accelerated.
+pub(crate) fn plain_profiles_of(release: Release) -> Vec<Profile> {
+    profiles_from(&in_tree().plain(), release)
+}
+
+fn profiles_from(registry: &Registry, release: Release) -> Vec<Profile> {
     let gates = GivenGates::of(release);
-    let catalogue = Catalogue::of(&registry, &default_profile()).with_gates(gates.args);
+    let catalogue = Catalogue::of(registry, &default_profile()).with_gates(gates.args);
     Configuration::default_for(&catalogue)
-        .profiles(&registry, &gates.plugins)
+        .profiles(registry, &gates.plugins)
         .expect("the default profile is right")
 }
 
