@@ -87,8 +87,8 @@ pub use clearable::Clearable;
 pub use columns::{Allocatable, Columns, NonZeroRequested, PodSet, Requested, Row};
 pub use cycle_state::CycleState;
 pub use domains::{
-    ByDomain, CountedNodes, Counting, DomainCounts, DomainFilter, DomainScore, DomainTerm,
-    Neighbour, Neighbours, Standing, TermTotals, TopologyKey,
+    ByDomain, CountHistogram, CountedNodes, Counting, DomainCounts, DomainFilter, DomainScore,
+    DomainTerm, Neighbour, Neighbours, Standing, TermTotals, TopologyKey,
 };
 pub use enqueue::{Gate, PreEnqueue, QueueSort, QueuedPod, Requeue, SortKey};
 pub use erased::{ByRow, Prepared, RowScore};

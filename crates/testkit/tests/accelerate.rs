@@ -65,7 +65,9 @@ impl Bound for Flat {
         SmallVec::new()
     }
     fn add(&self, _: &Supply, _: &[f32], weight: f32, out: &mut [f32]) {
-        out.iter_mut().for_each(|out| *out += weight * self.0);
+        for out in out {
+            *out += weight * self.0;
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 mod audit;
 mod binding;
 mod choice;
+mod counted_nodes;
 mod effects;
 mod extenders;
 mod gates;

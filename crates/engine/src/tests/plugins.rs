@@ -502,7 +502,11 @@ impl PostBind for Notes {
 
 /// All of them.
 pub(super) fn registry() -> Registry {
-    Registry::new([
+    Registry::new(entries())
+}
+
+pub(super) fn entries() -> Vec<Entry> {
+    vec![
         Entry::of::<Sort>().queue_sort().done(),
         Entry::of::<Gates>().pre_enqueue().done(),
         Entry::of::<Until>().pre_enqueue().done(),
@@ -526,5 +530,5 @@ pub(super) fn registry() -> Registry {
         Entry::of::<Elsewhere>().bind().done(),
         Entry::of::<Binder>().bind().done(),
         Entry::of::<Notes>().post_bind().done(),
-    ])
+    ]
 }

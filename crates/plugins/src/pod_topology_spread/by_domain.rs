@@ -46,7 +46,7 @@ impl ScoreByCounts for PodTopologySpread {
 
 /// Whom each constraint counts.
 struct Counted {
-    spreading: Spreading,
+    spreading: Arc<Spreading>,
     terms: Vec<DomainTerm>,
 }
 
@@ -67,20 +67,17 @@ struct Hard {
 
 impl Hard {
     fn new(spreading: Spreading, own_labels: &Labels) -> Self {
-        let keys: Arc<[Str]> =
-            spreading.constraints.iter().map(|one| one.topology_key.clone()).collect();
-        let term = |one: &SpreadConstraint| DomainTerm {
+        let spreading = Arc::new(spreading);
+        let with_all_keys = spreading.nodes_with_all_keys();
+        let term = |(i, one): (usize, &SpreadConstraint)| DomainTerm {
             key: TopologyKey::Label(one.topology_key.clone()),
-            nodes: CountedNodes {
-                selected: one.honor_node_affinity,
-                tolerated: one.honor_node_taints.then_some(spreading.comparisons),
-                with_labels: keys.clone(),
-            },
+            nodes: spreading.counted_nodes(i, with_all_keys.clone()),
         };
         let own = |one: &SpreadConstraint| i64::from(one.selector.matches(own_labels));
+        let terms = spreading.constraints.iter().enumerate().map(term).collect();
         Hard {
             own: spreading.constraints.iter().map(own).collect(),
-            counted: Counted { terms: spreading.constraints.iter().map(term).collect(), spreading },
+            counted: Counted { spreading, terms },
         }
     }
 }
@@ -133,26 +130,23 @@ struct Soft {
 
 impl Soft {
     fn new(spreading: Spreading, needs_all_keys: bool) -> Self {
-        let all_keys: Arc<[Str]> = match needs_all_keys {
-            true => spreading.constraints.iter().map(|one| one.topology_key.clone()).collect(),
-            false => Arc::default(),
+        let spreading = Arc::new(spreading);
+        let nodes = match needs_all_keys {
+            true => spreading.nodes_with_all_keys(),
+            false => CountedNodes::all(),
         };
-        let term = |one: &SpreadConstraint| {
-            let key = one.topology_key.clone();
-            if key == HOSTNAME_KEY {
-                // As in scoring.go, Score: whether the node counts is not asked where it is alone.
-                let nodes =
-                    CountedNodes { with_labels: all_keys.clone(), ..CountedNodes::default() };
-                return DomainTerm { key: TopologyKey::NodeWith(key), nodes };
+        let term = |(i, one): (usize, &SpreadConstraint)| {
+            let (key, nodes) = (one.topology_key.clone(), nodes.clone());
+            // As in scoring.go, Score: whether the node counts is not asked where it is alone.
+            match key == HOSTNAME_KEY {
+                true => DomainTerm { key: TopologyKey::NodeWith(key), nodes },
+                false => DomainTerm {
+                    key: TopologyKey::Label(key),
+                    nodes: spreading.counted_nodes(i, nodes),
+                },
             }
-            let nodes = CountedNodes {
-                selected: one.honor_node_affinity,
-                tolerated: one.honor_node_taints.then_some(spreading.comparisons),
-                with_labels: all_keys.clone(),
-            };
-            DomainTerm { key: TopologyKey::Label(key), nodes }
         };
-        let terms = spreading.constraints.iter().map(term).collect();
+        let terms = spreading.constraints.iter().enumerate().map(term).collect();
         Soft { counted: Counted { spreading, terms }, needs_all_keys }
     }
 }

@@ -3,7 +3,6 @@
 //! Each constraint is a term, and each value of its topology key that some eligible node has is a
 //! domain with a count of pods. What a node may take depends on its domains alone.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use plimsoll_framework::prelude::*;
@@ -37,8 +36,7 @@ struct Terms {
 #[derive(Clone, Debug, Default)]
 struct Counts {
     of_domain: Vec<i32>,
-    /// How many domains have a count, for each count that occurs: the least is at hand at all times.
-    domains_with: BTreeMap<i32, u32>,
+    domains_with: CountHistogram,
 }
 
 impl PreFilter for PodTopologySpread {
@@ -139,8 +137,8 @@ impl Distribution {
         // As in filtering.go, Filter: by how much the domain would lead with the pod in it. A domain in which no
         // node is eligible holds no pods, and the least is not sought there.
         let there = self.terms.domains[term].find(value).map_or(0, |at| counts.of_domain[at]);
-        let skew = there + self.terms.own[term] - counts.least(constraint);
-        if constraint.max_skew < skew {
+        let skew = i64::from(there + self.terms.own[term]) - counts.least(constraint);
+        if i64::from(constraint.max_skew) < skew {
             Verdict::unschedulable(CONSTRAINTS_NOT_MET)
         } else {
             Verdict::Pass
@@ -165,7 +163,7 @@ impl Counts {
 
     fn sort_in(&mut self) {
         for &count in &self.of_domain {
-            *self.domains_with.entry(count).or_default() += 1;
+            self.domains_with.insert(i64::from(count));
         }
     }
 
@@ -173,19 +171,15 @@ impl Counts {
     fn add(&mut self, at: usize, difference: i32) {
         let before = self.of_domain[at];
         self.of_domain[at] += difference;
-        *self.domains_with.entry(before + difference).or_default() += 1;
-        let left = self.domains_with.get_mut(&before).expect("every count is sorted in");
-        *left -= 1;
-        if *left == 0 {
-            self.domains_with.remove(&before);
-        }
+        self.domains_with.insert(i64::from(before + difference));
+        self.domains_with.remove(i64::from(before));
     }
 
     /// The least count of all domains, or 0 if there are fewer of them than minDomains. As in
     /// filtering.go, minMatchNum.
-    fn least(&self, constraint: &SpreadConstraint) -> i32 {
+    fn least(&self, constraint: &SpreadConstraint) -> i64 {
         let wanted = usize::try_from(constraint.min_domains).unwrap_or(0);
-        let least = self.domains_with.first_key_value().map_or(0, |(&least, _)| least);
+        let least = self.domains_with.least().unwrap_or(0);
         if self.of_domain.len() < wanted { 0 } else { least }
     }
 }
