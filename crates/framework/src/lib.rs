@@ -59,6 +59,7 @@ pub mod enqueue;
 mod erased;
 pub mod events;
 pub mod filter;
+mod judging_points;
 pub mod math;
 pub mod nominated;
 mod object_store;
