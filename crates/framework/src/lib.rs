@@ -72,6 +72,7 @@ pub mod prioritize;
 mod reads;
 pub mod registry;
 pub mod score;
+mod sort_key;
 pub mod status;
 pub mod stores;
 pub mod supply;
@@ -91,7 +92,7 @@ pub use domains::{
     ByDomain, CountHistogram, CountedNodes, Counting, DomainCounts, DomainFilter, DomainScore,
     DomainTerm, Neighbour, Neighbours, Standing, TermTotals, TopologyKey,
 };
-pub use enqueue::{Gate, PreEnqueue, QueueSort, QueuedPod, Requeue, SortKey};
+pub use enqueue::{Gate, PreEnqueue, QueueSort, QueuedPod, Requeue};
 pub use erased::{ByRow, Prepared, RowScore};
 pub use events::{Action, Change, ClusterEvent, Hint, Resource};
 pub use filter::{Candidates, Filter, PodChange, PreFilter, Update, Verdict};
@@ -115,6 +116,7 @@ pub use post_filter::{
 pub use prioritize::{Prioritize, Prioritized};
 pub use registry::{ArgsError, Builder, Entry, Registry};
 pub use score::{MAX_NODE_SCORE, Normalize, PreScore, Score, Scored};
+pub use sort_key::SortKey;
 pub use status::{Code, Reason, Rejection};
 pub use stores::{PdbStore, Stores, Versions, VolumeChange, VolumeStore};
 pub use supply::{Bound, NEVER, Needs, Stock, Supply};

@@ -11,7 +11,7 @@ use crate::binding::{
 use crate::clearable::Clearable;
 use crate::columns::{PodSet, Row};
 use crate::cycle_state::NOTHING_SHARED;
-use crate::enqueue::{Gate, PreEnqueue, QueueSort, QueuedPod, Requeue, SortKey};
+use crate::enqueue::{Gate, PreEnqueue, QueueSort, QueuedPod, Requeue};
 use crate::events::{Change, ClusterEvent, Hint};
 pub use crate::judging_points::{FilterPoint, ScorePoint};
 use crate::parts::{ClusterPart, PodPart, Reads, StoreReads};
@@ -20,6 +20,7 @@ use crate::post_filter::{
     Clearing, Clearings, NodeRejection, NodeWhatIf, PostFilter, PostFilterAnswer, PostFilterByNode,
     WhatIf,
 };
+use crate::sort_key::SortKey;
 use crate::status::{Code, Rejection};
 use crate::stores::Stores;
 use crate::view::View;
@@ -128,7 +129,7 @@ pub struct QueueSortPoint(Box<QueueSortFn>);
 
 impl QueueSortPoint {
     pub(crate) fn new<P: QueueSort>(plugin: Arc<P>) -> Self {
-        QueueSortPoint(Box::new(move |pod| plugin.key(pod)))
+        QueueSortPoint(Box::new(move |pod| SortKey::new(plugin.key(pod))))
     }
 
     /// Where a pod stands.

@@ -15,6 +15,7 @@ mod metrics;
 mod plugins;
 mod preemption;
 mod queue;
+mod queue_sort;
 mod ranking;
 mod returns;
 mod scheduling;

@@ -24,8 +24,9 @@ macro_rules! plugin {
 
 plugin!(Sort);
 impl QueueSort for Sort {
-    fn key(&self, pod: &QueuedPod<'_>) -> SortKey {
-        SortKey(-i64::from(pod.pod.priority), pod.queued.millis())
+    type Key = (i64, i64);
+    fn key(&self, pod: &QueuedPod<'_>) -> (i64, i64) {
+        (-i64::from(pod.pod.priority), pod.queued.millis())
     }
 }
 
