@@ -14,7 +14,7 @@ use plimsoll_engine::{
 };
 use plimsoll_framework::prelude::{
     Allocatable, Bind, Binding, Entry, FeatureGates, Filter, Handle, NoArgs, Placement, Plugin,
-    Point, QueueSort, QueuedPod, Registry, Rejection, Requests, SortKey, Time, Verdict,
+    Point, QueueSort, QueuedPod, Registry, Rejection, Requests, Time, Verdict,
 };
 
 fn main() {
@@ -186,8 +186,9 @@ macro_rules! plugin {
 
 plugin!(Sort);
 impl QueueSort for Sort {
-    fn key(&self, queued: &QueuedPod<'_>) -> SortKey {
-        SortKey(-i64::from(queued.pod.priority), queued.queued.millis())
+    type Key = (i64, i64);
+    fn key(&self, queued: &QueuedPod<'_>) -> (i64, i64) {
+        (-i64::from(queued.pod.priority), queued.queued.millis())
     }
 }
 

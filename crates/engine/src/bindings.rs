@@ -44,7 +44,7 @@ impl Bindings {
             self.awaited.remove(&effect);
         }
         if let Some(time) = cycle.deadline() {
-            self.deadlines.remove((time, id));
+            self.deadlines.remove(&(time, id));
         }
         if cycle.is_settling() {
             self.settling.remove(&id);
@@ -89,6 +89,6 @@ impl Bindings {
 
     /// The next deadline.
     pub(crate) fn next_deadline(&self) -> Option<Time> {
-        self.deadlines.first().map(|((time, _), _)| time)
+        self.deadlines.first().map(|((time, _), _)| *time)
     }
 }

@@ -35,8 +35,8 @@ impl<K> Default for Lane<K> {
     }
 }
 
-impl<K: Copy + Ord> Lane<K> {
-    /// Inserts a pod.
+impl<K: Ord> Lane<K> {
+    /// Puts a pod in.
     pub(crate) fn insert(&mut self, key: K, pod: PodId) {
         let fits = |run: &Run<K>| run.pods.back().is_none_or(|(last, _)| *last < key);
         match self.runs.iter().position(fits) {
@@ -50,10 +50,10 @@ impl<K: Copy + Ord> Lane<K> {
         }
     }
 
-    /// Removes the pod with this key, if it is here.
-    pub(crate) fn remove(&mut self, key: K) {
+    /// Takes the pod of this key out, if it is here.
+    pub(crate) fn remove(&mut self, key: &K) {
         if !self.runs[..self.n_runs].iter_mut().any(|run| run.remove(key)) {
-            self.rest.remove(&key);
+            self.rest.remove(key);
         }
         while self.runs[..self.n_runs].last().is_some_and(|run| run.pods.is_empty()) {
             self.n_runs -= 1;
@@ -61,13 +61,16 @@ impl<K: Copy + Ord> Lane<K> {
     }
 
     /// The first key and its pod.
-    pub(crate) fn first(&self) -> Option<(K, PodId)> {
-        let rest = self.rest.first_key_value().map(|(&key, &pod)| (key, pod));
+    pub(crate) fn first(&self) -> Option<(&K, PodId)> {
+        let rest = self.rest.first_key_value().map(|(key, &pod)| (key, pod));
         self.runs().filter_map(Run::first).chain(rest).min()
     }
 
     /// The pods with keys up to `last`, in no particular order.
-    pub(crate) fn up_to(&self, last: K) -> impl Iterator<Item = PodId> {
+    pub(crate) fn up_to(&self, last: K) -> impl Iterator<Item = PodId>
+    where
+        K: Copy,
+    {
         let runs = self.runs().flat_map(move |run| {
             run.pods.iter().take_while(move |(key, _)| *key <= last).filter_map(|&(_, pod)| pod)
         });
@@ -76,7 +79,7 @@ impl<K: Copy + Ord> Lane<K> {
 
     /// All pods, in no particular order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = PodId> {
-        let runs = self.runs().flat_map(|run| run.pods.iter().filter_map(|&(_, pod)| pod));
+        let runs = self.runs().flat_map(|run| run.pods.iter().filter_map(|(_, pod)| *pod));
         runs.chain(self.rest.values().copied())
     }
 
@@ -90,20 +93,20 @@ impl<K: Copy + Ord> Lane<K> {
     }
 }
 
-impl<K: Copy + Ord> Run<K> {
-    fn first(&self) -> Option<(K, PodId)> {
-        self.pods.front().and_then(|&(key, pod)| Some((key, pod?)))
+impl<K: Ord> Run<K> {
+    fn first(&self) -> Option<(&K, PodId)> {
+        self.pods.front().and_then(|(key, pod)| Some((key, (*pod)?)))
     }
 
-    /// Removes the pod with this key, and returns whether it was here.
-    fn remove(&mut self, key: K) -> bool {
+    /// Takes the pod of this key out; whether it was here.
+    fn remove(&mut self, key: &K) -> bool {
         match self.pods.front() {
             // Mostly it is the first.
-            Some((first, _)) if *first == key => {
+            Some((first, _)) if first == key => {
                 self.pods.pop_front();
             }
-            Some((first, _)) if *first < key => {
-                let Ok(at) = self.pods.binary_search_by(|(other, _)| other.cmp(&key)) else {
+            Some((first, _)) if first < key => {
+                let Ok(at) = self.pods.binary_search_by(|(other, _)| other.cmp(key)) else {
                     return false;
                 };
                 if self.pods[at].1.take().is_none() {
@@ -152,14 +155,14 @@ mod tests {
                 let key = rng.random_range(0..pods.len());
                 match rng.random_range(0..4) {
                     0 => {
-                        let first = lane.first();
+                        let first = lane.first().map(|(&key, pod)| (key, pod));
                         assert_eq!(first, map.pop_first(), "seed {seed}");
                         if let Some((key, _)) = first {
-                            lane.remove(key);
+                            lane.remove(&key);
                         }
                     }
                     1 => {
-                        lane.remove(key);
+                        lane.remove(&key);
                         map.remove(&key);
                     }
                     _ if map.contains_key(&key) => {}

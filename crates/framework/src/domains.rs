@@ -5,12 +5,16 @@
 //! pods come and go, and asks the plugin for a verdict or a raw score from the counts alone. So a
 //! placement touches a few counters, and nodes with equal counts are judged once.
 
+use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
-use plimsoll_api::{Comparisons, Labels, Pod, PodAffinity, Str};
+use plimsoll_api::{Labels, Pod, PodAffinity, Str};
 use smallvec::SmallVec;
 
+use crate::columns::{Columns, Row};
 use crate::filter::Verdict;
+use crate::parts::{NodePart, NodeReads, Ref};
 use crate::score::Scored;
 
 /// What makes the domains of a term.
@@ -23,20 +27,94 @@ pub enum TopologyKey {
     NodeWith(Str),
 }
 
-/// The nodes on which pods count for a term.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+type NodeCondition = dyn Fn(&Columns, Row) -> bool + Send + Sync;
+
+/// The nodes on which pods count for a term: all nodes, or those that meet conditions of the plugin.
+///
+/// ```
+/// use plimsoll_framework::CountedNodes;
+/// use plimsoll_framework::prelude::*;
+///
+/// let nodes = CountedNodes::all()
+///     .that::<Labels>(|labels| labels.contains_key("rack"))
+///     .that::<Unschedulable>(|is_unschedulable| !is_unschedulable);
+/// ```
+///
+/// Each condition names the part of the node that it reads, and the engine counts again when that changes. What a
+/// condition keeps of the pod is of a part of the pod that the plugin reads as a filter or score: pods that are equal
+/// in those share their counts.
+#[derive(Clone, Default)]
 pub struct CountedNodes {
-    /// Only those that the pod's node selector and required node affinity allow.
-    pub selected: bool,
-    /// Only those whose taints the pod tolerates, PreferNoSchedule aside, with what this says of tolerations
-    /// that compare.
-    pub tolerated: Option<Comparisons>,
-    /// Only those that have all these labels. The terms of a pod share them.
-    pub with_labels: Arc<[Str]>,
+    conditions: SmallVec<[Arc<NodeCondition>; 2]>,
+    reads: NodeReads,
+}
+
+impl CountedNodes {
+    /// All nodes.
+    pub fn all() -> Self {
+        CountedNodes::default()
+    }
+
+    /// Of these nodes those that meet `condition`, too. Pods that come to a node or leave it do not change the part
+    /// `N`: with another one this does not compile.
+    #[must_use]
+    pub fn that<N: NodePart>(
+        mut self,
+        condition: impl for<'a> Fn(Ref<'a, N>) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        const { assert!(!N::READS.intersects(NodeReads::BY_PLACEMENT), "pods change this part") };
+        self.conditions.push(Arc::new(move |nodes, row| condition(N::at(nodes, row))));
+        self.reads |= N::READS;
+        self
+    }
+
+    /// Whether the node in `row` is one of them.
+    pub fn has(&self, nodes: &Columns, row: Row) -> bool {
+        self.conditions.iter().all(|condition| condition(nodes, row))
+    }
+
+    /// What the conditions read of a node.
+    pub fn reads(&self) -> NodeReads {
+        self.reads
+    }
+}
+
+impl fmt::Debug for CountedNodes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CountedNodes").field("reads", &self.reads).finish_non_exhaustive()
+    }
+}
+
+/// How many domains have each count. The least count is at hand while counts change.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CountHistogram(BTreeMap<i64, usize>);
+
+impl CountHistogram {
+    /// One more domain has this count.
+    pub fn insert(&mut self, count: i64) {
+        *self.0.entry(count).or_default() += 1;
+    }
+
+    /// One domain less has this count.
+    ///
+    /// # Panics
+    /// If none has it.
+    pub fn remove(&mut self, count: i64) {
+        let left = self.0.get_mut(&count).expect("a count that is removed was inserted");
+        *left -= 1;
+        if *left == 0 {
+            self.0.remove(&count);
+        }
+    }
+
+    /// The least count of all; `None` if there is no domain.
+    pub fn least(&self) -> Option<i64> {
+        self.0.first_key_value().map(|(&least, _)| least)
+    }
 }
 
 /// One thing that is counted by domain.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug)]
 pub struct DomainTerm {
     /// What makes the domains.
     pub key: TopologyKey,

@@ -35,15 +35,40 @@ pub struct QueuedPod<'a> {
     pub queued: Time,
 }
 
-/// Where a pod stands in the queue: the smaller key goes first, and of equal keys the earlier
-/// arrival.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SortKey(pub i64, pub i64);
-
-/// The order of the queue. All profiles of a scheduler use the same one.
+/// The order of the queue. All profiles of a scheduler use the same plugin, and the queue has the order of that in the
+/// first profile.
+///
+/// ```
+/// use std::cmp::Reverse;
+///
+/// use plimsoll_framework::prelude::*;
+///
+/// /// Pods of one namespace after the other, and within a namespace by priority.
+/// struct ByNamespace;
+/// # impl Plugin for ByNamespace {
+/// #     const NAME: &'static str = "ByNamespace";
+/// #     type Args = NoArgs;
+/// #     fn new(_: NoArgs, _: &FeatureGates) -> Self {
+/// #         ByNamespace
+/// #     }
+/// # }
+///
+/// impl QueueSort for ByNamespace {
+///     type Key = (Str, Reverse<i32>);
+///     fn key(&self, queued: &QueuedPod<'_>) -> Self::Key {
+///         (queued.pod.key.namespace.clone(), Reverse(queued.pod.priority))
+///     }
+/// }
+///
+/// let entry = Entry::of::<ByNamespace>().queue_sort().done();
+/// # assert_eq!(entry.name(), "ByNamespace");
+/// ```
 pub trait QueueSort: Plugin {
-    /// Where `pod` stands. A key in place of a comparison is always a total order.
-    fn key(&self, pod: &QueuedPod<'_>) -> SortKey;
+    /// Any type that has an order. `(i64, i64)` is the fastest.
+    type Key: Ord + Send + Sync + 'static;
+    /// Where `pod` stands: the smaller key goes first, and of equal keys the earlier arrival. A key in place of a
+    /// comparison is always a total order.
+    fn key(&self, pod: &QueuedPod<'_>) -> Self::Key;
 }
 
 /// When a pod that this plugin rejected is worth another attempt (EventsToRegister and its hints).

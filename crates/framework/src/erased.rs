@@ -4,32 +4,20 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::accelerate::ScoreByNode;
 use crate::columns::{Columns, Row};
 use crate::cycle_state::CycleState;
-use crate::domains::{ByDomain, DomainFilter, DomainScore, Neighbours};
 use crate::filter::{Candidates, Filter, PodChange, PreFilter, Update, Verdict};
 use crate::parts::{ClusterPart, Feasible, NodePart, PodPart};
 use crate::pod_info::PodInfo;
 use crate::score::{Normalize, PreScore, Score, Scored};
 use crate::status::Rejection;
-use crate::supply::{Bound, Needs};
 use crate::view::View;
 
 /// Any filter.
 pub(crate) trait ErasedFilter: Send + Sync {
     fn prepare(&self, pod: &PodInfo, shared: &mut CycleState, view: &View<'_>) -> Prepared;
     fn applies(&self, pod: &PodInfo) -> bool;
-    fn needs(&self, _: &PodInfo) -> Option<Needs> {
-        None
-    }
-    fn by_domain(
-        &self,
-        _: &PodInfo,
-        _: &View<'_>,
-        _: Neighbours<'_>,
-    ) -> ByDomain<dyn DomainFilter> {
-        ByDomain::Unsupported
-    }
 }
 
 /// A filter that has looked at one pod and the cluster.
@@ -171,9 +159,6 @@ impl<P: Filter> ErasedFilter for Local<P> {
     fn applies(&self, pod: &PodInfo) -> bool {
         self.0.applies(pod.part::<P::Pod>())
     }
-    fn needs(&self, pod: &PodInfo) -> Option<Needs> {
-        self.0.needs(pod.part::<P::Pod>())
-    }
     fn prepare(&self, pod: &PodInfo, shared: &mut CycleState, _: &View<'_>) -> Prepared {
         let part = P::Pod::of(pod, shared);
         if !self.0.applies(part) {
@@ -233,14 +218,6 @@ impl<P: PreFilter> ErasedFilter for Stateful<P> {
     fn applies(&self, pod: &PodInfo) -> bool {
         self.0.applies(pod.part::<P::Pod>())
     }
-    fn by_domain(
-        &self,
-        pod: &PodInfo,
-        view: &View<'_>,
-        neighbours: Neighbours<'_>,
-    ) -> ByDomain<dyn DomainFilter> {
-        self.0.by_domain(pod.part::<P::Pod>(), P::Cluster::of(view), neighbours)
-    }
     fn prepare(&self, pod: &PodInfo, shared: &mut CycleState, view: &View<'_>) -> Prepared {
         let part = P::Pod::of(pod, shared);
         if !self.0.applies(part) {
@@ -292,13 +269,11 @@ pub(crate) trait ErasedScore: Send + Sync {
     fn applies_in(&self, pod: &PodInfo, _: &View<'_>) -> bool {
         self.applies(pod)
     }
-    fn is_by_row(&self) -> bool;
-    fn bound(&self, _: &PodInfo) -> Option<Box<dyn Bound>> {
-        None
+    fn is_by_row(&self) -> bool {
+        false
     }
-    fn by_row(&self, pod: &PodInfo, view: &View<'_>) -> ByRow;
-    fn by_domain(&self, _: &PodInfo, _: &View<'_>, _: Neighbours<'_>) -> ByDomain<dyn DomainScore> {
-        ByDomain::Unsupported
+    fn by_row(&self, _: &PodInfo, _: &View<'_>) -> ByRow {
+        ByRow::Unsupported
     }
 }
 
@@ -360,12 +335,6 @@ impl<P: Score> ErasedScore for LocalScore<P> {
     fn is_by_row(&self) -> bool {
         true
     }
-    fn bound(&self, pod: &PodInfo) -> Option<Box<dyn Bound>> {
-        match P::NORMALIZE {
-            Normalize::None => self.0.bound(pod.part::<P::Pod>()),
-            Normalize::Max { .. } => None,
-        }
-    }
     fn by_row(&self, pod: &PodInfo, _: &View<'_>) -> ByRow {
         match self.applies(pod) {
             true => ByRow::Scores(Box::new(LocalScore(self.0.clone())), P::NORMALIZE),
@@ -418,31 +387,15 @@ impl<P: PreScore> ErasedScore for StatefulScore<P> {
         let part = pod.part::<P::Pod>();
         self.0.applies(part) && self.0.applies_in(part, P::Cluster::of(view))
     }
-    fn is_by_row(&self) -> bool {
-        !P::BY_FEASIBLE
-    }
-    fn by_row(&self, pod: &PodInfo, view: &View<'_>) -> ByRow {
-        if !self.applies_in(pod, view) {
-            return ByRow::Skips;
+}
+
+/// The score of a [`ScoreByNode`] node by node. It applies to the pod.
+pub(crate) fn by_node<P: ScoreByNode>(plugin: &Arc<P>, pod: &PodInfo, view: &View<'_>) -> ByRow {
+    match plugin.state(pod.part::<P::Pod>(), P::Cluster::of(view)) {
+        Some(state) => {
+            let plugin = plugin.clone();
+            ByRow::Scores(Box::new(StateScore { plugin, state }), Normalize::None)
         }
-        if P::BY_FEASIBLE {
-            return ByRow::Unsupported;
-        }
-        let nothing = Feasible::new(view.nodes, &[]);
-        match self.0.pre_score(pod.part::<P::Pod>(), nothing, P::Cluster::of(view)) {
-            Some(state) => {
-                let plugin = self.0.clone();
-                ByRow::Scores(Box::new(StateScore { plugin, state }), Normalize::None)
-            }
-            None => ByRow::Skips,
-        }
-    }
-    fn by_domain(
-        &self,
-        pod: &PodInfo,
-        view: &View<'_>,
-        neighbours: Neighbours<'_>,
-    ) -> ByDomain<dyn DomainScore> {
-        self.0.by_domain(pod.part::<P::Pod>(), P::Cluster::of(view), neighbours)
+        None => ByRow::Skips,
     }
 }

@@ -1,17 +1,16 @@
 //! Filters: on which nodes a pod may run. Two levels, each one sentence: [`Filter`] judges a pod and a node,
-//! [`PreFilter`] a pod, a node and a state that it has prepared from the cluster.
+//! [`PreFilter`] a pod, a node and a state that it has prepared from the cluster. What makes either fast stands in
+//! [`accelerate`](crate::accelerate).
 
 use std::collections::BTreeSet;
 
 use plimsoll_api::Str;
 
 use crate::cycle_state::CycleState;
-use crate::domains::{ByDomain, DomainFilter, Neighbours};
 use crate::parts::{ClusterPart, NodePart, PodPart, Ref};
 use crate::plugin::Plugin;
 use crate::pod_info::PodInfo;
 use crate::status::{Reason, Rejection};
-use crate::supply::Needs;
 
 /// Whether a pod may run on a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,11 +67,6 @@ pub trait Filter: Plugin {
     }
     /// Judges one node.
     fn filter(&self, pod: Ref<'_, Self::Pod>, node: Ref<'_, Self::Node>) -> Verdict;
-    /// The same rule as data: exactly the nodes pass that have this left. `None` where it is another
-    /// rule, for this pod at least.
-    fn needs(&self, _pod: Ref<'_, Self::Pod>) -> Option<Needs> {
-        None
-    }
 }
 
 /// A pod came to a node, or left it.
@@ -150,15 +144,4 @@ pub trait PreFilter: Plugin {
     }
     /// Tells other plugins of this cycle something ([`Shared`](crate::Shared)).
     fn share(&self, _state: &Self::State, _with: &mut CycleState) {}
-    /// The same rule by counts that the engine keeps ([`domains`](crate::domains)), which is faster; the laws of the
-    /// test kit compare both. Of `cluster` only what is not about nodes may be looked at; `neighbours` are pods on
-    /// nodes.
-    fn by_domain(
-        &self,
-        _pod: Ref<'_, Self::Pod>,
-        _cluster: Ref<'_, Self::Cluster>,
-        _neighbours: Neighbours<'_>,
-    ) -> ByDomain<dyn DomainFilter> {
-        ByDomain::Unsupported
-    }
 }

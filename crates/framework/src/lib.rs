@@ -12,6 +12,7 @@
 //! 4. Say in [`Plugin::validate`] which args are valid, if serde cannot tell: the scheduler reports each fault
 //!    with the file, the line and the field.
 //! 5. List its points in an [`Entry`], and add the entry to a [`Registry`].
+//! 6. If it is slow, say its rule again as amounts or counts: see [`accelerate`]. This changes no decision.
 //!
 //! ```
 //! use plimsoll_framework::prelude::*;
@@ -49,6 +50,7 @@
 //! Where that is not right, implement [`Requeue`].
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 
+pub mod accelerate;
 pub mod args;
 pub mod binding;
 mod clearable;
@@ -60,6 +62,7 @@ pub mod enqueue;
 mod erased;
 pub mod events;
 pub mod filter;
+mod judging_points;
 pub mod math;
 pub mod nominated;
 pub mod parts;
@@ -73,6 +76,7 @@ mod profile_spec;
 mod reads;
 pub mod registry;
 pub mod score;
+mod sort_key;
 pub mod status;
 pub mod stores;
 pub mod supply;
@@ -80,6 +84,7 @@ pub mod time;
 pub mod view;
 pub mod writes;
 
+pub use accelerate::{FilterByAmounts, FilterByCounts, ScoreByAmounts, ScoreByCounts, ScoreByNode};
 pub use args::{ArgsFault, ArgsFaults, ArgsField, ArgsForm};
 pub use binding::{
     Assume, Assumption, Bind, Binding, Handle, Permission, Permit, Placement, PostBind, PreBind,
@@ -89,11 +94,11 @@ pub use clearable::Clearable;
 pub use columns::{Allocatable, Columns, NonZeroRequested, PodSet, Requested, Row};
 pub use cycle_state::CycleState;
 pub use domains::{
-    ByDomain, CountedNodes, Counting, DomainCounts, DomainFilter, DomainScore, DomainTerm,
-    Neighbour, Neighbours, Standing, TermTotals, TopologyKey,
+    ByDomain, CountHistogram, CountedNodes, Counting, DomainCounts, DomainFilter, DomainScore,
+    DomainTerm, Neighbour, Neighbours, Standing, TermTotals, TopologyKey,
 };
 pub use duration::{DurationError, GoDuration};
-pub use enqueue::{Gate, PreEnqueue, QueueSort, QueuedPod, Requeue, SortKey};
+pub use enqueue::{Gate, PreEnqueue, QueueSort, QueuedPod, Requeue};
 pub use erased::{ByRow, Prepared, RowScore};
 pub use events::{Action, Change, ClusterEvent, Hint};
 pub use filter::{Candidates, Filter, PodChange, PreFilter, Update, Verdict};
@@ -118,6 +123,7 @@ pub use prioritize::{Prioritize, Prioritized};
 pub use profile_spec::ProfileSpec;
 pub use registry::{ArgsError, Builder, Entry, Registry};
 pub use score::{MAX_NODE_SCORE, Normalize, PreScore, Score, Scored};
+pub use sort_key::SortKey;
 pub use status::{Code, Reason, Rejection};
 pub use stores::{
     ImageStore, KeptVolumes, NamespaceStore, PdbStore, RefusedEvictions, SelectingStore, Stores,

@@ -13,11 +13,10 @@ use crate::binding::{
 };
 use crate::clearable::Clearable;
 use crate::columns::{PodSet, Row};
-use crate::cycle_state::{CycleState, NOTHING_SHARED};
-use crate::domains::{ByDomain, DomainFilter, DomainScore, Neighbours};
-use crate::enqueue::{Gate, PreEnqueue, QueueSort, QueuedPod, Requeue, SortKey};
-use crate::erased::{ByRow, ErasedFilter, ErasedScore, Prepared};
+use crate::cycle_state::NOTHING_SHARED;
+use crate::enqueue::{Gate, PreEnqueue, QueueSort, QueuedPod, Requeue};
 use crate::events::{Change, ClusterEvent, Hint};
+pub use crate::judging_points::{FilterPoint, ScorePoint};
 use crate::parts::{ClusterPart, PodPart, Reads, StoreReads};
 use crate::pod_info::PodInfo;
 pub use crate::point::Point;
@@ -25,118 +24,11 @@ use crate::post_filter::{
     Clearing, Clearings, NodeRejection, NodeWhatIf, PostFilter, PostFilterAnswer, PostFilterByNode,
     WhatIf,
 };
-use crate::score::Scored;
+use crate::sort_key::SortKey;
 use crate::status::{Code, Rejection};
 use crate::stores::Stores;
-use crate::supply::{Bound, Needs};
 use crate::view::View;
 use crate::writes::{Answered, ObjectWrite, WriteError};
-
-/// A filter of a profile.
-pub struct FilterPoint(pub(crate) Box<dyn ErasedFilter>);
-
-impl FilterPoint {
-    /// Whether the filter has anything to say about the pod, going by the pod alone.
-    pub fn applies(&self, pod: &PodInfo) -> bool {
-        self.0.applies(pod)
-    }
-
-    /// The filter as data, where it is such a rule. The filter [applies](Self::applies) to the pod.
-    pub fn needs(&self, pod: &PodInfo) -> Option<Needs> {
-        self.0.needs(pod)
-    }
-
-    /// The filter by counts, where it can do so.
-    pub fn by_domain(
-        &self,
-        pod: &PodInfo,
-        view: &View<'_>,
-        neighbours: Neighbours<'_>,
-    ) -> ByDomain<dyn DomainFilter> {
-        self.0.by_domain(pod, view, neighbours)
-    }
-
-    /// Lets the filter look at a pod and the cluster.
-    pub fn prepare(&self, pod: &PodInfo, shared: &mut CycleState, view: &View<'_>) -> Prepared {
-        self.0.prepare(pod, shared, view)
-    }
-}
-
-/// A score of a profile.
-pub struct ScorePoint {
-    pub(crate) score: Box<dyn ErasedScore>,
-    pub(crate) reads: Reads,
-}
-
-impl ScorePoint {
-    /// What it reads.
-    pub fn reads(&self) -> Reads {
-        self.reads
-    }
-
-    /// Whether the score has anything to say about the pod, going by the pod alone.
-    pub fn applies(&self, pod: &PodInfo) -> bool {
-        self.score.applies(pod)
-    }
-
-    /// Why the pod cannot be scored, going by the pod alone.
-    pub fn error(&self, pod: &PodInfo) -> Option<String> {
-        self.score.error(pod)
-    }
-
-    /// Whether the score has anything to say about the pod, going by the pod and what is beside the nodes.
-    pub fn applies_in(&self, pod: &PodInfo, view: &View<'_>) -> bool {
-        self.score.applies_in(pod, view)
-    }
-
-    /// Whether the score of a node depends on no other node.
-    pub fn is_by_row(&self) -> bool {
-        self.score.is_by_row()
-    }
-
-    /// The score node by node, where it can do so.
-    pub fn by_row(&self, pod: &PodInfo, view: &View<'_>) -> ByRow {
-        self.score.by_row(pod, view)
-    }
-
-    /// How high scores can be, where the score can tell. It [applies](Self::applies) to the pod.
-    pub fn bound(&self, pod: &PodInfo) -> Option<Box<dyn Bound>> {
-        self.score.bound(pod)
-    }
-
-    /// The score by counts, where it can do so.
-    pub fn by_domain(
-        &self,
-        pod: &PodInfo,
-        view: &View<'_>,
-        neighbours: Neighbours<'_>,
-    ) -> ByDomain<dyn DomainScore> {
-        self.score.by_domain(pod, view, neighbours)
-    }
-
-    /// Normalised scores of `rows` in their order; `None` where the plugin skips the pod.
-    pub fn score(
-        &self,
-        pod: &PodInfo,
-        shared: &mut CycleState,
-        view: &View<'_>,
-        rows: &[Row],
-    ) -> Option<Vec<Scored>> {
-        self.score_in_steps(pod, shared, view, rows, &mut || {})
-    }
-
-    /// The same, and `prepared` is told when PreScore is over, where the plugin stands there.
-    pub fn score_in_steps(
-        &self,
-        pod: &PodInfo,
-        shared: &mut CycleState,
-        view: &View<'_>,
-        rows: &[Row],
-        prepared: &mut dyn FnMut(),
-    ) -> Option<Vec<Scored>> {
-        self.score.score(pod, shared, view, rows, prepared)
-    }
-}
 
 type PreEnqueueFn = dyn Fn(&PodInfo, &View<'_>) -> Gate + Send + Sync;
 
@@ -172,7 +64,7 @@ pub struct QueueSortPoint(Box<QueueSortFn>);
 
 impl QueueSortPoint {
     pub(crate) fn new<P: QueueSort>(plugin: Arc<P>) -> Self {
-        QueueSortPoint(Box::new(move |pod| plugin.key(pod)))
+        QueueSortPoint(Box::new(move |pod| SortKey::new(plugin.key(pod))))
     }
 
     /// Where a pod stands.

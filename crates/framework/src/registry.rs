@@ -9,6 +9,9 @@ use plimsoll_api::{Kind, KindRef, Kinds};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::accelerate::{
+    FilterByAmounts, FilterByCounts, ScoreByAmounts, ScoreByCounts, ScoreByNode,
+};
 use crate::args::{ArgsFault, ArgsForm, Shown, valid};
 use crate::binding::{Bind, Permit, PostBind, PreBind, Reserve};
 use crate::enqueue::{PreEnqueue, QueueSort, Requeue};
@@ -45,7 +48,14 @@ impl fmt::Display for ArgsError {
 
 impl std::error::Error for ArgsError {}
 
-type Make = dyn Fn(Option<&Value>, &FeatureGates) -> Result<Points, ArgsError> + Send + Sync;
+type Make = dyn Fn(Option<&Value>, &FeatureGates, Speed) -> Result<Points, ArgsError> + Send + Sync;
+
+/// Whether a plugin is made with what makes it fast.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Speed {
+    Accelerated,
+    Plain,
+}
 
 /// A plugin in a registry: its name, where it stands, and how to make it.
 pub struct Entry {
@@ -55,6 +65,7 @@ pub struct Entry {
     kinds: BTreeSet<KindRef>,
     args: ArgsForm,
     make: Box<Make>,
+    speed: Speed,
 }
 
 impl Entry {
@@ -62,6 +73,7 @@ impl Entry {
     pub fn of<P: Plugin>() -> Builder<P> {
         Builder {
             add: Vec::new(),
+            accelerate: Vec::new(),
             points: BTreeSet::new(),
             reads: Reads::default(),
             kinds: BTreeSet::new(),
@@ -102,7 +114,13 @@ impl Entry {
 
     /// Makes the plugin of one profile from its args.
     pub fn make(&self, args: Option<&Value>, gates: &FeatureGates) -> Result<Points, ArgsError> {
-        (self.make)(args, gates)
+        (self.make)(args, gates, self.speed)
+    }
+
+    /// The same plugin without what makes it [fast](crate::accelerate). It decides alike, which tests can tell by it.
+    #[must_use]
+    pub fn plain(self) -> Self {
+        Entry { speed: Speed::Plain, ..self }
     }
 }
 
@@ -120,6 +138,7 @@ type Add<P> = Box<dyn Fn(&Arc<P>, &mut Points) + Send + Sync>;
 /// An entry in the making.
 pub struct Builder<P> {
     add: Vec<Add<P>>,
+    accelerate: Vec<Add<P>>,
     points: BTreeSet<Point>,
     reads: Reads,
     kinds: BTreeSet<KindRef>,
@@ -160,7 +179,7 @@ impl<P: Plugin> Builder<P> {
     {
         let reads = reads_of::<P::Pod, P::Node, ()>();
         self.point(&[Point::Filter], reads, move |plugin, points| {
-            set_filter(points, FilterPoint(Box::new(Local(plugin.clone()))), reads);
+            set_filter(points, FilterPoint::new(Box::new(Local(plugin.clone()))), reads);
             points.filter_is_local = true;
         })
     }
@@ -175,7 +194,7 @@ impl<P: Plugin> Builder<P> {
             &[Point::PreFilter, Point::Filter],
             reads,
             move |plugin, points| {
-                set_filter(points, FilterPoint(Box::new(Stateful(plugin.clone()))), reads);
+                set_filter(points, FilterPoint::new(Box::new(Stateful(plugin.clone()))), reads);
                 points.waits_for.extend(P::Cluster::kinds());
             },
         )
@@ -209,8 +228,8 @@ impl<P: Plugin> Builder<P> {
     {
         let reads = reads_of::<P::Pod, P::Node, ()>();
         self.point(&[Point::Score], reads, move |plugin, points| {
-            let score = Box::new(LocalScore(plugin.clone()));
-            set_score(points, ScorePoint { score, reads });
+            let rule = Box::new(LocalScore(plugin.clone()));
+            set_score(points, ScorePoint::new(rule, reads));
         })
     }
 
@@ -224,8 +243,8 @@ impl<P: Plugin> Builder<P> {
             &[Point::PreScore, Point::Score],
             reads,
             move |plugin, points| {
-                let score = Box::new(StatefulScore(plugin.clone()));
-                set_score(points, ScorePoint { score, reads });
+                let rule = Box::new(StatefulScore(plugin.clone()));
+                set_score(points, ScorePoint::new(rule, reads));
             },
         )
     }
@@ -318,6 +337,46 @@ impl<P: Plugin> Builder<P> {
         })
     }
 
+    /// As a filter, it can state its rule as amounts. Beside [`filter`](Self::filter).
+    pub fn filter_by_amounts(self) -> Self
+    where
+        P: FilterByAmounts,
+    {
+        self.accelerate(|plugin, points| filter_of(points).by_amounts(plugin.clone()))
+    }
+
+    /// As a filter, it can judge by counts. Beside [`pre_filter`](Self::pre_filter).
+    pub fn filter_by_counts(self) -> Self
+    where
+        P: FilterByCounts,
+    {
+        self.accelerate(|plugin, points| filter_of(points).by_counts(plugin.clone()))
+    }
+
+    /// It can say how high all nodes score. Beside [`score`](Self::score).
+    pub fn score_by_amounts(self) -> Self
+    where
+        P: ScoreByAmounts,
+    {
+        self.accelerate(|plugin, points| score_of(points).by_amounts(plugin.clone()))
+    }
+
+    /// It can score by counts. Beside [`pre_score`](Self::pre_score).
+    pub fn score_by_counts(self) -> Self
+    where
+        P: ScoreByCounts,
+    {
+        self.accelerate(|plugin, points| score_of(points).by_counts(plugin.clone()))
+    }
+
+    /// It can score each node without the others. Beside [`pre_score`](Self::pre_score).
+    pub fn score_by_node(self) -> Self
+    where
+        P: ScoreByNode,
+    {
+        self.accelerate(|plugin, points| score_of(points).by_node(plugin.clone()))
+    }
+
     /// It also stands at `point` in configurations, where kube-scheduler's plugin of this name does.
     /// At PreFilter, a [`Filter`]'s [`candidates`](Filter::candidates) count.
     pub fn at(mut self, point: Point) -> Self {
@@ -344,17 +403,26 @@ impl<P: Plugin> Builder<P> {
 
     /// The entry.
     pub fn done(self) -> Entry {
-        let Builder { add, points, reads, kinds, shown } = self;
-        let make = move |args: Option<&Value>, gates: &FeatureGates| {
+        let Builder { add, accelerate, points, reads, kinds, shown } = self;
+        let make = move |args: Option<&Value>, gates: &FeatureGates, speed: Speed| {
             let plugin = Arc::new(P::new(valid_args::<P>(args, gates)?, gates));
             let mut made = Points::default();
             for add in &add {
                 add(&plugin, &mut made);
             }
+            for accelerate in accelerate.iter().filter(|_| speed == Speed::Accelerated) {
+                accelerate(&plugin, &mut made);
+            }
             Ok(made)
         };
         let args = ArgsForm::of::<P>(shown);
-        Entry { name: P::NAME, points, reads, kinds, args, make: Box::new(make) }
+        let make = Box::new(make);
+        Entry { name: P::NAME, points, reads, kinds, args, make, speed: Speed::Accelerated }
+    }
+
+    fn accelerate(mut self, add: impl Fn(&Arc<P>, &mut Points) + Send + Sync + 'static) -> Self {
+        self.accelerate.push(Box::new(add));
+        self
     }
 
     fn reads_kinds<C: ClusterPart>(mut self) -> Self {
@@ -388,6 +456,18 @@ fn set_filter(points: &mut Points, filter: FilterPoint, reads: Reads) {
 fn set_score(points: &mut Points, score: ScorePoint) {
     assert!(points.score.is_none(), "a plugin has one of score and pre_score");
     points.score = Some(score);
+}
+
+/// # Panics
+/// If the plugin is no filter: what makes a rule fast is nothing without the rule.
+fn filter_of(points: &mut Points) -> &mut FilterPoint {
+    points.filter.as_mut().expect("a filter that is accelerated stands at Filter, too")
+}
+
+/// # Panics
+/// If the plugin is no score.
+fn score_of(points: &mut Points) -> &mut ScorePoint {
+    points.score.as_mut().expect("a score that is accelerated stands at Score, too")
 }
 
 const fn reads_of<A: PodPart, B: NodePart, C: ClusterPart>() -> Reads {
@@ -425,6 +505,12 @@ impl Registry {
         let known = self.get(entry.name()).is_some();
         assert!(!known, "a plugin named {:?} already exists", entry.name());
         self.0.push(entry);
+    }
+
+    /// The same plugins without what makes them fast: see [`Entry::plain`].
+    #[must_use]
+    pub fn plain(self) -> Self {
+        Registry(self.0.into_iter().map(Entry::plain).collect())
     }
 
     /// The plugin named `name`.

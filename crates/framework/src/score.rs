@@ -1,12 +1,11 @@
 //! Scores: on which of the feasible nodes a pod would rather run. Implement [`Score`] if pod and node
-//! suffice, [`PreScore`] if you need the rest of the cluster.
+//! suffice, [`PreScore`] if you need the rest of the cluster. What makes either fast stands in
+//! [`accelerate`](crate::accelerate).
 
 use crate::columns::Row;
 use crate::cycle_state::CycleState;
-use crate::domains::{ByDomain, DomainScore, Neighbours};
 use crate::parts::{ClusterPart, Feasible, NodePart, PodPart, Ref};
 use crate::plugin::Plugin;
-use crate::supply::Bound;
 
 /// The highest score a plugin may give, before its weight.
 pub const MAX_NODE_SCORE: i64 = 100;
@@ -65,11 +64,6 @@ pub trait Score: Plugin {
     }
     /// The raw score of one node.
     fn score(&self, pod: Ref<'_, Self::Pod>, node: Ref<'_, Self::Node>) -> i64;
-    /// How high the scores of all nodes can be, where that can be told from amounts faster than node by
-    /// node. Only for raw scores that are [in range](Normalize::None).
-    fn bound(&self, _pod: Ref<'_, Self::Pod>) -> Option<Box<dyn Bound>> {
-        None
-    }
 }
 
 /// A score that must first look at the feasible nodes or the rest of the cluster.
@@ -82,10 +76,6 @@ pub trait PreScore: Plugin {
     type Cluster: ClusterPart;
     /// What it learnt. It cannot borrow: clone or share what it keeps.
     type State: Clone + Send + Sync + 'static;
-    /// `false`: neither the state nor the score of a node depends on which nodes are feasible, so that
-    /// the score of a node stands until something changes that is read. Such a plugin does not
-    /// normalize and is not asked to share.
-    const BY_FEASIBLE: bool = true;
     /// `false`: the plugin gives this pod no scores (Skip), because of the pod.
     fn applies(&self, _pod: Ref<'_, Self::Pod>) -> bool {
         true
@@ -108,14 +98,4 @@ pub trait PreScore: Plugin {
     fn normalize(&self, _state: &Self::State, _scores: &mut [Scored]) {}
     /// Tells other plugins of this cycle something ([`Shared`](crate::Shared)).
     fn share(&self, _state: &Self::State, _with: &mut CycleState) {}
-    /// The same rule by counts that the engine keeps ([`domains`](crate::domains)). Of `cluster` only
-    /// what is not about nodes may be looked at; `neighbours` are pods on nodes.
-    fn by_domain(
-        &self,
-        _pod: Ref<'_, Self::Pod>,
-        _cluster: Ref<'_, Self::Cluster>,
-        _neighbours: Neighbours<'_>,
-    ) -> ByDomain<dyn DomainScore> {
-        ByDomain::Unsupported
-    }
 }

@@ -1,5 +1,6 @@
 //! The application: every command, with the plugins that it was given.
 
+use std::ffi::OsString;
 use std::io;
 use std::process::ExitCode;
 
@@ -39,7 +40,15 @@ impl App {
     /// The exit code is a failure if that fails, after a message on standard error. It is one, too, if two plugins
     /// have the same name, or one has that of an in-tree plugin.
     pub fn run(self) -> ExitCode {
-        let line = commands::with_dashes(std::env::args_os());
+        self.run_from(std::env::args_os())
+    }
+
+    /// Does what a command line says: the name of the program, and then its arguments. It ends the process where the
+    /// command line is wrong or asks for help.
+    ///
+    /// The exit code is that of [`App::run`].
+    pub fn run_from<T: Into<OsString>>(self, line: impl IntoIterator<Item = T>) -> ExitCode {
+        let line = commands::with_dashes(line.into_iter().map(Into::into));
         let done =
             self.registry().and_then(|registry| commands::run(Args::parse_from(line), &registry));
         match done {

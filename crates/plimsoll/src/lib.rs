@@ -33,6 +33,8 @@
 //! }
 //! ```
 //!
+//! [`tutorial`] goes from an empty folder to a pod that a plugin placed. [`framework`] says what a plugin is.
+//!
 //! The crate reads files and command lines, prints, and starts the edge to a cluster; what a plugin is stands in
 //! [`framework`].
 
@@ -54,6 +56,9 @@ mod progress;
 mod render;
 mod report;
 mod wording;
+
+#[doc = include_str!("../../../docs/tutorial.md")]
+pub mod tutorial {}
 
 pub use plimsoll_framework as framework;
 pub use plimsoll_framework::prelude;

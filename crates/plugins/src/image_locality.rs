@@ -71,13 +71,29 @@ impl PreScore for ImageLocality {
     type Node = NodeImages;
     type Cluster = (Images, Nodes<()>);
     type State = Worth;
-    const BY_FEASIBLE: bool = false;
 
     fn pre_score(
         &self,
         wanted: &PodImages,
         _: Feasible<'_, NodeImages>,
-        (held, nodes): Ref<'_, Self::Cluster>,
+        cluster: Ref<'_, Self::Cluster>,
+    ) -> Option<Worth> {
+        self.state(wanted, cluster)
+    }
+
+    fn score(&self, worth: &Worth, _: Row, images: &[NodeImage]) -> i64 {
+        let holds = |name: &Str| images.iter().any(|image| image.names.contains(name));
+        let held = worth.images.iter().filter(|(name, _)| holds(name));
+        // Sizes that no disk has count as the largest number, where they wrap around in Go.
+        within_thresholds(held.fold(0, |sum: i64, (_, size)| sum.saturating_add(*size)), worth.most)
+    }
+}
+
+impl ScoreByNode for ImageLocality {
+    fn state(
+        &self,
+        wanted: &PodImages,
+        (held, nodes): Ref<'_, (Images, Nodes<()>)>,
     ) -> Option<Worth> {
         let worth = |name: &Str| {
             let (size, holders) = held.get(name)?;
@@ -89,13 +105,6 @@ impl PreScore for ImageLocality {
             images: wanted.names.iter().filter_map(worth).collect(),
             most: MAX_THRESHOLD * n_images,
         })
-    }
-
-    fn score(&self, worth: &Worth, _: Row, images: &[NodeImage]) -> i64 {
-        let holds = |name: &Str| images.iter().any(|image| image.names.contains(name));
-        let held = worth.images.iter().filter(|(name, _)| holds(name));
-        // Impossible sizes saturate, while they wrap around in Go.
-        within_thresholds(held.fold(0, |sum: i64, (_, size)| sum.saturating_add(*size)), worth.most)
     }
 }
 
@@ -120,7 +129,7 @@ fn within_thresholds(sum: i64, most: i64) -> i64 {
 
 /// Registration.
 pub fn entry() -> Entry {
-    Entry::of::<ImageLocality>().pre_score().not_at(Point::PreScore).done()
+    Entry::of::<ImageLocality>().pre_score().not_at(Point::PreScore).score_by_node().done()
 }
 
 #[cfg(test)]

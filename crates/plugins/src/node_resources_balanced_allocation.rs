@@ -35,7 +35,11 @@ pub struct NodeResourcesBalancedAllocationArgs {
 
 /// The plugin, where it stands.
 pub fn entry() -> Entry {
-    Entry::of::<NodeResourcesBalancedAllocation>().score().at(Point::PreScore).shows_args().done()
+    Entry::of::<NodeResourcesBalancedAllocation>()
+        .score()
+        .at(Point::PreScore)
+        .score_by_amounts()
+        .done()
 }
 
 impl Plugin for NodeResourcesBalancedAllocation {
@@ -83,7 +87,9 @@ impl Score for NodeResourcesBalancedAllocation {
         // As in balanced_allocation.go, balancedResourceScorer.
         MAX_NODE_SCORE / 2 + (MAX_NODE_SCORE / 2 + with - without) / 2
     }
+}
 
+impl ScoreByAmounts for NodeResourcesBalancedAllocation {
     #[expect(clippy::cast_precision_loss, reason = "it is a whole number from 50 to 100")]
     fn bound(&self, requests: &Resources) -> Option<Box<dyn Bound>> {
         let asked: SmallVec<[Asked; 2]> =

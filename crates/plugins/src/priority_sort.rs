@@ -18,8 +18,9 @@ impl Plugin for PrioritySort {
 }
 
 impl QueueSort for PrioritySort {
-    fn key(&self, queued: &QueuedPod<'_>) -> SortKey {
-        SortKey(-i64::from(queued.pod.priority), queued.queued.millis())
+    type Key = (i64, i64);
+    fn key(&self, queued: &QueuedPod<'_>) -> (i64, i64) {
+        (-i64::from(queued.pod.priority), queued.queued.millis())
     }
 }
 
@@ -32,7 +33,7 @@ pub fn entry() -> Entry {
 mod tests {
     use super::*;
 
-    fn key(priority: i32, queued: i64) -> SortKey {
+    fn key(priority: i32, queued: i64) -> (i64, i64) {
         let pod = PodInfo::new(PodTemplate { priority, ..PodTemplate::default() });
         PrioritySort.key(&QueuedPod { pod: &pod, queued: Time::from_millis(queued) })
     }

@@ -3,12 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use plimsoll_api::taints::untolerated;
-use plimsoll_api::{Effect, Str};
+use plimsoll_api::Str;
 use plimsoll_framework::points::{FilterPoint, ScorePoint};
 use plimsoll_framework::{
-    ByDomain, CountedNodes, CycleState, DomainCounts, DomainScore, Neighbour, PodInfo, Points, Row,
-    Scored, Standing, TermTotals, TopologyKey,
+    ByDomain, CycleState, DomainCounts, DomainScore, Neighbour, PodInfo, Points, Row, Scored,
+    Standing, TermTotals, TopologyKey,
 };
 
 use crate::check::Verdicts;
@@ -77,7 +76,7 @@ fn the_filter_agrees(filter: &FilterPoint, pod: &PodInfo, cluster: &Cluster) -> 
         ByDomain::Unsupported => return Ok(()),
         ByDomain::Skips => rows.iter().for_each(|&row| compare(row, true)),
         ByDomain::Counts(judge) => {
-            let tally = Tally::of(judge.as_ref(), pod, cluster)?;
+            let tally = Tally::of(judge.as_ref(), cluster)?;
             let totals = tally.totals(judge.compares_domains());
             for &row in &rows {
                 compare(row, judge.verdict(&tally.standings(row), &totals).passes());
@@ -98,7 +97,7 @@ fn the_score_agrees(plugin: &Points, score: &ScorePoint, pod: &PodInfo, cluster:
     let counted = match score.by_domain(pod, &cluster.view(), &neighbours(cluster)) {
         ByDomain::Unsupported => return Ok(()),
         ByDomain::Skips => Vec::new(),
-        ByDomain::Counts(ranker) => ranked(ranker.as_ref(), pod, cluster, &feasible)?,
+        ByDomain::Counts(ranker) => ranked(ranker.as_ref(), cluster, &feasible)?,
     };
     // Who gives no scores gives 0 to every node.
     let scores = score.score(pod, &mut shared, &cluster.view(), &feasible).unwrap_or_default();
@@ -120,11 +119,10 @@ fn the_score_agrees(plugin: &Points, score: &ScorePoint, pod: &PodInfo, cluster:
 /// The normalised scores of `feasible` by counts.
 fn ranked(
     ranker: &dyn DomainScore,
-    pod: &PodInfo,
     cluster: &Cluster,
     feasible: &[Row],
 ) -> Result<Vec<Scored>, String> {
-    let tally = Tally::of(ranker, pod, cluster)?;
+    let tally = Tally::of(ranker, cluster)?;
     let is_ranked = |row: &&Row| ranker.is_ranked(&tally.standings(**row));
     let domains = |term| {
         let all: BTreeSet<Option<&Str>> =
@@ -155,7 +153,7 @@ struct Term<'a> {
 }
 
 impl<'a> Tally<'a> {
-    fn of(counts: &dyn DomainCounts, pod: &PodInfo, cluster: &'a Cluster) -> Result<Self, String> {
+    fn of(counts: &dyn DomainCounts, cluster: &'a Cluster) -> Result<Self, String> {
         let terms = counts.terms().iter().map(|term| Term {
             key: term.key.clone(),
             in_play: BTreeSet::new(),
@@ -165,25 +163,19 @@ impl<'a> Tally<'a> {
         for row in cluster.nodes.rows() {
             for (number, term) in counts.terms().iter().enumerate() {
                 if let Some(domain) = tally.domain(number, row)
-                    && count_on(&term.nodes, pod, row, cluster)
+                    && term.nodes.has(&cluster.nodes, row)
                 {
                     tally.terms[number].in_play.insert(domain);
                 }
             }
             for other in cluster.nodes.pods_on(row).iter() {
-                tally.count(counts, pod, other, row)?;
+                tally.count(counts, other, row)?;
             }
         }
         Ok(tally)
     }
 
-    fn count(
-        &mut self,
-        counts: &dyn DomainCounts,
-        pod: &PodInfo,
-        other: &PodInfo,
-        row: Row,
-    ) -> Kept {
+    fn count(&mut self, counts: &dyn DomainCounts, other: &PodInfo, row: Row) -> Kept {
         let Some(counting) = counts.count(Neighbour::from(&**other)) else {
             return Err(format!("what {} counts for was told, but it is not known\n", other.key));
         };
@@ -193,7 +185,7 @@ impl<'a> Tally<'a> {
         }
         for (number, by) in counting {
             let number = number as usize;
-            let is_counted = count_on(&counts.terms()[number].nodes, pod, row, self.cluster);
+            let is_counted = counts.terms()[number].nodes.has(&self.cluster.nodes, row);
             if let Some(domain) = self.domain(number, row).filter(|_| is_counted) {
                 *self.terms[number].counts.entry(domain).or_default() += by;
             }
@@ -240,15 +232,4 @@ impl<'a> Tally<'a> {
         };
         self.terms.iter().map(totals).collect()
     }
-}
-
-/// Whether pods on a node count.
-fn count_on(nodes: &CountedNodes, pod: &PodInfo, row: Row, cluster: &Cluster) -> bool {
-    let node = cluster.nodes.node(row);
-    let keeps_off = |effect| effect != Effect::PreferNoSchedule;
-    nodes.with_labels.iter().all(|label| node.labels.contains_key(label))
-        && (!nodes.selected || pod.node_selection.matches(&node.name, &node.labels))
-        && nodes.tolerated.is_none_or(|comparisons| {
-            untolerated(&node.taints, &pod.tolerations, comparisons, keeps_off).is_none()
-        })
 }

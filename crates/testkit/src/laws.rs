@@ -13,10 +13,16 @@
 //! 7. What is said by counts is what is said of each: a filter that judges [by counts] lets the same nodes
 //!    pass, a score that does gives the same scores. And a pod that [does not move] such a filter changes no
 //!    verdict by coming or leaving, be it only in thought, as nominated pods and victims do.
-//! 8. Nothing panics.
+//! 8. What is said [node by node] is what is said with the others: a score that does so gives a node the same score,
+//!    whichever nodes are feasible.
+//! 9. Nothing panics.
 //!
-//! [needs]: plimsoll_framework::Filter::needs
-//! [bound]: plimsoll_framework::Score::bound
+//! Laws 6 to 8 compare with the rule what makes it [fast](plimsoll_framework::accelerate). They hold for every plugin
+//! that registers any of it.
+//!
+//! [needs]: plimsoll_framework::FilterByAmounts
+//! [bound]: plimsoll_framework::ScoreByAmounts
+//! [node by node]: plimsoll_framework::ScoreByNode
 //! [by counts]: plimsoll_framework::domains
 //! [does not move]: plimsoll_framework::DomainFilter::is_moved_by
 //!
@@ -39,6 +45,7 @@ use plimsoll_framework::{
 };
 
 use crate::amounts::amounts_agree;
+use crate::by_node::nodes_agree;
 use crate::check::{Verdicts, in_words, read, report_on};
 use crate::cluster::Cluster;
 use crate::counts::{counts_agree, may_be_moved};
@@ -93,6 +100,7 @@ fn judge(entry: &Entry, scenario: &Scenario) -> Kept {
         scores_are_in_range(&plugin, score, scenario)?;
     }
     counts_agree(&plugin, scenario)?;
+    nodes_agree(&plugin, scenario)?;
     amounts_agree(&plugin, scenario)
 }
 

@@ -83,6 +83,7 @@
 //! Set `UPDATE_EXPECT=1` to let a test write what it got into its source.
 
 mod amounts;
+mod by_node;
 pub mod check;
 pub mod cluster;
 mod counts;

@@ -25,7 +25,7 @@ impl Line {
     pub(super) fn push(&mut self, pod: PodId, sort: SortKey, interest: Interest) {
         self.arrivals += 1;
         let turn = (sort, self.arrivals);
-        self.by_interest.entry(interest.clone()).or_default().insert(turn, pod);
+        self.by_interest.entry(interest.clone()).or_default().insert(turn.clone(), pod);
         self.turns.insert(pod, (interest, turn));
     }
 
@@ -47,7 +47,7 @@ impl Line {
             alike.first_key_value().map(|(turn, pod)| (turn, interest, *pod))
         });
         let mut heads: Vec<_> = heads.collect();
-        heads.sort_unstable_by_key(|(turn, ..)| **turn);
+        heads.sort_unstable_by_key(|(turn, ..)| *turn);
         heads.into_iter().find_map(|(_, interest, pod)| {
             let free = interest.iter().all(|extender| !busy.contains(extender));
             busy.extend(interest);
@@ -75,7 +75,7 @@ mod tests {
             for (name, sort, needs) in pods {
                 let pod = Pod { key: PodKey::new("", *name), ..Pod::default() };
                 let interest = needs.iter().copied().map(ExtenderId).collect();
-                line.push(names.insert(pod.into()), SortKey(*sort, 0), interest);
+                line.push(names.insert(pod.into()), SortKey::new((*sort, 0_i64)), interest);
             }
             Pods(line, names)
         }

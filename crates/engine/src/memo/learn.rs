@@ -167,6 +167,7 @@ impl Memo {
             self.counted_by.add(kind, number, counting);
         }
         self.tally_bytes += tallies.bytes();
+        self.counted_nodes_read |= tallies.reads();
         self.tallies[number] = Some((tallies, self.n_decisions));
         Some(number)
     }

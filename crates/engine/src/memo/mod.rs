@@ -100,6 +100,8 @@ pub(crate) struct Memo {
     tallies: Vec<Option<(Tallies, Use)>>,
     /// About how many bytes the tallies take.
     tally_bytes: usize,
+    /// What of a node decides whether pods on it count for any of the tallies.
+    counted_nodes_read: NodeReads,
     /// The tallies of all pods for which nothing is counted. They hold as long as no pod is met that has
     /// affinity terms: those would have to be asked of each kind.
     blank: Option<usize>,
@@ -194,6 +196,7 @@ impl Memo {
             shape_bytes: Account::default(),
             tallies: Vec::new(),
             tally_bytes: 0,
+            counted_nodes_read: NodeReads::empty(),
             blank: None,
             overlays: FastMap::default(),
             overlay_bytes: Account::default(),
@@ -249,6 +252,7 @@ impl Memo {
     fn forget_tallies(&mut self) {
         self.tallies.clear();
         self.tally_bytes = 0;
+        self.counted_nodes_read = NodeReads::empty();
         self.blank = None;
         self.forget_overlays();
         self.counted_by.forget_all();
@@ -368,7 +372,7 @@ impl Memo {
                 if self.shapes_read.nodes.intersects(reads) {
                     self.forget_shapes();
                 }
-                if reads.intersects(NodeReads::TAINTS) {
+                if self.counted_nodes_read.intersects(reads) {
                     self.forget_tallies();
                 }
                 self.note(row, reads);

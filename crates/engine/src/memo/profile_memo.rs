@@ -2,10 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_api::Pod;
-use plimsoll_framework::domains::ByDomain;
 use plimsoll_framework::parts::{ClusterReads, PodReads};
-use plimsoll_framework::{Columns, PodInfo, Point, Stores, View};
+use plimsoll_framework::{PodInfo, Point, View};
 
 use super::costs::Costs;
 use super::kinds::{Kind, Kinds};
@@ -68,10 +66,6 @@ pub(crate) struct ProfileMemo {
 
 impl ProfileMemo {
     pub(crate) fn new(profile: &Profile) -> Self {
-        // Whether a plugin supports a way of judging does not depend on the pod.
-        let (nodes, stores, pod) =
-            (Columns::default(), Stores::default(), PodInfo::new(Pod::default()));
-        let view = View { nodes: &nodes, stores: &stores };
         let (mut by_row, mut by_count) = (PodReads::empty(), PodReads::empty());
         let mut unmoved = PodReads::empty();
         let (mut shapes_read, mut tallies_read) = (ClusterReads::EMPTY, ClusterReads::EMPTY);
@@ -87,15 +81,14 @@ impl ProfileMemo {
                 if !scan::moves(reads.node) {
                     unmoved |= reads.pod;
                 }
-            } else if shares || matches!(filter.by_domain(&pod, &view, &[]), ByDomain::Unsupported)
-            {
+            } else if let Some(objects) = filter.counts_by().filter(|_| !shares) {
+                by_count |= reads.pod;
+                tallies_read = tallies_read.union(objects);
+            } else {
                 match !shares && looks(index) {
                     true => late.push(index),
                     false => from_scratch.push((index, Point::Filter)),
                 }
-            } else {
-                by_count |= reads.pod;
-                tallies_read = tallies_read.union(reads.cluster);
             }
         }
         // A plugin that only looks at pods at PreFilter may reject them there.
@@ -115,11 +108,11 @@ impl ProfileMemo {
                     unmoved |= reads.pod;
                 }
                 shapes_read = shapes_read.union(reads.cluster);
-            } else if shares || matches!(score.by_domain(&pod, &view, &[]), ByDomain::Unsupported) {
-                from_scratch.push((index, Point::Score));
-            } else {
+            } else if let Some(objects) = score.counts_by().filter(|_| !shares) {
                 by_count |= reads.pod;
-                tallies_read = tallies_read.union(reads.cluster);
+                tallies_read = tallies_read.union(objects);
+            } else {
+                from_scratch.push((index, Point::Score));
             }
         }
         ProfileMemo {

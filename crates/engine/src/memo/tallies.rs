@@ -1,15 +1,13 @@
 //! The counts by domain that plugins judge pods of one kind by.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 
 use hashbrown::HashMap;
-use plimsoll_api::Effect;
-use plimsoll_api::taints::untolerated;
 use plimsoll_framework::domains::MOST_TERMS;
+use plimsoll_framework::parts::NodeReads;
 use plimsoll_framework::{
-    ByDomain, CountedNodes, Counting, DomainFilter, DomainScore, DomainTerm, Neighbour, PodInfo,
-    Point, Row, Standing, TermTotals, TopologyKey, View,
+    ByDomain, CountHistogram, CountedNodes, Counting, DomainFilter, DomainScore, DomainTerm,
+    Neighbour, PodInfo, Point, Row, Standing, TermTotals, TopologyKey, View,
 };
 use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
@@ -38,7 +36,7 @@ struct Term {
     nodes: CountedNodes,
     counts: Counts,
     /// How many domains have each count of a fine term that is not 0; none where nobody compares them.
-    spread: Option<BTreeMap<i64, usize>>,
+    spread: Option<CountHistogram>,
     total: i64,
     /// How many domains have a node on which pods count.
     n_in_play: usize,
@@ -60,7 +58,6 @@ pub(crate) type Ranker = (i64, Box<dyn DomainScore>, Range<usize>);
 
 /// The counts that decide about pods of one kind.
 pub(crate) struct Tallies {
-    pod: PodInfo,
     /// Whether pods without terms of their own may count.
     pub(crate) counts_plain_pods: bool,
     pub(crate) judges: Vec<Judge>,
@@ -173,12 +170,11 @@ impl Plan {
     pub(crate) fn tallies(self, pod: &PodInfo, numbers: &[usize], ground: Ground<'_>) -> Tallies {
         let term = |((term, is_compared), &topology): ((_, bool), &usize)| {
             let term: &DomainTerm = term;
-            Term::new(pod, topology, term.nodes.clone(), is_compared, ground)
+            Term::new(topology, term.nodes.clone(), is_compared, ground)
         };
         let terms: Vec<Term> = self.terms().zip(numbers).map(term).collect();
         Tallies {
             bytes: pod.bytes() + terms.iter().map(Term::bytes).sum::<usize>(),
-            pod: pod.clone(),
             counts_plain_pods: counts_plain_pods(&self.judges, &self.rankers),
             terms,
             judges: self.judges,
@@ -211,33 +207,27 @@ fn count(judges: &[Judge], rankers: &[Ranker], other: Neighbour<'_>) -> Option<C
 }
 
 impl Term {
-    fn new(
-        pod: &PodInfo,
-        topology: usize,
-        nodes: CountedNodes,
-        is_compared: bool,
-        ground: Ground<'_>,
-    ) -> Self {
+    fn new(topology: usize, nodes: CountedNodes, is_compared: bool, ground: Ground<'_>) -> Self {
         let on = &ground.topologies[topology];
         let counts = match on.is_fine() {
             false => Counts::Coarse(vec![(0, false); on.n_domains]),
             true if on.n_domains <= MOST_DENSE => Counts::Dense(vec![0; on.n_domains], 0),
             true => Counts::Sparse(HashMap::default()),
         };
-        let spread = (is_compared && on.is_fine()).then(BTreeMap::new);
+        let spread = (is_compared && on.is_fine()).then(CountHistogram::default);
         let mut term = Term { topology, nodes, counts, spread, total: 0, n_in_play: 0 };
         if is_compared {
-            term.find_domains_in_play(pod, on, ground);
+            term.find_domains_in_play(on, ground);
         }
         term
     }
 
-    fn find_domains_in_play(&mut self, pod: &PodInfo, on: &Topology, ground: Ground<'_>) {
+    fn find_domains_in_play(&mut self, on: &Topology, ground: Ground<'_>) {
         let mut in_play = vec![false; on.n_domains];
         for (rank, row) in ground.ranks.rows() {
             let domain = on.domain(rank);
             if domain != NO_DOMAIN && !in_play[domain as usize] {
-                in_play[domain as usize] = self.nodes_have(pod, row, ground);
+                in_play[domain as usize] = self.nodes.has(ground.view.nodes, row);
             }
         }
         self.n_in_play = in_play.iter().filter(|&&is| is).count();
@@ -246,19 +236,6 @@ impl Term {
                 count.1 = is;
             }
         }
-    }
-
-    /// Whether pods on the node in `row` count.
-    fn nodes_have(&self, pod: &PodInfo, row: Row, ground: Ground<'_>) -> bool {
-        let node = ground.view.nodes.node(row);
-        let CountedNodes { selected, tolerated, with_labels } = &self.nodes;
-        let keeps_off = |effect| effect != Effect::PreferNoSchedule;
-        with_labels.iter().all(|label| node.labels.contains_key(label))
-            && (!selected || pod.node_selection.matches(&node.name, &node.labels))
-            && tolerated.is_none_or(|comparisons| {
-                let tolerations = &pod.tolerations;
-                untolerated(&node.taints, tolerations, comparisons, keeps_off).is_none()
-            })
     }
 
     /// About how many bytes it takes at first.
@@ -304,14 +281,10 @@ impl Term {
         };
         let Some(spread) = &mut self.spread else { return };
         if before != 0 {
-            let left = spread.get_mut(&before).expect("every count is sorted in");
-            *left -= 1;
-            if *left == 0 {
-                spread.remove(&before);
-            }
+            spread.remove(before);
         }
         if after != 0 {
-            *spread.entry(after).or_default() += 1;
+            spread.insert(after);
         }
     }
 
@@ -333,7 +306,7 @@ impl Term {
 
     /// The least count, where all but `n_counted` domains have none.
     fn least_of_fine(&self, n_counted: usize) -> i64 {
-        let lowest = self.spread.iter().flat_map(BTreeMap::keys).copied().next().unwrap_or(0);
+        let lowest = self.spread.as_ref().and_then(CountHistogram::least).unwrap_or(0);
         if n_counted < self.n_in_play { lowest.min(0) } else { lowest }
     }
 }
@@ -382,7 +355,7 @@ impl Tallies {
         for &(number, by) in counting {
             let term = &mut self.terms[number as usize];
             let domain = ground.topologies[term.topology].domain(rank);
-            if by == 0 || domain == NO_DOMAIN || !term.nodes_have(&self.pod, row, ground) {
+            if by == 0 || domain == NO_DOMAIN || !term.nodes.has(ground.view.nodes, row) {
                 continue;
             }
             term.add(domain, by * times);
@@ -393,6 +366,11 @@ impl Tallies {
                 self.changed.push((number, domain));
             }
         }
+    }
+
+    /// What of a node decides whether pods on it count.
+    pub(crate) fn reads(&self) -> NodeReads {
+        self.terms.iter().fold(NodeReads::empty(), |reads, term| reads | term.nodes.reads())
     }
 
     pub(crate) fn n_terms(&self) -> usize {

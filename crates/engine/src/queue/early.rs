@@ -40,8 +40,8 @@ impl Early {
         }
     }
 
-    /// Removes a pod.
-    pub(super) fn take(&mut self, key: BackoffKey, class: Option<ClassId>) {
+    /// Takes a pod out.
+    pub(super) fn take(&mut self, key: &BackoffKey, class: Option<ClassId>) {
         match class {
             None => self.single.remove(key),
             Some(class) => self.change(class, |lane| lane.remove(key)),
@@ -53,7 +53,7 @@ impl Early {
         if self.in_vain.insert(class)
             && let Some((first, _)) = self.alike.get(&class).and_then(Lane::first)
         {
-            self.firsts.remove(&(first, class));
+            self.firsts.remove(&(first.clone(), class));
         }
     }
 
@@ -61,7 +61,7 @@ impl Early {
     pub(super) fn pass_over_none(&mut self) {
         for class in std::mem::take(&mut self.in_vain) {
             if let Some((first, _)) = self.alike.get(&class).and_then(Lane::first) {
-                self.firsts.insert((first, class));
+                self.firsts.insert((first.clone(), class));
             }
         }
     }
@@ -79,16 +79,18 @@ impl Early {
 
     fn change(&mut self, class: ClassId, act: impl FnOnce(&mut Lane<BackoffKey>)) {
         let lane = self.alike.entry(class).or_default();
-        let before = lane.first();
+        let first = |lane: &Lane<BackoffKey>| lane.first().map(|(key, pod)| (key.clone(), pod));
+        let before = first(lane);
         act(lane);
-        let after = lane.first();
+        let after = first(lane);
+        let is_empty = after.is_none();
         if before != after && !self.in_vain.contains(&class) {
             if let Some((first, _)) = before {
                 self.firsts.remove(&(first, class));
             }
             self.firsts.extend(after.map(|(first, _)| (first, class)));
         }
-        if after.is_none() {
+        if is_empty {
             self.alike.remove(&class);
         }
     }

@@ -88,7 +88,7 @@ enum Like {
 
 impl Entry {
     fn active_key(&self) -> ActiveKey {
-        (self.sort, self.info.arrival)
+        (self.sort.clone(), self.info.arrival)
     }
 }
 

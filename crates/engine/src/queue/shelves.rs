@@ -44,7 +44,7 @@ impl Shelves {
         match place {
             Place::Active => self.active.insert(key, pod),
             &Place::Backoff { until } => {
-                self.backoff.insert((until, key), pod);
+                self.backoff.insert((until, key.clone()), pod);
                 self.early.put((until, key), class, pod);
             }
             &Place::ErrorBackoff { until } => self.error_backoff.insert((until, key), pod),
@@ -55,12 +55,13 @@ impl Shelves {
     /// Removes a pod from the shelf of its place.
     pub(super) fn take(&mut self, place: &Place, key: ActiveKey, class: Option<ClassId>) {
         match place {
-            Place::Active => self.active.remove(key),
+            Place::Active => self.active.remove(&key),
             &Place::Backoff { until } => {
-                self.backoff.remove((until, key));
-                self.early.take((until, key), class);
+                let key = (until, key);
+                self.backoff.remove(&key);
+                self.early.take(&key, class);
             }
-            &Place::ErrorBackoff { until } => self.error_backoff.remove((until, key)),
+            &Place::ErrorBackoff { until } => self.error_backoff.remove(&(until, key)),
             Place::Unschedulable | Place::Gated { .. } | Place::InFlight => {}
         }
     }
@@ -84,7 +85,7 @@ impl Shelves {
 
     /// When the next backoff ends.
     pub(super) fn next_backoff_over(&self) -> Option<Time> {
-        let over = |lane: &Lane<(Time, ActiveKey)>| lane.first().map(|((until, _), _)| until);
+        let over = |lane: &Lane<(Time, ActiveKey)>| lane.first().map(|((until, _), _)| *until);
         over(&self.error_backoff).into_iter().chain(over(&self.backoff)).min()
     }
 

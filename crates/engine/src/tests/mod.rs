@@ -5,6 +5,7 @@
 mod audit;
 mod binding;
 mod choice;
+mod counted_nodes;
 mod effects;
 mod extenders;
 mod gates;
@@ -14,6 +15,7 @@ mod metrics;
 mod plugins;
 mod preemption;
 mod queue;
+mod queue_sort;
 mod ranking;
 mod returns;
 mod scheduling;

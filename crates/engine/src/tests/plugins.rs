@@ -22,8 +22,9 @@ macro_rules! plugin {
 
 plugin!(Sort);
 impl QueueSort for Sort {
-    fn key(&self, pod: &QueuedPod<'_>) -> SortKey {
-        SortKey(-i64::from(pod.pod.priority), pod.queued.millis())
+    type Key = (i64, i64);
+    fn key(&self, pod: &QueuedPod<'_>) -> (i64, i64) {
+        (-i64::from(pod.pod.priority), pod.queued.millis())
     }
 }
 
@@ -515,7 +516,11 @@ impl PostBind for Notes {
 
 /// All of them.
 pub(super) fn registry() -> Registry {
-    Registry::new([
+    Registry::new(entries())
+}
+
+pub(super) fn entries() -> Vec<Entry> {
+    vec![
         Entry::of::<Sort>().queue_sort().done(),
         Entry::of::<Gates>().pre_enqueue().done(),
         Entry::of::<Until>().pre_enqueue().done(),
@@ -540,5 +545,5 @@ pub(super) fn registry() -> Registry {
         Entry::of::<Elsewhere>().bind().done(),
         Entry::of::<Binder>().bind().done(),
         Entry::of::<Notes>().post_bind().done(),
-    ])
+    ]
 }

@@ -7,22 +7,49 @@ use plimsoll_framework::stores::NamespaceStore;
 use super::score::{Preferences, normalize};
 use super::subject::Subject;
 use super::tally::Rule;
-use super::{AFFINITY, ANTI_AFFINITY, EXISTING_ANTI_AFFINITY};
+use super::{AFFINITY, ANTI_AFFINITY, EXISTING_ANTI_AFFINITY, InterPodAffinity};
+
+impl FilterByCounts for InterPodAffinity {
+    type Objects = Namespaces;
+
+    fn by_domain(
+        &self,
+        pod: (&PodAffinity, &Str, &Labels),
+        namespaces: &NamespaceStore,
+        neighbours: Neighbours<'_>,
+    ) -> ByDomain<dyn DomainFilter> {
+        ByDomain::Counts(Box::new(Required::new(Subject::new(pod, namespaces), neighbours)))
+    }
+}
+
+impl ScoreByCounts for InterPodAffinity {
+    type Objects = Namespaces;
+
+    fn by_domain(
+        &self,
+        pod: (&PodAffinity, &Str, &Labels),
+        namespaces: &NamespaceStore,
+        neighbours: Neighbours<'_>,
+    ) -> ByDomain<dyn DomainScore> {
+        let preferences = Preferences::new(pod, namespaces, self.0.hard_pod_affinity_weight);
+        ByDomain::Counts(Box::new(Preferred::new(preferences, neighbours)))
+    }
+}
 
 fn by_label(key: &Str) -> DomainTerm {
     DomainTerm { key: TopologyKey::Label(key.clone()), nodes: CountedNodes::default() }
 }
 
-/// The required terms of a pod, and those of others that match it: a term for each rule and topology
-/// key.
-pub(super) struct Required {
+/// The required terms of a pod, and those of others that speak of it: a term for each rule and
+/// topology key.
+struct Required {
     subject: Subject,
     rules: Vec<Rule>,
     terms: Vec<DomainTerm>,
 }
 
 impl Required {
-    pub(super) fn new(subject: Subject, neighbours: Neighbours<'_>) -> Self {
+    fn new(subject: Subject, neighbours: Neighbours<'_>) -> Self {
         let mut rules: Vec<(Rule, Str)> = Vec::new();
         let of_others = neighbours.iter().flat_map(|other| subject.is_shunned_by(*other));
         for (rule, key) in subject.own_rules().chain(of_others) {
@@ -92,15 +119,16 @@ impl DomainFilter for Required {
     }
 }
 
-/// The preferred terms of a pod, and the terms of others that match it: a term for each topology key.
-pub(super) struct Preferred {
+/// The preferred terms of a pod, and the terms of others that speak of it: a term for each topology
+/// key.
+struct Preferred {
     preferences: Preferences,
     keys: Vec<Str>,
     terms: Vec<DomainTerm>,
 }
 
 impl Preferred {
-    pub(super) fn new(preferences: Preferences, neighbours: Neighbours<'_>) -> Self {
+    fn new(preferences: Preferences, neighbours: Neighbours<'_>) -> Self {
         let mut keys: Vec<Str> = Vec::new();
         let mut add = |key: &Str| {
             if keys.len() <= MOST_TERMS && !keys.contains(key) {

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use plimsoll_framework::prelude::*;
 use plimsoll_framework::stores::NamespaceStore;
 
-use super::by_domain::Required;
 use super::subject::Subject;
 use super::tally::{Rule, Tally};
 use super::{AFFINITY, ANTI_AFFINITY, EXISTING_ANTI_AFFINITY, InterPodAffinity};
@@ -35,15 +34,6 @@ impl PreFilter for InterPodAffinity {
             return counts.wake(change.pod(), node);
         }
         counts.follow(change, node)
-    }
-
-    fn by_domain(
-        &self,
-        pod: (&PodAffinity, &Str, &Labels),
-        (_, namespaces): (NodesRef<'_, (Labels, Pods)>, &NamespaceStore),
-        neighbours: Neighbours<'_>,
-    ) -> ByDomain<dyn DomainFilter> {
-        ByDomain::Counts(Box::new(Required::new(Subject::new(pod, namespaces), neighbours)))
     }
 }
 

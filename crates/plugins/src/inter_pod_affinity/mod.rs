@@ -93,7 +93,14 @@ impl Plugin for InterPodAffinity {
 
 /// Registration.
 pub fn entry() -> Entry {
-    Entry::of::<InterPodAffinity>().pre_filter().pre_score().requeue().shows_args().done()
+    Entry::of::<InterPodAffinity>()
+        .pre_filter()
+        .filter_by_counts()
+        .pre_score()
+        .score_by_counts()
+        .requeue()
+        .shows_args()
+        .done()
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use plimsoll_framework::prelude::*;
 use plimsoll_framework::stores::NamespaceStore;
 
 use super::InterPodAffinity;
-use super::by_domain::{Preferred, kept};
+use super::by_domain::kept;
 use super::terms::{Incoming, selects_by_labels, speaks_of};
 
 impl PreScore for InterPodAffinity {
@@ -53,25 +53,6 @@ impl PreScore for InterPodAffinity {
     fn normalize(&self, _: &DomainScores, scores: &mut [Scored]) {
         normalize(scores);
     }
-
-    fn by_domain(
-        &self,
-        (affinity, namespace, labels): (&PodAffinity, &Str, &Labels),
-        (_, namespaces): (NodesRef<'_, (Labels, Pods)>, &NamespaceStore),
-        neighbours: Neighbours<'_>,
-    ) -> ByDomain<dyn DomainScore> {
-        let terms = || affinity.preferred.iter().chain(&affinity.preferred_anti);
-        let reads_namespaces = terms().any(|one| selects_by_labels(&one.term));
-        let preferences = Preferences {
-            affinity: affinity.clone(),
-            namespace: namespace.clone(),
-            namespace_labels: namespaces.labels(namespace).clone(),
-            labels: labels.clone(),
-            namespaces: kept(namespaces, reads_namespaces),
-            hard: self.0.hard_pod_affinity_weight,
-        };
-        ByDomain::Counts(Box::new(Preferred::new(preferences, neighbours)))
-    }
 }
 
 /// As in scoring.go, NormalizeScore: scaled between the lowest and the highest.
@@ -95,7 +76,25 @@ pub(super) struct Preferences {
 }
 
 impl Preferences {
-    /// Whether it has preferred terms itself.
+    /// Those of one pod. `hard` is the weight of another pod's required term that speaks of it.
+    pub(super) fn new(
+        (affinity, namespace, labels): (&PodAffinity, &Str, &Labels),
+        namespaces: &NamespaceStore,
+        hard: i32,
+    ) -> Self {
+        let mut terms = affinity.preferred.iter().chain(&affinity.preferred_anti);
+        let reads_namespaces = terms.any(|one| selects_by_labels(&one.term));
+        Preferences {
+            affinity: affinity.clone(),
+            namespace: namespace.clone(),
+            namespace_labels: namespaces.labels(namespace).clone(),
+            labels: labels.clone(),
+            namespaces: kept(namespaces, reads_namespaces),
+            hard,
+        }
+    }
+
+    /// Whether it prefers anything itself.
     pub(super) fn has_own(&self) -> bool {
         has_preferences(&self.affinity)
     }

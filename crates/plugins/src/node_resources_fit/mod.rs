@@ -49,8 +49,10 @@ pub fn entry() -> Entry {
     Entry::of::<NodeResourcesFit>()
         .filter()
         .at(Point::PreFilter)
+        .filter_by_amounts()
         .score()
         .at(Point::PreScore)
+        .score_by_amounts()
         .requeue()
         .shows_args()
         .done()
@@ -90,7 +92,9 @@ impl Filter for NodeResourcesFit {
         let room = Room { allocatable, requested, pods: pods.len() };
         self.lacks(requests, &room).map_or(Verdict::Pass, Verdict::Fail)
     }
+}
 
+impl FilterByAmounts for NodeResourcesFit {
     fn needs(&self, requests: &Resources) -> Option<Needs> {
         if self.counts_unasked(requests) {
             return None;
@@ -122,7 +126,9 @@ impl Score for NodeResourcesFit {
         let pod = Amounts::non_zero(*non_zero_requests, requests);
         self.strategy.score(allocatable, node, pod)
     }
+}
 
+impl ScoreByAmounts for NodeResourcesFit {
     fn bound(
         &self,
         (requests, non_zero_requests): (&Resources, &NonZero),

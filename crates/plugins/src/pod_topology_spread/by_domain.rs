@@ -3,15 +3,50 @@
 use std::sync::Arc;
 
 use plimsoll_framework::prelude::*;
+use plimsoll_framework::stores::SelectingStore;
 
-use super::HOSTNAME_KEY;
 use super::filter::{CONSTRAINTS_NOT_MET, LABEL_MISSING};
 use super::score::{IGNORED, normalize, weight};
 use super::spreading::Spreading;
+use super::{HOSTNAME_KEY, PodParts, PodTopologySpread};
+
+impl FilterByCounts for PodTopologySpread {
+    type Objects = SelectingObjects;
+
+    fn by_domain(
+        &self,
+        pod: Ref<'_, PodParts>,
+        objects: SelectingStore<'_>,
+        _: Neighbours<'_>,
+    ) -> ByDomain<dyn DomainFilter> {
+        match self.spreading(pod, objects, WhenUnsatisfiable::DoNotSchedule) {
+            Some(spreading) => ByDomain::Counts(Box::new(Hard::new(spreading, pod.2))),
+            None => ByDomain::Skips,
+        }
+    }
+}
+
+impl ScoreByCounts for PodTopologySpread {
+    type Objects = SelectingObjects;
+
+    fn by_domain(
+        &self,
+        pod: Ref<'_, PodParts>,
+        objects: SelectingStore<'_>,
+        _: Neighbours<'_>,
+    ) -> ByDomain<dyn DomainScore> {
+        match self.spreading(pod, objects, WhenUnsatisfiable::ScheduleAnyway) {
+            Some(spreading) => {
+                ByDomain::Counts(Box::new(Soft::new(spreading, self.needs_all_keys(pod))))
+            }
+            None => ByDomain::Skips,
+        }
+    }
+}
 
 /// Which pods each constraint counts.
 struct Counted {
-    spreading: Spreading,
+    spreading: Arc<Spreading>,
     terms: Vec<DomainTerm>,
 }
 
@@ -24,28 +59,25 @@ impl Counted {
 }
 
 /// The hard constraints of a pod.
-pub(super) struct Hard {
+struct Hard {
     counted: Counted,
     /// For each constraint, 1 if it counts the pod itself, else 0.
     own: Vec<i64>,
 }
 
 impl Hard {
-    pub(super) fn new(spreading: Spreading, own_labels: &Labels) -> Self {
-        let keys: Arc<[Str]> =
-            spreading.constraints.iter().map(|one| one.topology_key.clone()).collect();
-        let term = |one: &SpreadConstraint| DomainTerm {
+    fn new(spreading: Spreading, own_labels: &Labels) -> Self {
+        let spreading = Arc::new(spreading);
+        let with_all_keys = spreading.nodes_with_all_keys();
+        let term = |(i, one): (usize, &SpreadConstraint)| DomainTerm {
             key: TopologyKey::Label(one.topology_key.clone()),
-            nodes: CountedNodes {
-                selected: one.honor_node_affinity,
-                tolerated: one.honor_node_taints.then_some(spreading.comparisons),
-                with_labels: keys.clone(),
-            },
+            nodes: spreading.counted_nodes(i, with_all_keys.clone()),
         };
         let own = |one: &SpreadConstraint| i64::from(one.selector.matches(own_labels));
+        let terms = spreading.constraints.iter().enumerate().map(term).collect();
         Hard {
             own: spreading.constraints.iter().map(own).collect(),
-            counted: Counted { terms: spreading.constraints.iter().map(term).collect(), spreading },
+            counted: Counted { spreading, terms },
         }
     }
 }
@@ -90,34 +122,31 @@ impl DomainFilter for Hard {
 }
 
 /// The soft constraints of a pod.
-pub(super) struct Soft {
+struct Soft {
     counted: Counted,
     /// Whether nodes must have all topology keys to be scored.
     needs_all_keys: bool,
 }
 
 impl Soft {
-    pub(super) fn new(spreading: Spreading, needs_all_keys: bool) -> Self {
-        let all_keys: Arc<[Str]> = match needs_all_keys {
-            true => spreading.constraints.iter().map(|one| one.topology_key.clone()).collect(),
-            false => Arc::default(),
+    fn new(spreading: Spreading, needs_all_keys: bool) -> Self {
+        let spreading = Arc::new(spreading);
+        let nodes = match needs_all_keys {
+            true => spreading.nodes_with_all_keys(),
+            false => CountedNodes::all(),
         };
-        let term = |one: &SpreadConstraint| {
-            let key = one.topology_key.clone();
-            if key == HOSTNAME_KEY {
-                // As in scoring.go, Score: eligibility is not checked for a domain of a single node.
-                let nodes =
-                    CountedNodes { with_labels: all_keys.clone(), ..CountedNodes::default() };
-                return DomainTerm { key: TopologyKey::NodeWith(key), nodes };
+        let term = |(i, one): (usize, &SpreadConstraint)| {
+            let (key, nodes) = (one.topology_key.clone(), nodes.clone());
+            // As in scoring.go, Score: whether the node counts is not asked where it is alone.
+            match key == HOSTNAME_KEY {
+                true => DomainTerm { key: TopologyKey::NodeWith(key), nodes },
+                false => DomainTerm {
+                    key: TopologyKey::Label(key),
+                    nodes: spreading.counted_nodes(i, nodes),
+                },
             }
-            let nodes = CountedNodes {
-                selected: one.honor_node_affinity,
-                tolerated: one.honor_node_taints.then_some(spreading.comparisons),
-                with_labels: all_keys.clone(),
-            };
-            DomainTerm { key: TopologyKey::Label(key), nodes }
         };
-        let terms = spreading.constraints.iter().map(term).collect();
+        let terms = spreading.constraints.iter().enumerate().map(term).collect();
         Soft { counted: Counted { spreading, terms }, needs_all_keys }
     }
 }

@@ -3,12 +3,10 @@
 //! Each constraint is a term, and each value of its topology key that some eligible node has is a
 //! domain with a count of pods. The verdict on a node depends only on its domains.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use plimsoll_framework::prelude::*;
 
-use super::by_domain::Hard;
 use super::domains::Domains;
 use super::spreading::Spreading;
 use super::{PodParts, PodTopologySpread};
@@ -38,9 +36,7 @@ struct Terms {
 #[derive(Clone, Debug, Default)]
 struct Counts {
     of_domain: Vec<i32>,
-    /// For each count that occurs, the number of domains with it, so that the lowest count is always
-    /// available.
-    domains_with: BTreeMap<i32, u32>,
+    domains_with: CountHistogram,
 }
 
 impl PreFilter for PodTopologySpread {
@@ -99,18 +95,6 @@ impl PreFilter for PodTopologySpread {
         }
         if exact { Update::Exact } else { Update::Rebuild }
     }
-
-    fn by_domain(
-        &self,
-        pod: Ref<'_, PodParts>,
-        (_, objects): Ref<'_, Self::Cluster>,
-        _: Neighbours<'_>,
-    ) -> ByDomain<dyn DomainFilter> {
-        match self.spreading(pod, objects, WhenUnsatisfiable::DoNotSchedule) {
-            Some(spreading) => ByDomain::Counts(Box::new(Hard::new(spreading, pod.2))),
-            None => ByDomain::Skips,
-        }
-    }
 }
 
 impl Distribution {
@@ -153,8 +137,8 @@ impl Distribution {
         // As in filtering.go, Filter: the skew of the domain with the pod in it. A domain without
         // eligible nodes has no pods, and is not considered for the lowest count.
         let there = self.terms.domains[term].find(value).map_or(0, |at| counts.of_domain[at]);
-        let skew = there + self.terms.own[term] - counts.least(constraint);
-        if constraint.max_skew < skew {
+        let skew = i64::from(there + self.terms.own[term]) - counts.least(constraint);
+        if i64::from(constraint.max_skew) < skew {
             Verdict::unschedulable(CONSTRAINTS_NOT_MET)
         } else {
             Verdict::Pass
@@ -179,7 +163,7 @@ impl Counts {
 
     fn sort_in(&mut self) {
         for &count in &self.of_domain {
-            *self.domains_with.entry(count).or_default() += 1;
+            self.domains_with.insert(i64::from(count));
         }
     }
 
@@ -187,19 +171,15 @@ impl Counts {
     fn add(&mut self, at: usize, difference: i32) {
         let before = self.of_domain[at];
         self.of_domain[at] += difference;
-        *self.domains_with.entry(before + difference).or_default() += 1;
-        let left = self.domains_with.get_mut(&before).expect("every count is sorted in");
-        *left -= 1;
-        if *left == 0 {
-            self.domains_with.remove(&before);
-        }
+        self.domains_with.insert(i64::from(before + difference));
+        self.domains_with.remove(i64::from(before));
     }
 
     /// The lowest count of all domains, or 0 if there are fewer domains than minDomains. As in
     /// filtering.go, minMatchNum.
-    fn least(&self, constraint: &SpreadConstraint) -> i32 {
+    fn least(&self, constraint: &SpreadConstraint) -> i64 {
         let wanted = usize::try_from(constraint.min_domains).unwrap_or(0);
-        let least = self.domains_with.first_key_value().map_or(0, |(&least, _)| least);
+        let least = self.domains_with.least().unwrap_or(0);
         if self.of_domain.len() < wanted { 0 } else { least }
     }
 }

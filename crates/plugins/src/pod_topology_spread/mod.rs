@@ -56,7 +56,14 @@ pub struct PodTopologySpread {
 
 /// Registration.
 pub fn entry() -> Entry {
-    Entry::of::<PodTopologySpread>().pre_filter().pre_score().requeue().shows_args().done()
+    Entry::of::<PodTopologySpread>()
+        .pre_filter()
+        .filter_by_counts()
+        .pre_score()
+        .score_by_counts()
+        .requeue()
+        .shows_args()
+        .done()
 }
 
 impl Plugin for PodTopologySpread {

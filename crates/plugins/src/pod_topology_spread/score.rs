@@ -3,7 +3,6 @@
 use plimsoll_framework::math::ln;
 use plimsoll_framework::prelude::*;
 
-use super::by_domain::Soft;
 use super::domains::Domains;
 use super::spreading::Spreading;
 use super::{HOSTNAME_KEY, PodParts, PodTopologySpread};
@@ -85,25 +84,11 @@ impl PreScore for PodTopologySpread {
     fn normalize(&self, _: &Preference, scores: &mut [Scored]) {
         normalize(scores);
     }
-
-    fn by_domain(
-        &self,
-        pod: Ref<'_, PodParts>,
-        (_, objects): Ref<'_, Self::Cluster>,
-        _: Neighbours<'_>,
-    ) -> ByDomain<dyn DomainScore> {
-        match self.spreading(pod, objects, WhenUnsatisfiable::ScheduleAnyway) {
-            Some(spreading) => {
-                ByDomain::Counts(Box::new(Soft::new(spreading, self.needs_all_keys(pod))))
-            }
-            None => ByDomain::Skips,
-        }
-    }
 }
 
 impl PodTopologySpread {
     /// Whether nodes must have all topology keys to be scored.
-    fn needs_all_keys(&self, pod: Ref<'_, PodParts>) -> bool {
+    pub(super) fn needs_all_keys(&self, pod: Ref<'_, PodParts>) -> bool {
         !pod.0.is_empty() || !self.system_defaulted
     }
 }

@@ -1,6 +1,7 @@
 //! The constraints of one pod, and which pods they count.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use plimsoll_api::taints::untolerated;
 use plimsoll_framework::prelude::*;
@@ -19,7 +20,7 @@ pub(super) struct Spreading {
     namespace: Str,
     selection: NodeSelection,
     tolerations: Vec<Toleration>,
-    pub(super) comparisons: Comparisons,
+    comparisons: Comparisons,
 }
 
 /// The value of each constraint's topology key on one node.
@@ -76,14 +77,45 @@ impl Spreading {
         self.constraints.iter().map(|one| labels.get(&one.topology_key)).collect()
     }
 
+    /// Whether a node with these labels has all topology keys.
+    pub(super) fn has_all_keys(&self, labels: &Labels) -> bool {
+        self.constraints.iter().all(|one| labels.contains_key(&one.topology_key))
+    }
+
+    /// Whether the pod selects a node.
+    fn selects(&self, name: &str, labels: &Labels) -> bool {
+        self.selection.matches(name, labels)
+    }
+
+    /// Whether the pod tolerates the taints of a node.
+    fn tolerates(&self, taints: &[Taint]) -> bool {
+        let keeps_off = |effect| effect != Effect::PreferNoSchedule;
+        untolerated(taints, &self.tolerations, self.comparisons, keeps_off).is_none()
+    }
+
     /// Whether a node counts.
     pub(super) fn standing(&self, name: &str, labels: &Labels, taints: &[Taint]) -> Standing {
-        let keeps_off = |effect| effect != Effect::PreferNoSchedule;
-        Standing {
-            selected: self.selection.matches(name, labels),
-            tolerated: untolerated(taints, &self.tolerations, self.comparisons, keeps_off)
-                .is_none(),
+        Standing { selected: self.selects(name, labels), tolerated: self.tolerates(taints) }
+    }
+
+    /// Of `nodes` those that count for the constraint at `i`: [`Standing::counts_for`] as conditions.
+    pub(super) fn counted_nodes(self: &Arc<Self>, i: usize, nodes: CountedNodes) -> CountedNodes {
+        let (mut nodes, constraint) = (nodes, &self.constraints[i]);
+        if constraint.honor_node_affinity && !self.selection.is_any() {
+            let own = self.clone();
+            nodes = nodes.that::<(Name, Labels)>(move |(name, labels)| own.selects(name, labels));
         }
+        if constraint.honor_node_taints {
+            let own = self.clone();
+            nodes = nodes.that::<Taints>(move |taints| own.tolerates(taints));
+        }
+        nodes
+    }
+
+    /// The nodes that have all topology keys.
+    pub(super) fn nodes_with_all_keys(self: &Arc<Self>) -> CountedNodes {
+        let own = self.clone();
+        CountedNodes::all().that::<Labels>(move |labels| own.has_all_keys(labels))
     }
 
     /// Whether pods are counted in `namespace`.

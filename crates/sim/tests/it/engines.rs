@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use plimsoll_engine::metrics::{Stopwatch, Value};
-use plimsoll_engine::{Detail, Effect, Engine, Options, Scans, Scheduler, TieBreak};
+use plimsoll_engine::{Detail, Effect, Engine, Options, Profile, Scans, Scheduler, TieBreak};
 use plimsoll_framework::Time;
 use plimsoll_sim::perf::{Groups, Meter, Sizes, Workload};
 use plimsoll_sim::{Extent, swarm};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
-use crate::profiles::{default_profiles, profiles_of, release_of};
+use crate::profiles::{default_profiles, plain_profiles_of, profiles_of, release_of};
 
 /// The number of random simulations. Those of `swarm.rs` audit many more.
 const SEEDS: u64 = 60;
@@ -28,9 +28,17 @@ enum Forgets {
 
 /// The writes in the simulation of a seed. In every other one ties are broken at random.
 fn written(seed: u64, options: Options, forgets: Forgets) -> Vec<(Time, Effect)> {
+    written_with(profiles_of(options.release), seed, options, forgets)
+}
+
+fn written_with(
+    profiles: Vec<Profile>,
+    seed: u64,
+    options: Options,
+    forgets: Forgets,
+) -> Vec<(Time, Effect)> {
     let tie_break = if seed.is_multiple_of(2) { TieBreak::First } else { TieBreak::Random };
     let options = Options { audit_every: 0, tie_break, ..options };
-    let profiles = profiles_of(options.release);
     let scheduler = Scheduler::new(profiles, options, seed).expect("there is one");
     let mut simulation = swarm::begin(seed, scheduler, Extent::Placements);
     let mut rng = Pcg64::seed_from_u64(seed);
@@ -74,7 +82,28 @@ fn both_engines_write_the_same_in_random_simulations() {
     assert!(1000 < n_written, "hardly anything is written");
 }
 
-/// A clock that is never read.
+#[test]
+fn plugins_decide_alike_without_what_makes_them_fast() {
+    let mut n_written = 0;
+    for seed in 0..SEEDS {
+        let release = release_of(seed);
+        for scans in [Scans::Never, Scans::Always] {
+            let options = Options { release, scans, detail: Detail::Outcome, ..Options::default() };
+            let plain = plain_profiles_of(release);
+            let expected = written_with(plain, seed, options, Forgets::Never);
+            let actual = written(seed, options, Forgets::Never);
+            n_written += expected.len();
+            let differing = actual.iter().zip(&expected).find(|(one, other)| one != other);
+            assert!(
+                differing.is_none() && actual.len() == expected.len(),
+                "seed {seed}, scans {scans:?}: {differing:?}"
+            );
+        }
+    }
+    assert!(1000 < n_written, "hardly anything is written");
+}
+
+/// Nobody looks at this clock.
 struct Stopped;
 
 impl Meter for Stopped {

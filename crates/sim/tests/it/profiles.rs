@@ -2,7 +2,7 @@
 
 use plimsoll_config::{Catalogue, Configuration, GivenGates, load};
 use plimsoll_engine::Profile;
-use plimsoll_framework::Release;
+use plimsoll_framework::{Registry, Release};
 use plimsoll_plugins::{default_profile, in_tree};
 
 /// The release of a seed: two have the oldest, then two the newest.
@@ -17,11 +17,19 @@ pub(crate) fn default_profiles() -> Vec<Profile> {
 
 /// The profiles without a configuration.
 pub(crate) fn profiles_of(release: Release) -> Vec<Profile> {
-    let registry = in_tree();
+    profiles_from(&in_tree(), release)
+}
+
+/// The same, of plugins that are not accelerated.
+pub(crate) fn plain_profiles_of(release: Release) -> Vec<Profile> {
+    profiles_from(&in_tree().plain(), release)
+}
+
+fn profiles_from(registry: &Registry, release: Release) -> Vec<Profile> {
     let gates = GivenGates::of(release);
-    let catalogue = Catalogue::of(&registry, &default_profile()).with_gates(gates.plugins.clone());
+    let catalogue = Catalogue::of(registry, &default_profile()).with_gates(gates.plugins.clone());
     let specs = Configuration::default_for(&catalogue).profile_specs();
-    Profile::all_of(&specs, &registry, &gates.plugins).expect("the default profile is right")
+    Profile::all_of(&specs, registry, &gates.plugins).expect("the default profile is right")
 }
 
 /// Profiles with plugins of earlier releases, other strategies, other weights, and a share of the nodes.

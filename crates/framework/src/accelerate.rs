@@ -1,0 +1,112 @@
+//! What makes a rule fast. All of it is optional, and none of it is part of the rule.
+//!
+//! A plugin's rule is its [`Filter`], [`PreFilter`], [`Score`] or [`PreScore`], and decisions made from scratch ask
+//! nothing else. The traits here state the same rule in a form that the engine can remember, or can ask about all
+//! nodes at once. A plugin that implements none of them decides the same and takes longer.
+//!
+//! | trait | beside | the plugin also says | what the engine saves |
+//! |---|---|---|---|
+//! | [`FilterByAmounts`] | [`Filter`] | how much of each resource a node must have left | asking about nodes that lack it |
+//! | [`FilterByCounts`] | [`PreFilter`] | which pods it counts in topology domains | a look at every pod |
+//! | [`ScoreByAmounts`] | [`Score`] | how high scores can be | asking about nodes that cannot be the best |
+//! | [`ScoreByCounts`] | [`PreScore`] | which pods it counts in topology domains | a look at every pod |
+//! | [`ScoreByNode`] | [`PreScore`] | the state, without the feasible nodes | scoring nodes again that have not changed |
+//!
+//! A [`Filter`] and a [`Score`] are remembered as they are.
+//!
+//! Each trait is registered by the method of [`Builder`](crate::Builder) that has its name, beside the point:
+//!
+//! ```
+//! # use plimsoll_framework::prelude::*;
+//! # struct Cpus;
+//! # impl Plugin for Cpus {
+//! #     const NAME: &'static str = "Cpus";
+//! #     type Args = NoArgs;
+//! #     fn new(_: NoArgs, _: &FeatureGates) -> Self {
+//! #         Cpus
+//! #     }
+//! # }
+//! impl Filter for Cpus {
+//!     type Pod = Requests;
+//!     type Node = (Allocatable, Requested);
+//!     fn filter(&self, pod: &Resources, (all, taken): (&Allocatable, &Requested)) -> Verdict {
+//!         match pod.milli_cpu <= all.0.milli_cpu.saturating_sub(taken.0.milli_cpu) {
+//!             true => Verdict::Pass,
+//!             false => Verdict::unschedulable("Insufficient cpu"),
+//!         }
+//!     }
+//! }
+//!
+//! impl FilterByAmounts for Cpus {
+//!     fn needs(&self, pod: &Resources) -> Option<Needs> {
+//!         Some(Needs([("cpu".into(), pod.milli_cpu)].into_iter().collect()))
+//!     }
+//! }
+//!
+//! let entry = Entry::of::<Cpus>().filter().filter_by_amounts().done();
+//! assert_eq!(entry.points().len(), 1);
+//! ```
+//!
+//! The laws of the test kit compare each of these traits with the rule in every cluster that they make up, for every
+//! plugin that registers it. [`Entry::plain`](crate::Entry::plain) is the plugin without any of them.
+
+use crate::domains::{ByDomain, DomainFilter, DomainScore, Neighbours};
+use crate::filter::{Filter, PreFilter};
+use crate::parts::{ClusterPart, Ref};
+use crate::score::{PreScore, Score};
+use crate::supply::{Bound, Needs};
+
+/// A [`Filter`] that can state its rule as amounts.
+pub trait FilterByAmounts: Filter {
+    /// The rule as data: exactly the nodes pass that have this left. `None` if the rule is another one for this pod.
+    /// Asked where the filter [applies](Filter::applies).
+    fn needs(&self, pod: Ref<'_, Self::Pod>) -> Option<Needs>;
+}
+
+/// A [`PreFilter`] that can judge by counts, which the engine keeps up to date while pods come and go.
+pub trait FilterByCounts: PreFilter {
+    /// What it reads of the cluster to know what it counts. This is nothing about nodes: the engine counts on them.
+    type Objects: ClusterPart;
+    /// What is counted for the pod, and how that decides. `neighbours` are pods on nodes. Asked where the filter
+    /// [applies](PreFilter::applies).
+    fn by_domain(
+        &self,
+        pod: Ref<'_, Self::Pod>,
+        objects: Ref<'_, Self::Objects>,
+        neighbours: Neighbours<'_>,
+    ) -> ByDomain<dyn DomainFilter>;
+}
+
+/// A [`Score`] that can say of all nodes at once how high they score. Its raw scores are
+/// [in range](crate::Normalize::None).
+pub trait ScoreByAmounts: Score {
+    /// How high the scores of nodes can be, told from amounts. `None` if that cannot be told for this pod. Asked where
+    /// the score [applies](Score::applies).
+    fn bound(&self, pod: Ref<'_, Self::Pod>) -> Option<Box<dyn Bound>>;
+}
+
+/// A [`PreScore`] that can score by counts, which the engine keeps up to date while pods come and go.
+pub trait ScoreByCounts: PreScore {
+    /// What it reads of the cluster to know what it counts. This is nothing about nodes: the engine counts on them.
+    type Objects: ClusterPart;
+    /// What is counted for the pod, and the scores that follow. `neighbours` are pods on nodes. Asked where the score
+    /// [applies](PreScore::applies_in).
+    fn by_domain(
+        &self,
+        pod: Ref<'_, Self::Pod>,
+        objects: Ref<'_, Self::Objects>,
+        neighbours: Neighbours<'_>,
+    ) -> ByDomain<dyn DomainScore>;
+}
+
+/// A [`PreScore`] whose scores do not depend on which nodes are feasible: the score of a node stands until something
+/// changes that is read. Its raw scores are in range as they are, and it shares nothing with other plugins.
+pub trait ScoreByNode: PreScore {
+    /// The state that [`PreScore::pre_score`] makes, whichever nodes are feasible. `None`: the plugin gives no scores
+    /// (Skip). Asked where the score [applies](PreScore::applies_in).
+    fn state(
+        &self,
+        pod: Ref<'_, Self::Pod>,
+        cluster: Ref<'_, Self::Cluster>,
+    ) -> Option<Self::State>;
+}

@@ -1,0 +1,197 @@
+//! The points at which a plugin judges nodes, as the engine sees them: its rule, and what makes it fast.
+
+use std::sync::Arc;
+
+use crate::accelerate::{
+    FilterByAmounts, FilterByCounts, ScoreByAmounts, ScoreByCounts, ScoreByNode,
+};
+use crate::columns::Row;
+use crate::cycle_state::CycleState;
+use crate::domains::{ByDomain, DomainFilter, DomainScore, Neighbours};
+use crate::erased::{ByRow, ErasedFilter, ErasedScore, Prepared, by_node};
+use crate::parts::{ClusterPart, ClusterReads, Reads};
+use crate::pod_info::PodInfo;
+use crate::score::{Normalize, Scored};
+use crate::supply::{Bound, Needs};
+use crate::view::View;
+
+type NeedsFn = dyn Fn(&PodInfo) -> Option<Needs> + Send + Sync;
+type BoundFn = dyn Fn(&PodInfo) -> Option<Box<dyn Bound>> + Send + Sync;
+type ByNodeFn = dyn Fn(&PodInfo, &View<'_>) -> ByRow + Send + Sync;
+type ByDomainFn<T> = dyn Fn(&PodInfo, &View<'_>, Neighbours<'_>) -> ByDomain<T> + Send + Sync;
+
+/// How a plugin judges by counts, and what it reads for that.
+struct ByCounts<T: ?Sized> {
+    by_domain: Box<ByDomainFn<T>>,
+    objects: ClusterReads,
+}
+
+/// A filter of a profile: its rule, and what makes it fast.
+pub struct FilterPoint {
+    rule: Box<dyn ErasedFilter>,
+    by_amounts: Option<Box<NeedsFn>>,
+    by_counts: Option<ByCounts<dyn DomainFilter>>,
+}
+
+impl FilterPoint {
+    pub(crate) fn new(rule: Box<dyn ErasedFilter>) -> Self {
+        FilterPoint { rule, by_amounts: None, by_counts: None }
+    }
+
+    pub(crate) fn by_amounts<P: FilterByAmounts>(&mut self, plugin: Arc<P>) {
+        self.by_amounts = Some(Box::new(move |pod| plugin.needs(pod.part::<P::Pod>())));
+    }
+
+    pub(crate) fn by_counts<P: FilterByCounts>(&mut self, plugin: Arc<P>) {
+        const { assert!(P::Objects::READS.nodes.is_empty(), "`Objects` has nothing of nodes") };
+        let by_domain = Box::new(move |pod: &PodInfo, view: &View<'_>, others: Neighbours<'_>| {
+            plugin.by_domain(pod.part::<P::Pod>(), P::Objects::of(view), others)
+        });
+        self.by_counts = Some(ByCounts { by_domain, objects: P::Objects::READS });
+    }
+
+    /// Whether the filter has anything to say about the pod, going by the pod alone.
+    pub fn applies(&self, pod: &PodInfo) -> bool {
+        self.rule.applies(pod)
+    }
+
+    /// The filter as amounts, if it is such a rule. The filter [applies](Self::applies) to the pod.
+    pub fn needs(&self, pod: &PodInfo) -> Option<Needs> {
+        self.by_amounts.as_ref()?(pod)
+    }
+
+    /// What the filter reads to judge by counts, if it can.
+    pub fn counts_by(&self) -> Option<ClusterReads> {
+        self.by_counts.as_ref().map(|by_counts| by_counts.objects)
+    }
+
+    /// The filter by counts, if it can judge so. It [applies](Self::applies) to the pod.
+    pub fn by_domain(
+        &self,
+        pod: &PodInfo,
+        view: &View<'_>,
+        neighbours: Neighbours<'_>,
+    ) -> ByDomain<dyn DomainFilter> {
+        match &self.by_counts {
+            Some(by_counts) => (by_counts.by_domain)(pod, view, neighbours),
+            None => ByDomain::Unsupported,
+        }
+    }
+
+    /// Lets the filter look at a pod and the cluster.
+    pub fn prepare(&self, pod: &PodInfo, shared: &mut CycleState, view: &View<'_>) -> Prepared {
+        self.rule.prepare(pod, shared, view)
+    }
+}
+
+/// A score of a profile: its rule, and what makes it fast.
+pub struct ScorePoint {
+    rule: Box<dyn ErasedScore>,
+    reads: Reads,
+    by_amounts: Option<Box<BoundFn>>,
+    by_counts: Option<ByCounts<dyn DomainScore>>,
+    by_node: Option<Box<ByNodeFn>>,
+}
+
+impl ScorePoint {
+    pub(crate) fn new(rule: Box<dyn ErasedScore>, reads: Reads) -> Self {
+        ScorePoint { rule, reads, by_amounts: None, by_counts: None, by_node: None }
+    }
+
+    pub(crate) fn by_amounts<P: ScoreByAmounts>(&mut self, plugin: Arc<P>) {
+        const { assert!(matches!(P::NORMALIZE, Normalize::None), "raw scores are in range") };
+        self.by_amounts = Some(Box::new(move |pod| plugin.bound(pod.part::<P::Pod>())));
+    }
+
+    pub(crate) fn by_counts<P: ScoreByCounts>(&mut self, plugin: Arc<P>) {
+        const { assert!(P::Objects::READS.nodes.is_empty(), "`Objects` has nothing of nodes") };
+        let by_domain = Box::new(move |pod: &PodInfo, view: &View<'_>, others: Neighbours<'_>| {
+            plugin.by_domain(pod.part::<P::Pod>(), P::Objects::of(view), others)
+        });
+        self.by_counts = Some(ByCounts { by_domain, objects: P::Objects::READS });
+    }
+
+    pub(crate) fn by_node<P: ScoreByNode>(&mut self, plugin: Arc<P>) {
+        self.by_node = Some(Box::new(move |pod, view| by_node(&plugin, pod, view)));
+    }
+
+    /// What it reads.
+    pub fn reads(&self) -> Reads {
+        self.reads
+    }
+
+    /// Whether the score has anything to say about the pod, going by the pod alone.
+    pub fn applies(&self, pod: &PodInfo) -> bool {
+        self.rule.applies(pod)
+    }
+
+    /// Why the pod cannot be scored, going by the pod alone.
+    pub fn error(&self, pod: &PodInfo) -> Option<String> {
+        self.rule.error(pod)
+    }
+
+    /// Whether the score has anything to say about the pod, going by the pod and what is beside the nodes.
+    pub fn applies_in(&self, pod: &PodInfo, view: &View<'_>) -> bool {
+        self.rule.applies_in(pod, view)
+    }
+
+    /// Whether the plugin says that the score of a node depends on no other node.
+    pub fn is_by_row(&self) -> bool {
+        self.by_node.is_some() || self.rule.is_by_row()
+    }
+
+    /// The score node by node, if the plugin can score so.
+    pub fn by_row(&self, pod: &PodInfo, view: &View<'_>) -> ByRow {
+        match &self.by_node {
+            Some(by_node) if self.applies_in(pod, view) => by_node(pod, view),
+            Some(_) => ByRow::Skips,
+            None => self.rule.by_row(pod, view),
+        }
+    }
+
+    /// How high scores can be, if the score can tell. It [applies](Self::applies) to the pod.
+    pub fn bound(&self, pod: &PodInfo) -> Option<Box<dyn Bound>> {
+        self.by_amounts.as_ref()?(pod)
+    }
+
+    /// What the score reads to score by counts, if it can.
+    pub fn counts_by(&self) -> Option<ClusterReads> {
+        self.by_counts.as_ref().map(|by_counts| by_counts.objects)
+    }
+
+    /// The score by counts, if it can score so. It [applies](Self::applies_in) to the pod.
+    pub fn by_domain(
+        &self,
+        pod: &PodInfo,
+        view: &View<'_>,
+        neighbours: Neighbours<'_>,
+    ) -> ByDomain<dyn DomainScore> {
+        match &self.by_counts {
+            Some(by_counts) => (by_counts.by_domain)(pod, view, neighbours),
+            None => ByDomain::Unsupported,
+        }
+    }
+
+    /// Normalised scores of `rows` in their order; `None` where the plugin skips the pod.
+    pub fn score(
+        &self,
+        pod: &PodInfo,
+        shared: &mut CycleState,
+        view: &View<'_>,
+        rows: &[Row],
+    ) -> Option<Vec<Scored>> {
+        self.score_in_steps(pod, shared, view, rows, &mut || {})
+    }
+
+    /// The same, and `prepared` is told when PreScore is over, where the plugin stands there.
+    pub fn score_in_steps(
+        &self,
+        pod: &PodInfo,
+        shared: &mut CycleState,
+        view: &View<'_>,
+        rows: &[Row],
+        prepared: &mut dyn FnMut(),
+    ) -> Option<Vec<Scored>> {
+        self.rule.score(pod, shared, view, rows, prepared)
+    }
+}

@@ -1,0 +1,122 @@
+//! Where pods stand in the queue: keys of any type that has an order.
+
+use std::any::{Any, TypeId};
+use std::cmp::Ordering;
+use std::fmt;
+use std::sync::Arc;
+
+/// A key of any type. All keys that are compared are of one type, since one plugin orders the queue.
+trait AnyKey: Send + Sync {
+    fn compare(&self, other: &dyn AnyKey) -> Ordering;
+    fn as_any(&self) -> &dyn Any;
+}
+
+impl<K: Any + Ord + Send + Sync> AnyKey for K {
+    fn compare(&self, other: &dyn AnyKey) -> Ordering {
+        match other.as_any().downcast_ref::<K>() {
+            Some(other) => self.cmp(other),
+            // Nobody compares such keys. The order is a total one all the same.
+            None => TypeId::of::<K>().cmp(&other.as_any().type_id()),
+        }
+    }
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// Where a pod stands in the queue: the [`Key`](crate::QueueSort::Key) of the QueueSort plugin without its type.
+///
+/// The smaller key goes first, and of equal keys the earlier arrival. A key `(i64, i64)` is kept in place and compared
+/// without a call; any other key is shared by reference.
+#[derive(Clone)]
+pub struct SortKey(Kept);
+
+#[derive(Clone)]
+enum Kept {
+    Pair(i64, i64),
+    Other(Arc<dyn AnyKey>),
+}
+
+impl SortKey {
+    /// The same key without its type.
+    pub fn new<K: Any + Ord + Send + Sync>(key: K) -> Self {
+        // What is known of `K` when it is compiled.
+        match (&key as &dyn Any).downcast_ref::<(i64, i64)>() {
+            Some(&(first, second)) => SortKey(Kept::Pair(first, second)),
+            None => SortKey(Kept::Other(Arc::new(key))),
+        }
+    }
+}
+
+impl Ord for SortKey {
+    #[inline]
+    fn cmp(&self, other: &Self) -> Ordering {
+        match (&self.0, &other.0) {
+            (Kept::Pair(first, second), Kept::Pair(other_first, other_second)) => {
+                first.cmp(other_first).then_with(|| second.cmp(other_second))
+            }
+            (Kept::Other(key), Kept::Other(other)) => key.as_ref().compare(other.as_ref()),
+            (Kept::Pair(..), Kept::Other(_)) => Ordering::Less,
+            (Kept::Other(_), Kept::Pair(..)) => Ordering::Greater,
+        }
+    }
+}
+
+impl PartialOrd for SortKey {
+    #[inline]
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for SortKey {
+    #[inline]
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for SortKey {}
+
+impl fmt::Debug for SortKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Kept::Pair(first, second) => write!(f, "SortKey({first}, {second})"),
+            Kept::Other(_) => f.write_str("SortKey(..)"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cmp::Reverse;
+
+    use super::*;
+
+    /// Whether keys without their types stand as those with their types do.
+    fn check<K: Any + Ord + Clone + Send + Sync>(keys: &[K]) {
+        for one in keys {
+            for other in keys {
+                let erased = SortKey::new(one.clone()).cmp(&SortKey::new(other.clone()));
+                assert_eq!(erased, one.cmp(other));
+            }
+        }
+    }
+
+    #[test]
+    fn keys_keep_the_order_of_their_type() {
+        check(&[(0_i64, 5_i64), (0, -5), (-1, 9), (i64::MIN, i64::MAX), (0, 5)]);
+        check(&["b".to_owned(), String::new(), "a".to_owned(), "b".to_owned()]);
+        check(&[(Reverse(1), "x"), (Reverse(2), "y"), (Reverse(1), "a")]);
+    }
+
+    #[test]
+    fn keys_of_two_types_have_a_total_order() {
+        let keys = [SortKey::new((1_i64, 1_i64)), SortKey::new(1_u8), SortKey::new("a")];
+        for one in &keys {
+            for other in &keys {
+                assert_eq!(one.cmp(other), other.cmp(one).reverse());
+            }
+        }
+    }
+}
