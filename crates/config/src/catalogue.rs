@@ -103,7 +103,8 @@ impl Catalogue {
         Self { gates, ..self }
     }
 
-    /// The same catalogue with the args of the plugins of `registry`. Without, every args are valid.
+    /// The same catalogue with what the plugins of `registry` say of their args. Of a plugin that says nothing, all
+    /// args are valid.
     #[must_use]
     pub fn with_args_of(self, registry: &Registry) -> Self {
         let known = registry.iter().filter(|entry| self.get(entry.name()).is_some());

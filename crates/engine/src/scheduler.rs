@@ -269,7 +269,9 @@ impl Scheduler {
         let read =
             self.profiles.iter().fold(BTreeSet::new(), |all, profile| &all | &profile.kinds());
         let mut kinds = Kinds::built_in();
-        read.iter().for_each(|&kind| kinds.add(kind));
+        for &kind in &read {
+            kinds.add(kind);
+        }
         let needed = |kind: &KindRef| kind.without().is_none() || read.contains(kind);
         kinds.iter().filter(needed).collect()
     }

@@ -524,7 +524,9 @@ impl Registry {
     /// If two plugins bring different kinds of one name and version.
     pub fn kinds(&self) -> Kinds {
         let mut kinds = Kinds::built_in();
-        self.0.iter().flat_map(Entry::kinds).for_each(|&kind| kinds.add(kind));
+        for &kind in self.0.iter().flat_map(Entry::kinds) {
+            kinds.add(kind);
+        }
         kinds
     }
 

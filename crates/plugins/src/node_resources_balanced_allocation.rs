@@ -39,6 +39,7 @@ pub fn entry() -> Entry {
         .score()
         .at(Point::PreScore)
         .score_by_amounts()
+        .shows_args()
         .done()
 }
 

@@ -137,6 +137,7 @@ impl Usage {
     /// it is an extended resource or huge pages that the pod does not request.
     ///
     /// As in resource_allocation.go, `calculateNodeAllocatableRequest`.
+    #[inline]
     pub(crate) fn of(
         resource: &Counted,
         allocatable: &Resources,
@@ -148,6 +149,7 @@ impl Usage {
     }
 
     /// The same, whether or not the pod requests `resource`. `None` if the node does not have it.
+    #[inline]
     pub(crate) fn of_any(
         resource: &Counted,
         allocatable: &Resources,

@@ -82,9 +82,8 @@ impl PreFilter for TeamQuotas {
         if used < allowed {
             return Ok(None);
         }
-        let why = format!(
-            "namespace {namespace} has {used} pods on nodes, and its TeamQuota allows {allowed}"
-        );
+        let why =
+            format!("TeamQuota of namespace {namespace} is used up: {used} of {allowed} pods");
         Err(Rejection::unschedulable(why))
     }
 

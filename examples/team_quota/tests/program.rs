@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 const TEAM_QUOTA: Program =
     Program { binary: env!("CARGO_BIN_EXE_team-quota"), folder: env!("CARGO_MANIFEST_DIR") };
 
-const EXCEEDED: &str = "namespace team-a has 1 pods on nodes, and its TeamQuota allows 1";
+const EXCEEDED: &str = "TeamQuota of namespace team-a is used up: 1 of 1 pods";
 
 #[test]
 fn simulate_reads_the_quota_from_files_and_holds_the_namespace_to_it() {
@@ -25,7 +25,7 @@ fn simulate_reads_the_quota_from_files_and_holds_the_namespace_to_it() {
     assert_eq!([node_of("team-a/web-1"), node_of("team-a/web-2")], [Value::Null, Value::Null]);
     let rejected = decisions.iter().find(|one| one["pod"] == "team-a/web-2");
     let message = rejected.and_then(|one| one["message"].as_str()).unwrap_or_default();
-    assert!(message.contains(EXCEEDED), "{message}");
+    assert!(message.contains("is used up: 2 of 1 pods"), "{message}");
 }
 
 #[test]
@@ -34,7 +34,7 @@ fn explain_says_why() {
     command.args(["explain", "--pod", "team-a/web-1", "--config"]);
     command.arg(TEAM_QUOTA.file("config.yaml")).arg("-f").arg(TEAM_QUOTA.file("cluster.yaml"));
     let full = Program::printed(&mut command);
-    assert!(full.contains("its TeamQuota allows 1"), "{full}");
+    assert!(full.contains(EXCEEDED), "{full}");
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn a_quota_that_cannot_be_read_is_told_with_file_line_and_field() {
     let output = command.arg("-f").arg(&file).output().expect("the program starts");
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("cluster.yaml:9: TeamQuota team-a/quota: spec.pods: "), "{said}");
+    assert!(said.contains("cluster.yaml:10: TeamQuota team-a/quota: spec.pods: "), "{said}");
 }
 
 #[test]

@@ -288,7 +288,7 @@ mod tests {
             Object::Pod(pod) => format!("Pod {}", pod.key),
             Object::Node(node) => format!("Node {}", node.name),
             Object::Unknown { kind, api_version, key } => format!("? {api_version} {kind} {key}"),
-            other => format!("{other:?}"),
+            other @ Object::Other(_) => format!("{other:?}"),
         };
         let read = objects_from_str(json);
         let tree = serde_json::from_str(json).expect("the case is JSON");

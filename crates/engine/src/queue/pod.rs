@@ -41,6 +41,10 @@ pub enum Place {
 /// fewer retries.
 const MOST_ERRORS: u32 = 5;
 
+/// After this many errors in a row they count as permanent whatever has changed. A plugin that writes an object in every
+/// attempt changes the cluster itself.
+const MOST_ERRORS_IN_ALL: u32 = 20;
+
 /// A pod of the queue.
 #[derive(Clone, Debug)]
 pub struct QueuedPodInfo {
@@ -151,9 +155,10 @@ impl QueuedPodInfo {
         Bound { attempts, first_ready, flushed, began }
     }
 
-    /// Whether it has had so many errors since the last change of the cluster that it will fail again.
+    /// Whether it has had so many errors in a row, or since the last change of the cluster, that it will fail again.
     pub(super) fn errs_in_vain(&self, heard: u64) -> bool {
-        MOST_ERRORS <= self.vain_errors.0 && self.vain_errors.1 == heard
+        let since_change = MOST_ERRORS <= self.vain_errors.0 && self.vain_errors.1 == heard;
+        since_change || MOST_ERRORS_IN_ALL <= self.consecutive_errors
     }
 
     /// The number of failures for its backoff.

@@ -575,7 +575,11 @@ fn what_a_plugin_writes_at_reserve_is_answered_before_the_pod_is_bound() {
          0 patches hang
          0 pod p cpu=1 attach=yes
          5 answer p ok",
-        expect![[r#""#]],
+        expect![[r#"
+            0s p #1 -> a
+            0s create p {"at":"a"}
+            5s bind p to a
+        "#]],
     );
 }
 
@@ -587,7 +591,16 @@ fn a_write_at_reserve_that_fails_undoes_everything() {
          0 pod p cpu=1 attach=yes
          0 patches work
          3 wait",
-        expect![[r#""#]],
+        expect![[r#"
+            0s p #1 -> a
+            0s create p {"at":"a"}
+            0s p #1 !! Refused: refused
+            0s delete p
+            0s p at Unreserve: plugin Attach: could not delete Namespace default/p: Refused: refused
+            2s p #2 -> a
+            2s create p {"at":"a"}
+            2s bind p to a
+        "#]],
     );
 }
 
@@ -600,7 +613,17 @@ fn a_pod_that_waits_at_permit_is_given_up_where_a_write_fails() {
          0 patches work
          4 answer p fail
          5 wait",
-        expect![[r#""#]],
+        expect![[r#"
+            0s p #1 -> a
+            0s nominate p to a
+            0s create p {"at":"a"}
+            4s p #1 !! 0/1 nodes are available: 1 Refused: refused.
+            4s delete p
+            4s nominate p to nothing
+            4s p #2 -> a
+            4s nominate p to a
+            4s create p {"at":"a"}
+        "#]],
     );
 }
 
@@ -610,7 +633,11 @@ fn a_plugin_may_pass_over_a_write_that_failed() {
         "0 node a cpu=2
          0 patches fail
          0 pod p cpu=1 attach=anyway",
-        expect![[r#""#]],
+        expect![[r#"
+            0s p #1 -> a
+            0s create p {"at":"a"}
+            0s bind p to a
+        "#]],
     );
 }
 
@@ -622,7 +649,27 @@ fn a_plugin_that_writes_the_same_again_and_again_is_stopped() {
          0 pod p cpu=1 attach=stubborn
          0 patches work
          1 wait",
-        expect![[r#""#]],
+        expect![[r#"
+            0s p #1 -> a
+            0s create p {"at":"a"}
+            0s create p {"at":"a"}
+            0s create p {"at":"a"}
+            0s create p {"at":"a"}
+            0s create p {"at":"a"}
+            0s create p {"at":"a"}
+            0s create p {"at":"a"}
+            0s create p {"at":"a"}
+            0s p #1 error: running Reserve plugin "Attach": refused
+            0s delete p
+            0s delete p
+            0s delete p
+            0s delete p
+            0s delete p
+            0s delete p
+            0s delete p
+            0s delete p
+            0s p at Unreserve: plugin Attach: could not delete Namespace default/p: refused
+        "#]],
     );
 }
 
@@ -634,6 +681,11 @@ fn a_write_that_is_never_answered_is_told_to_the_plugin() {
          0 pod p cpu=1 attach=yes
          1 patches work
          61 wait",
-        expect![[r#""#]],
+        expect![[r#"
+            0s p #1 -> a
+            0s create p {"at":"a"}
+            60s p #1 !! TimedOut: timed out waiting for a write
+            60s delete p
+        "#]],
     );
 }

@@ -165,13 +165,12 @@ fn a_pod_whose_own_labels_changed_is_tried_again() {
 #[test]
 fn the_plugin_hears_of_more_events_than_in_kube_scheduler() {
     let events = points().requeue.expect("the plugin has hints").events().to_vec();
-    let events: Vec<String> = events.iter().map(ToString::to_string).collect();
     assert_eq!(
         events,
         [
-            "Pod/ADD | DELETE | UPDATE_POD_LABEL",
-            "Node/ADD | DELETE | UPDATE_NODE_LABEL",
-            "Namespace/UPDATE_OTHER",
+            ClusterEvent::of::<Pod>(Action::ADD | Action::DELETE | Action::UPDATE_POD_LABEL),
+            ClusterEvent::of::<Node>(Action::ADD | Action::DELETE | Action::UPDATE_NODE_LABEL),
+            ClusterEvent::of::<Namespace>(Action::all()),
         ]
     );
 }
