@@ -300,13 +300,10 @@ impl BindingCycle {
                 _ => rejected_late(point, plugin, why),
             });
         }
-        match self.stage.clone() {
-            Stage::Writing(then) => self.once_written(then, desk),
-            _ => {
-                self.writes.extend(desk.send());
-                Moved::Waits
-            }
+        if let Stage::Writing(then) = &self.stage {
+            return self.once_written(then.clone(), desk);
         }
+        self.send(desk)
     }
 
     /// Sends what plugins have said at Reserve and Permit. The answers are awaited before PreBind.

@@ -285,7 +285,7 @@ impl Lab {
         match manner {
             Manner::Works | Manner::Lingers => self.tell(Event::Done(id, Ok(()))),
             Manner::Fails => {
-                self.tell(Event::Done(id, Err(WriteError::new(WriteCause::Refused, "refused"))))
+                self.tell(Event::Done(id, Err(WriteError::new(WriteCause::Refused, "refused"))));
             }
             Manner::Hangs => {
                 self.hanging.insert((id, pod.clone()));
