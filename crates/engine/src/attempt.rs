@@ -349,9 +349,10 @@ impl Scheduler {
         self.permit_over(now, verdicts, effects);
         self.send_writes(now, effects);
         let mut answers = std::mem::take(&mut self.answers);
-        let late = || WriteError::new(WriteCause::TimedOut, "timed out waiting for a write");
-        let overdue = self.sent_writes.overdue(now).into_iter();
-        answers.extend(overdue.map(|id| (id, Err(late()))));
+        for id in self.sent_writes.overdue(now) {
+            let late = WriteError::new(WriteCause::TimedOut, "timed out waiting for a write");
+            answers.push((id, Err(late)));
+        }
         for (id, answer) in answers.drain(..) {
             if !self.evicted(now, id, &answer, effects) {
                 self.answered(now, id, answer, effects);
@@ -394,7 +395,10 @@ impl Scheduler {
         answer: Result<(), WriteError>,
         effects: &mut Vec<Effect>,
     ) {
-        let said = self.sent_writes.take(id);
+        let said = match self.sent_writes.is_empty() {
+            true => None,
+            false => self.sent_writes.take(id),
+        };
         match (self.bindings.take_awaiting(id), said) {
             (Some(cycle), Some(said)) => self.drive(now, cycle, effects, |cycle, desk| {
                 cycle.object_answered(id, &said, answer, desk)
@@ -463,6 +467,9 @@ impl Scheduler {
 
     /// Sends what plugins want to be written for pods that no binding cycle waits for.
     fn send_writes(&mut self, now: Time, effects: &mut Vec<Effect>) {
+        if self.said_writes.is_empty() {
+            return;
+        }
         for said in std::mem::take(&mut self.said_writes) {
             let id = self.write(&said.pod, Write::Object(said.write.clone()), effects);
             self.sent_writes.add(id, said, now + self.options.write_timeout);

@@ -252,9 +252,9 @@ impl BindingCycle {
 
     /// Sends what plugins want to be written. What comes `then` waits until all of it is answered.
     fn once_written(&mut self, then: Then, desk: &mut Desk<'_>) -> Moved {
-        self.writes.extend(desk.send());
         self.deadline = None;
-        if !self.writes.is_empty() {
+        if !desk.backing.said.is_empty() || !self.writes.is_empty() {
+            self.writes.extend(desk.send());
             self.stage = Stage::Writing(then);
             return Moved::Waits;
         }
@@ -424,8 +424,10 @@ impl BindingCycle {
         self.shared = shared;
         if succeeds(&answer) {
             backing.cache.assume_objects(assumed);
-            let pod = |write| Said { plugin, point, pod: self.pod.clone(), write, tries: 1 };
-            backing.said.extend(written.into_iter().map(pod));
+            for write in written {
+                let pod = self.pod.clone();
+                backing.said.push(Said { plugin, point, pod, write, tries: 1 });
+            }
         }
         answer
     }
