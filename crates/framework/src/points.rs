@@ -302,7 +302,9 @@ impl ReservePoint {
 pub struct PreBindPoint {
     plugin: Box<dyn ErasedPreBind>,
     /// Whether the plugin stands at Reserve, so that it has nothing to do where it holds nothing.
-    holds: bool,
+    pub(crate) stands_at_reserve: bool,
+    /// Whether it needs what it holds.
+    needs_held: bool,
 }
 
 trait ErasedPreBind: Send + Sync {
@@ -337,21 +339,29 @@ impl<P: PreBind> ErasedPreBind for ByPreBind<P> {
 
 impl PreBindPoint {
     pub(crate) fn new<P: PreBind<Held = ()>>(plugin: Arc<P>) -> Self {
-        PreBindPoint { plugin: Box::new(ByPreBind(plugin)), holds: false }
+        PreBindPoint {
+            plugin: Box::new(ByPreBind(plugin)),
+            stands_at_reserve: false,
+            needs_held: false,
+        }
     }
 
     pub(crate) fn holding<P: PreBind<Held = P::Reservation> + Reserve>(plugin: Arc<P>) -> Self {
-        PreBindPoint { plugin: Box::new(ByPreBind(plugin)), holds: true }
+        PreBindPoint {
+            plugin: Box::new(ByPreBind(plugin)),
+            stands_at_reserve: true,
+            needs_held: true,
+        }
     }
 
     /// Whether there is anything to do for a pod for which the plugin holds this.
     pub fn applies(&self, held: Option<&Held>) -> bool {
-        held.is_some() || !self.holds
+        held.is_some() || !self.stands_at_reserve
     }
 
     /// Says what to write before the pod is bound.
     pub fn pre_bind(&self, held: Option<&Held>, at: &Placement<'_>, handle: &mut Handle<'_>) {
-        self.plugin.pre_bind(Self::value(held), at, handle);
+        self.plugin.pre_bind(self.value(held), at, handle);
     }
 
     /// Whether the world has caught up.
@@ -361,7 +371,7 @@ impl PreBindPoint {
         at: &Placement<'_>,
         handle: &mut Handle<'_>,
     ) -> Readiness {
-        self.plugin.ready(Self::value(held), at, handle)
+        self.plugin.ready(self.value(held), at, handle)
     }
 
     /// How long to wait for that.
@@ -371,11 +381,11 @@ impl PreBindPoint {
 
     /// Why the pod is not bound once that is over.
     pub fn timed_out(&self, held: Option<&Held>) -> Rejection {
-        self.plugin.timed_out(Self::value(held))
+        self.plugin.timed_out(self.value(held))
     }
 
-    fn value(held: Option<&Held>) -> &dyn Any {
-        held.map_or(&(), |held| held.0.value())
+    fn value<'a>(&self, held: Option<&'a Held>) -> &'a dyn Any {
+        held.filter(|_| self.needs_held).map_or(&(), |held| held.0.value())
     }
 }
 

@@ -259,7 +259,8 @@ impl<P: Plugin> Builder<P> {
         })
     }
 
-    /// It stands at PreBind, and needs nothing there that it would hold since Reserve.
+    /// It stands at PreBind, and needs nothing there that it would hold since Reserve. If it also stands there, it has
+    /// nothing to do for a pod to which [`Reserve::applies`] says no.
     pub fn pre_bind(self) -> Self
     where
         P: PreBind<Held = ()>,
@@ -409,6 +410,9 @@ impl<P: Plugin> Builder<P> {
             let mut made = Points::default();
             for add in &add {
                 add(&plugin, &mut made);
+            }
+            if let Some(pre_bind) = &mut made.pre_bind {
+                pre_bind.stands_at_reserve = made.reserve.is_some();
             }
             for accelerate in accelerate.iter().filter(|_| speed == Speed::Accelerated) {
                 accelerate(&plugin, &mut made);
