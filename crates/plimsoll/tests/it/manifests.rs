@@ -240,6 +240,18 @@ fn an_object_that_is_there_twice_is_refused_with_both_places() {
             error: a.yaml:21: Pod shop/p2: is already defined at a.yaml:16: remove or rename one of them
         "#]],
     );
+    // A volume has no namespace, whatever it says.
+    let volume = |rest: &str| {
+        format!("apiVersion: v1\nkind: PersistentVolume\nmetadata: {{name: disk{rest}}}\n")
+    };
+    let twice = format!("{}---\n{}", volume(""), volume(", namespace: shop"));
+    check_refused(
+        &[("a.yaml", &twice)],
+        "simulate -f a.yaml",
+        &expect![[r#"
+            error: a.yaml:5: PersistentVolume disk: is already defined at a.yaml:1: remove or rename one of them
+        "#]],
+    );
 }
 
 #[test]
