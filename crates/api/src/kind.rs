@@ -16,8 +16,8 @@ use crate::{
 
 /// A kind of objects that scheduling reads, implemented by the type of one object.
 ///
-/// From this follow the watch with its discovery, what `-f` files may hold, the store that plugins read, the events
-/// that wake pods, and the rules of RBAC.
+/// From this follow the watch with its discovery, what `-f` files may hold, the store that plugins read, and the events
+/// that wake pods. In a cluster the scheduler's role must allow `get`, `list` and `watch` for the kind.
 ///
 /// ```
 /// use plimsoll_api::wire::{Manifest, WireError};

@@ -1,4 +1,4 @@
-//! Objects of one kind by their keys: as they were seen, and as they are taken to be.
+//! Objects of one kind by their keys: as they were seen, and as they are assumed to be.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -100,7 +100,7 @@ impl<K: Kind> From<Versions<K>> for AnyVersions {
 #[derive(Debug)]
 struct Entry<K> {
     observed: Arc<K>,
-    /// What it is taken to be, where that is not what was seen.
+    /// What it is assumed to be, where that is not what was seen.
     assumed: Option<Arc<K>>,
 }
 
@@ -116,8 +116,8 @@ impl<K> Clone for Entry<K> {
     }
 }
 
-/// Objects of one kind by their keys: as they were seen, and as they are taken to be, since a pod
-/// that has its node needs them so.
+/// Objects of one kind by their keys: as they were seen, and as they are assumed to be for the sake of pods that
+/// have a node.
 ///
 /// # Which of both counts
 ///
@@ -158,8 +158,8 @@ impl<K: fmt::Debug> fmt::Debug for Store<K> {
 }
 
 impl<K: Kind> Store<K> {
-    /// Takes in an object as it was seen; `None` if it was seen so before. What is told is what was
-    /// seen before and now, and never what was assumed.
+    /// Stores an object as it was seen; `None` if it was seen so before. The result has what was seen before and now,
+    /// never what was assumed.
     pub fn set(&mut self, object: impl Into<Arc<K>>) -> Option<Versions<K>> {
         let object = object.into();
         let key = key_of(&*object);
@@ -172,15 +172,15 @@ impl<K: Kind> Store<K> {
         Some(Versions { before, after: Some(object) })
     }
 
-    /// Forgets an object; `None` if it was not known.
+    /// Removes an object; `None` if there was none.
     pub fn remove(&mut self, key: &ObjectKey) -> Option<Versions<K>> {
         let before = self.by_key.remove(key)?.observed;
         self.now_is(key, None);
         Some(Versions { before: Some(before), after: None })
     }
 
-    /// Takes it that an object is so. What was never seen, or is gone, cannot be assumed; whether
-    /// it could.
+    /// Assumes that an object is so. Returns whether it could: nothing is assumed of an object that was never seen, or
+    /// that is gone.
     pub fn assume(&mut self, object: impl Into<Arc<K>>) -> bool {
         let object = object.into();
         let key = key_of(&*object);
@@ -190,7 +190,7 @@ impl<K: Kind> Store<K> {
         true
     }
 
-    /// Takes back what was assumed of an object, if anything still is.
+    /// Drops the assumption about an object, if there is one.
     pub fn restore(&mut self, key: &ObjectKey) {
         if let Some(entry) = self.by_key.get_mut(key)
             && entry.assumed.take().is_some()
@@ -200,7 +200,7 @@ impl<K: Kind> Store<K> {
         }
     }
 
-    /// The object of this key, as it is taken to be.
+    /// The object of this key, as it is assumed to be.
     pub fn get<'a>(&self, key: impl Into<KeyRef<'a>>) -> Option<&Arc<K>> {
         self.by_key.get(&key.into()).map(Entry::latest)
     }
@@ -215,7 +215,7 @@ impl<K: Kind> Store<K> {
         self.by_key.get(&key.into()).is_some_and(|entry| entry.assumed.is_some())
     }
 
-    /// All objects as they are taken to be, in the order of their keys.
+    /// All objects as they are assumed to be, in the order of their keys.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<K>> {
         self.in_order.values()
     }

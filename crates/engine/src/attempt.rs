@@ -465,7 +465,7 @@ impl Scheduler {
         }
     }
 
-    /// Sends what plugins want to be written for pods that no binding cycle waits for.
+    /// Sends the requested writes that no binding cycle waits for.
     fn send_writes(&mut self, now: Time, effects: &mut Vec<Effect>) {
         if self.said_writes.is_empty() {
             return;

@@ -109,7 +109,7 @@ pub(crate) struct Backing<'a> {
     /// The pods that wait at Permit, and the decisions about them.
     pub(crate) waiting: &'a [WaitingPod],
     pub(crate) decisions: &'a mut Vec<WaitingDecision>,
-    /// What plugins want to be written.
+    /// The writes that plugins have requested.
     pub(crate) said: &'a mut Vec<Said>,
 }
 
@@ -139,7 +139,7 @@ impl Desk<'_> {
         id
     }
 
-    /// Sends what plugins want to be written.
+    /// Sends the writes that plugins have requested.
     pub(crate) fn send(&mut self) -> Vec<EffectId> {
         let deadline = self.backing.now + self.write_timeout;
         let mut ids = Vec::new();
@@ -250,7 +250,7 @@ impl BindingCycle {
         self.once_written(Then::PreBind(0), desk)
     }
 
-    /// Sends what plugins want to be written. What comes `then` waits until all of it is answered.
+    /// Sends the writes that plugins have requested. The cycle continues with `then` once all of them are answered.
     fn once_written(&mut self, then: Then, desk: &mut Desk<'_>) -> Moved {
         self.deadline = None;
         if !desk.backing.said.is_empty() || !self.writes.is_empty() {

@@ -145,7 +145,7 @@ pub struct Scheduler {
     /// Decisions about waiting pods since the last step.
     pub(crate) waiting_decisions: Vec<WaitingDecision>,
     pub(crate) answers: Vec<(crate::EffectId, Result<(), WriteError>)>,
-    /// What plugins want to be written, and what they have written.
+    /// The writes that plugins have requested, and those that were sent.
     pub(crate) said_writes: Vec<Said>,
     pub(crate) sent_writes: SentWrites,
     pub(crate) next_effect: u64,

@@ -1,4 +1,4 @@
-//! Writes of plugins, from what they say to what became of it.
+//! The writes of plugins: those that were requested, and those whose answers are awaited.
 
 use std::collections::BTreeSet;
 
@@ -8,30 +8,30 @@ use rustc_hash::FxBuildHasher;
 
 use crate::effect::EffectId;
 
-/// A write that a plugin wants.
+/// A write that a plugin has requested.
 #[derive(Clone, Debug)]
 pub(crate) struct Said {
     pub(crate) plugin: &'static str,
-    /// Where it said so.
+    /// The extension point at which it was requested.
     pub(crate) point: Point,
-    /// The pod for which it is done, on its node.
+    /// The pod for which it is requested, on its node.
     pub(crate) pod: PodInfo,
     pub(crate) write: ObjectWrite,
-    /// How often it has been tried in a row, this time included.
+    /// The number of attempts in a row, this one included.
     pub(crate) tries: u32,
 }
 
-/// So often a plugin may try in a row to mend a write that fails. One that fails each time would keep the API server
-/// busy for nothing.
+/// A plugin may answer a failed write with another one this many times in a row. Beyond that, a write that always fails
+/// would only keep the API server busy.
 const MOST_TRIES: u32 = 8;
 
 impl Said {
-    /// What the plugin writes because this failed.
+    /// Another write, because this one failed.
     pub(crate) fn again(&self, write: ObjectWrite) -> Self {
         Said { write, tries: self.tries + 1, ..self.clone() }
     }
 
-    /// Whether the plugin may try again if it fails.
+    /// Whether the plugin may write again if this one fails.
     pub(crate) fn may_be_tried_again(&self) -> bool {
         self.tries < MOST_TRIES
     }
@@ -45,20 +45,20 @@ pub(crate) struct SentWrites {
 }
 
 impl SentWrites {
-    /// A write is on its way, and its answer is awaited until `deadline`.
+    /// Adds a write that was sent. Its answer is awaited until `deadline`.
     pub(crate) fn add(&mut self, effect: EffectId, said: Said, deadline: Time) {
         self.sent.insert(effect, (said, deadline));
         self.deadlines.insert((deadline, effect));
     }
 
-    /// A write was answered, or will not be.
+    /// Removes a write that was answered, or that timed out.
     pub(crate) fn take(&mut self, effect: EffectId) -> Option<Said> {
         let (said, deadline) = self.sent.remove(&effect)?;
         self.deadlines.remove(&(deadline, effect));
         Some(said)
     }
 
-    /// The writes whose time is over.
+    /// The writes that have timed out.
     pub(crate) fn overdue(&self, now: Time) -> Vec<EffectId> {
         let due = self.deadlines.iter().take_while(|(deadline, _)| *deadline <= now);
         due.map(|(_, effect)| *effect).collect()
@@ -69,7 +69,7 @@ impl SentWrites {
         self.sent.is_empty()
     }
 
-    /// When the time of the next one is over.
+    /// When the next write times out.
     pub(crate) fn next_deadline(&self) -> Option<Time> {
         self.deadlines.first().map(|(deadline, _)| *deadline)
     }

@@ -68,9 +68,9 @@ pub enum WriteCause {
     NotFound,
     /// An object of this name exists already (409, `AlreadyExists`).
     AlreadyExists,
-    /// The object is not any more as the write takes for granted (409).
+    /// The object has changed since the version that the write names (409).
     Conflict,
-    /// The write is not allowed or not valid (400, 403, 422 and others): it will fail again.
+    /// The write is forbidden or invalid (400, 403, 422 and others): it would fail again.
     Refused,
     /// Nobody answered in time: it may have been done.
     TimedOut,
@@ -90,12 +90,12 @@ impl WriteError {
     }
 }
 
-/// Where a plugin says what is to be written.
+/// With this a plugin requests writes.
 #[derive(Debug)]
 pub struct Writes<'a>(&'a mut Vec<ObjectWrite>);
 
 impl<'a> Writes<'a> {
-    /// What is said is added to `said`, in order.
+    /// Requests are added to `said`, in order.
     pub fn new(said: &'a mut Vec<ObjectWrite>) -> Self {
         Writes(said)
     }
