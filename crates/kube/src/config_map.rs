@@ -1,4 +1,4 @@
-//! A ConfigMap of the cluster, for a configuration that stands in one.
+//! Reads a ConfigMap that contains a configuration.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,20 +7,20 @@ use plimsoll_api::ObjectKey;
 
 use crate::client::{Access, AccessError, RestMetrics, connect};
 use crate::limit::Rate;
-use crate::request::{Failure, get, whole};
+use crate::request::{GetError, get, whole};
 
-/// How long the API server may take.
-const WITHIN: Duration = Duration::from_secs(30);
-/// An object is no larger than this in any API server.
+/// The timeout of the request.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// The maximum size of the response. No API server stores larger objects.
 const LIMIT: usize = 8 << 20;
 
-/// Why a ConfigMap cannot be had.
+/// A ConfigMap that could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigMapError {
-    /// The API server cannot be reached that way.
+    /// The access to the API server is invalid.
     #[error(transparent)]
     Access(#[from] AccessError),
-    /// It does not give it.
+    /// The request failed.
     #[error("ConfigMap {key}: cannot be read: {why}")]
     Unread {
         /// Its name.
@@ -37,10 +37,10 @@ pub async fn config_map(access: Access, key: &ObjectKey) -> Result<String, Confi
     let ObjectKey { namespace, name } = key;
     let path = format!("/api/v1/namespaces/{namespace}/configmaps/{name}");
     let read = async {
-        let answer = get(&client, &path, WITHIN).await?;
-        let body = whole(answer.into_body(), LIMIT).await?;
+        let response = get(&client, &path, TIMEOUT).await?;
+        let body = whole(response.into_body(), LIMIT).await?;
         let text = String::from_utf8(body.to_vec());
-        text.map_err(|_| Failure::Broken("the answer is no text".to_owned()))
+        text.map_err(|_| GetError::Broken("the response is not text".to_owned()))
     };
     read.await.map_err(|why| ConfigMapError::Unread { key: key.clone(), why: why.to_string() })
 }

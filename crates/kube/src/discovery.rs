@@ -1,5 +1,5 @@
-//! Which kinds an API server has, and in which version: it is asked, once for each version of an API
-//! group.
+//! Discovers which kinds an API server has, and in which versions, by one request for each version of an
+//! API group.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,114 +8,123 @@ use serde::Deserialize;
 
 use plimsoll_api::KindRef;
 
-use crate::place::{Place, group_path};
-use crate::request::{Failure, get, whole};
+use crate::api_resource::{ApiResource, group_path};
+use crate::request::{GetError, get, whole};
 
-/// How long the server may take to say what it has.
-const WITHIN: Duration = Duration::from_secs(30);
-/// How much it may say of one version of a group.
+/// The timeout of one request.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// The maximum size of a response.
 const LIMIT: usize = 8 << 20;
 
-/// What was found.
+/// The result of discovery.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Found {
-    /// Where the kinds are that the server has.
-    pub places: Vec<Place>,
-    /// The kinds that it has not, in any version that is read.
+pub struct Discovered {
+    /// The kinds that the API server has.
+    pub resources: Vec<ApiResource>,
+    /// The kinds that it does not have in any supported version.
     pub missing: Vec<KindRef>,
 }
 
-/// Why a server did not say what it has, in words.
+/// Discovery failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the API server does not say which kinds it has at {path}: {why}")]
+#[error("could not discover the kinds at {path}: {why}")]
 pub struct DiscoveryError {
-    /// What was asked for.
+    /// The path of the request.
     pub path: String,
-    /// Why there is no answer.
+    /// Why it failed.
     pub why: String,
 }
 
 /// `v1 APIResourceList`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct ResourceList {
-    resources: Option<Vec<Resource>>,
+struct ApiResourceList {
+    resources: Option<Vec<DiscoveredResource>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Resource {
+struct DiscoveredResource {
     name: String,
     verbs: Option<Vec<String>>,
 }
 
-/// Asks the server for `kinds`, each in its best version that the server has.
+/// Finds each of `kinds` in the best version that the API server has.
 ///
-/// An error if it cannot be asked. A server that refuses to say it to us (403) is taken to have the best
-/// version of everything; a list will show.
-pub async fn discover(client: &kube::Client, kinds: &[KindRef]) -> Result<Found, DiscoveryError> {
+/// If the API server denies access to discovery (403), each kind is assumed to exist in its best version.
+pub async fn discover(
+    client: &kube::Client,
+    kinds: &[KindRef],
+) -> Result<Discovered, DiscoveryError> {
     let mut groups = BTreeMap::new();
-    let mut found = Found::default();
+    let mut discovered = Discovered::default();
     for &kind in kinds {
-        let mut place = None;
+        let mut resource = None;
         for &api_version in kind.versions() {
             if !groups.contains_key(api_version) {
-                groups.insert(api_version, ask(client, api_version).await?);
+                groups.insert(api_version, discover_group(client, api_version).await?);
             }
             let has = match &groups[api_version] {
-                Group::Unknown => true,
-                Group::Has(plurals) => plurals.iter().any(|plural| plural == kind.plural()),
+                GroupVersion::Unknown => true,
+                GroupVersion::Plurals(plurals) => {
+                    plurals.iter().any(|plural| plural == kind.plural())
+                }
             };
             if has {
-                place = Some(Place { kind, api_version });
+                resource = Some(ApiResource { kind, api_version });
                 break;
             }
         }
-        match place {
-            Some(place) => found.places.push(place),
-            None => found.missing.push(kind),
+        match resource {
+            Some(resource) => discovered.resources.push(resource),
+            None => discovered.missing.push(kind),
         }
     }
-    Ok(found)
+    Ok(discovered)
 }
 
 /// A version of an API group.
-enum Group {
-    /// It may have anything.
+enum GroupVersion {
+    /// It may have any kind.
     Unknown,
-    /// The plurals of the kinds that can be listed and watched; none where there is no such version.
-    Has(Vec<String>),
+    /// The plurals of the kinds that can be listed and watched; empty if the version does not exist.
+    Plurals(Vec<String>),
 }
 
-async fn ask(client: &kube::Client, api_version: &str) -> Result<Group, DiscoveryError> {
+async fn discover_group(
+    client: &kube::Client,
+    api_version: &str,
+) -> Result<GroupVersion, DiscoveryError> {
     let path = group_path(api_version);
     let failed = |why: String| DiscoveryError { path: path.clone(), why };
-    let answer = match get(client, &path, WITHIN).await {
-        Ok(answer) => answer,
-        Err(failure) => {
-            return match failure.code() {
-                Some(404) => Ok(Group::Has(Vec::new())),
+    let response = match get(client, &path, TIMEOUT).await {
+        Ok(response) => response,
+        Err(error) => {
+            return match error.code() {
+                Some(404) => Ok(GroupVersion::Plurals(Vec::new())),
                 Some(403) => {
                     tracing::warn!(
                         path,
-                        "could not discover the kinds of the API server; trying all of them"
+                        "no permission to discover the kinds of the API server; trying all of them"
                     );
-                    Ok(Group::Unknown)
+                    Ok(GroupVersion::Unknown)
                 }
-                _ => Err(failed(failure.to_string())),
+                _ => Err(failed(error.to_string())),
             };
         }
     };
     let read = async {
-        let body = whole(answer.into_body(), LIMIT).await?;
-        let list = serde_json::from_slice::<ResourceList>(&body);
-        list.map_err(|error| Failure::Broken(format!("the answer is no APIResourceList: {error}")))
+        let body = whole(response.into_body(), LIMIT).await?;
+        let list = serde_json::from_slice::<ApiResourceList>(&body);
+        list.map_err(|error| {
+            GetError::Broken(format!("the response is not an APIResourceList: {error}"))
+        })
     };
-    let list = read.await.map_err(|failure| failed(failure.to_string()))?;
-    let can_be_read = |resource: &Resource| match &resource.verbs {
+    let list = read.await.map_err(|error| failed(error.to_string()))?;
+    let is_readable = |resource: &DiscoveredResource| match &resource.verbs {
         Some(verbs) => ["list", "watch"].iter().all(|verb| verbs.iter().any(|one| one == verb)),
         None => true,
     };
-    let resources = list.resources.unwrap_or_default().into_iter().filter(can_be_read);
-    Ok(Group::Has(resources.map(|resource| resource.name).collect()))
+    let resources = list.resources.unwrap_or_default().into_iter().filter(is_readable);
+    Ok(GroupVersion::Plurals(resources.map(|resource| resource.name).collect()))
 }

@@ -1,6 +1,7 @@
 //! The edge to a Kubernetes cluster: watches that feed the engine, writes that carry out what it decides,
 //! leader election, and what is served to people and machines.
 
+pub mod api_resource;
 mod call;
 pub mod client;
 mod config_map;
@@ -13,7 +14,7 @@ pub mod identity;
 pub mod lease;
 pub mod limit;
 pub mod originals;
-pub mod place;
+
 mod request;
 pub mod run;
 pub mod serve;

@@ -1,5 +1,5 @@
-//! Pods and nodes as the API server wrote them, for HTTP extenders: these are told more of an object than
-//! scheduling reads. Kept only where an extender is configured.
+//! Pods and nodes as the API server wrote them, for HTTP extenders, which receive fields that scheduling
+//! does not read. They are stored only if an extender is configured.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// Where pods and nodes are found as the API server wrote them.
+/// Gives pods and nodes as the API server wrote them.
 pub trait Originals: Send + Sync {
     /// The pod, if it is known.
     fn pod(&self, key: &PodKey) -> Option<Arc<RawValue>>;
@@ -16,14 +16,14 @@ pub trait Originals: Send + Sync {
     fn node(&self, name: &str) -> Option<Arc<RawValue>>;
 }
 
-/// Originals that watches keep up to date.
+/// Stores originals; watches keep it up to date.
 #[derive(Debug, Default)]
-pub struct Kept {
+pub struct OriginalStore {
     pods: RwLock<FxHashMap<PodKey, Arc<RawValue>>>,
     nodes: RwLock<FxHashMap<Str, Arc<RawValue>>>,
 }
 
-impl Originals for Kept {
+impl Originals for OriginalStore {
     fn pod(&self, key: &PodKey) -> Option<Arc<RawValue>> {
         self.pods.read().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
     }
@@ -33,34 +33,34 @@ impl Originals for Kept {
     }
 }
 
-impl Kept {
-    /// A pod as it is, in JSON that has been read before.
-    pub(crate) fn pod_is(&self, key: PodKey, json: &str) {
+impl OriginalStore {
+    /// Stores a pod. `json` is valid.
+    pub(crate) fn set_pod(&self, key: PodKey, json: &str) {
         if let Some(original) = reduced(json) {
             self.pods.write().unwrap_or_else(PoisonError::into_inner).insert(key, original);
         }
     }
 
-    /// A node as it is, in JSON that has been read before.
-    pub(crate) fn node_is(&self, name: Str, json: &str) {
+    /// Stores a node. `json` is valid.
+    pub(crate) fn set_node(&self, name: Str, json: &str) {
         if let Some(original) = reduced(json) {
             self.nodes.write().unwrap_or_else(PoisonError::into_inner).insert(name, original);
         }
     }
 
-    /// A pod is gone.
-    pub(crate) fn pod_gone(&self, key: &ObjectKey) {
+    /// Removes a deleted pod.
+    pub(crate) fn remove_pod(&self, key: &ObjectKey) {
         self.pods.write().unwrap_or_else(PoisonError::into_inner).remove(key);
     }
 
-    /// A node is gone.
-    pub(crate) fn node_gone(&self, name: &str) {
+    /// Removes a deleted node.
+    pub(crate) fn remove_node(&self, name: &str) {
         self.nodes.write().unwrap_or_else(PoisonError::into_inner).remove(name);
     }
 }
 
-/// An object without `metadata.managedFields`, which is often the larger half of it. As in scheduler.go,
-/// newPodInformer, which drops them of pods.
+/// An object without `metadata.managedFields`, often its larger half. As in scheduler.go,
+/// newPodInformer, which drops them from pods.
 fn reduced(json: &str) -> Option<Arc<RawValue>> {
     let Fields(fields) = serde_json::from_str(json).ok()?;
     let mut out = String::with_capacity(json.len());
@@ -117,24 +117,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_original_is_what_the_server_wrote_but_for_its_managed_fields() {
-        let kept = Kept::default();
+    fn an_original_is_what_the_server_wrote_without_its_managed_fields() {
+        let originals = OriginalStore::default();
         let key = PodKey::new("b", "a");
-        kept.pod_is(
+        originals.set_pod(
             key.clone(),
             r#"{"kind":"Pod","metadata":{"name":"a","managedFields":[{"x":{}}],"labels":{"q\"":"1"}},
                 "spec":{ "weird": 1.50, "z":[1] },"status":{}}"#,
         );
-        let original = kept.pod(&key).expect("it was kept");
+        let original = originals.pod(&key).expect("it is stored");
         assert_eq!(
             original.get(),
             r#"{"kind":"Pod","metadata":{"name":"a","labels":{"q\"":"1"}},"spec":{ "weird": 1.50, "z":[1] },"status":{}}"#
         );
-        kept.pod_gone(&key);
-        assert!(kept.pod(&key).is_none());
-        kept.node_is("n".into(), r#"{"metadata":{"name":"n"}}"#);
-        assert!(kept.node("n").is_some() && kept.node("m").is_none());
-        kept.node_gone("n");
-        assert!(kept.node("n").is_none());
+        originals.remove_pod(&key);
+        assert!(originals.pod(&key).is_none());
+        originals.set_node("n".into(), r#"{"metadata":{"name":"n"}}"#);
+        assert!(originals.node("n").is_some() && originals.node("m").is_none());
+        originals.remove_node("n");
+        assert!(originals.node("n").is_none());
     }
 }

@@ -1,5 +1,4 @@
-//! One GET request and its answer: within a time and a size, and with the API server's own words where it
-//! refuses.
+//! A GET request with limits on time and size, and with the API server's own message if it fails.
 
 use std::time::Duration;
 
@@ -12,38 +11,38 @@ use serde::Deserialize;
 
 use crate::client::explain;
 
-/// How much of a refusal is read.
-const REFUSAL_LIMIT: usize = 1 << 20;
-/// How long the rest of an answer that has begun may be silent.
+/// The maximum size of an error response.
+const ERROR_LIMIT: usize = 1 << 20;
+/// How long a response may pause while it arrives.
 pub(crate) const SILENCE: Duration = Duration::from_mins(1);
-/// How long a server may ask to be left alone.
+/// The longest `Retry-After` that is respected.
 const RETRY_AFTER_LIMIT: Duration = Duration::from_mins(1);
 
-/// Why a request brought nothing.
+/// A request that failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Failure {
-    /// The server refused.
+pub(crate) enum GetError {
+    /// The API server returned an error.
     #[error("{0}")]
-    Refused(Box<Refusal>),
-    /// There was no answer, or it broke off.
+    Status(Box<StatusError>),
+    /// There was no response, or it broke off, or it is invalid.
     #[error("{0}")]
     Broken(String),
 }
 
-/// What a server says when it refuses.
+/// An error that the API server returned. The name is client-go's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{code} {reason}: {message}")]
-pub(crate) struct Refusal {
+pub(crate) struct StatusError {
     /// The HTTP status, or the code of the `Status` object.
     pub(crate) code: u16,
     /// Such as `Expired`.
     pub(crate) reason: String,
-    /// For people.
+    /// The message for users.
     pub(crate) message: String,
-    /// How long it wants to be left alone.
+    /// When to retry at the earliest.
     pub(crate) retry_after: Option<Duration>,
-    /// It has not got as far as the resource version that was asked for.
-    pub(crate) is_behind: bool,
+    /// The API server does not have the requested resource version yet.
+    pub(crate) is_version_too_large: bool,
 }
 
 /// `v1 Status`.
@@ -70,90 +69,95 @@ struct Cause {
     message: Option<String>,
 }
 
-impl Refusal {
-    /// From the `Status` in a body, if it is one; `code` is the HTTP status.
+impl StatusError {
+    /// Reads the `Status` in a body, if it is one. `code` is the HTTP status.
     pub(crate) fn read(code: u16, body: &[u8]) -> Self {
         let status: Status = serde_json::from_slice(body).unwrap_or_default();
         let standard = StatusCode::from_u16(code).ok().and_then(|code| code.canonical_reason());
         let details = status.details.unwrap_or_default();
-        // As in api/errors/errors.go: servers before 1.18 say it in the message of the cause.
-        let is_behind = details.causes.unwrap_or_default().into_iter().any(|cause| {
+        // As in api/errors/errors.go: before 1.18 it is in the message of the cause.
+        let is_version_too_large = details.causes.unwrap_or_default().into_iter().any(|cause| {
             cause.reason.as_deref() == Some("ResourceVersionTooLarge")
                 || cause.message.as_deref() == Some("Too large resource version")
         });
         let retry_after = details.retry_after_seconds.map(Duration::from_secs);
-        Refusal {
+        StatusError {
             code: status.code.unwrap_or(code),
             reason: status.reason.unwrap_or_else(|| standard.unwrap_or_default().to_owned()),
             message: status.message.unwrap_or_else(|| "no reason was given".to_owned()),
             retry_after: retry_after.map(|wait| wait.min(RETRY_AFTER_LIMIT)),
-            is_behind,
+            is_version_too_large,
         }
     }
 
-    /// Whether the resource version that was asked for is too old. As in tools/cache/reflector.go,
+    /// Whether the requested resource version is too old. As in tools/cache/reflector.go,
     /// isExpiredError.
     pub(crate) fn is_expired(&self) -> bool {
         self.code == 410 || self.reason == "Expired" || self.reason == "Gone"
     }
+
+    /// Whether the API server does not have the requested resource version any more, or not yet.
+    pub(crate) fn is_version_unavailable(&self) -> bool {
+        self.is_expired() || self.is_version_too_large
+    }
 }
 
-impl Failure {
-    /// The HTTP status, if there was an answer.
+impl GetError {
+    /// The HTTP status, if the API server returned an error.
     pub(crate) fn code(&self) -> Option<u16> {
-        self.refusal().map(|refusal| refusal.code)
+        self.status_error().map(|status| status.code)
     }
 
-    /// What the server said, if it refused.
-    pub(crate) fn refusal(&self) -> Option<&Refusal> {
+    /// The error that the API server returned, if it did.
+    pub(crate) fn status_error(&self) -> Option<&StatusError> {
         match self {
-            Failure::Refused(refusal) => Some(refusal),
-            Failure::Broken(_) => None,
+            GetError::Status(status) => Some(status),
+            GetError::Broken(_) => None,
         }
     }
 }
 
-impl From<kube::Error> for Failure {
+impl From<kube::Error> for GetError {
     fn from(error: kube::Error) -> Self {
-        Failure::Broken(explain(&error))
+        GetError::Broken(explain(&error))
     }
 }
 
-/// Sends a GET, and waits at most `within` for the head of the answer. An answer other than 2xx is a
-/// failure.
+/// Sends a GET request, and waits at most `timeout` for the headers of the response. A status other than
+/// 2xx is an error.
 pub(crate) async fn get(
     client: &kube::Client,
     path: &str,
-    within: Duration,
-) -> Result<Response<Body>, Failure> {
+    timeout: Duration,
+) -> Result<Response<Body>, GetError> {
     let mut request = Request::get(path)
         .body(Body::empty())
-        .map_err(|error| Failure::Broken(format!("{path}: {error}")))?;
-    // From 1.37 on, each event of a watch would be compressed by itself.
+        .map_err(|error| GetError::Broken(format!("{path}: {error}")))?;
+    // Since 1.37 each event of a watch would be compressed by itself.
     request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-    let late = |_| Failure::Broken(format!("no answer within {within:?}"));
-    let answer = tokio::time::timeout(within, client.send(request)).await.map_err(late)??;
-    let status = answer.status();
+    let late = |_| GetError::Broken(format!("no response within {timeout:?}"));
+    let response = tokio::time::timeout(timeout, client.send(request)).await.map_err(late)??;
+    let status = response.status();
     if status.is_success() {
-        return Ok(answer);
+        return Ok(response);
     }
-    let asked = answer.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
-    let asked = asked.and_then(|seconds| seconds.parse().ok()).map(Duration::from_secs);
-    let body = whole(answer.into_body(), REFUSAL_LIMIT).await.unwrap_or_default();
-    let mut refusal = Refusal::read(status.as_u16(), &body);
-    refusal.code = status.as_u16();
-    refusal.retry_after = asked.map(|wait| wait.min(RETRY_AFTER_LIMIT)).or(refusal.retry_after);
-    Err(Failure::Refused(Box::new(refusal)))
+    let retry_after = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
+    let retry_after = retry_after.and_then(|seconds| seconds.parse().ok()).map(Duration::from_secs);
+    let body = whole(response.into_body(), ERROR_LIMIT).await.unwrap_or_default();
+    let mut error = StatusError::read(status.as_u16(), &body);
+    error.code = status.as_u16();
+    error.retry_after = retry_after.map(|wait| wait.min(RETRY_AFTER_LIMIT)).or(error.retry_after);
+    Err(GetError::Status(Box::new(error)))
 }
 
-/// The next piece of a body; `None` at its end. An error where nothing comes for `silence`.
-pub(crate) async fn piece(body: &mut Body, silence: Duration) -> Result<Option<Bytes>, Failure> {
+/// The next piece of a body; `None` at its end. An error if nothing arrives for `silence`.
+pub(crate) async fn piece(body: &mut Body, silence: Duration) -> Result<Option<Bytes>, GetError> {
     loop {
-        let late = |_| Failure::Broken(format!("nothing was received for {silence:?}"));
+        let late = |_| GetError::Broken(format!("no data arrived for {silence:?}"));
         match tokio::time::timeout(silence, body.frame()).await.map_err(late)? {
             None => return Ok(None),
             Some(frame) => {
-                // Trailers say nothing.
+                // Trailers are ignored.
                 if let Ok(data) = frame?.into_data()
                     && data.has_remaining()
                 {
@@ -165,11 +169,11 @@ pub(crate) async fn piece(body: &mut Body, silence: Duration) -> Result<Option<B
 }
 
 /// A whole body of at most `limit` bytes.
-pub(crate) async fn whole(mut body: Body, limit: usize) -> Result<Bytes, Failure> {
+pub(crate) async fn whole(mut body: Body, limit: usize) -> Result<Bytes, GetError> {
     let mut all = BytesMut::new();
     while let Some(piece) = piece(&mut body, SILENCE).await? {
         if limit < all.len() + piece.len() {
-            return Err(Failure::Broken(format!("the answer is larger than {limit} bytes")));
+            return Err(GetError::Broken(format!("the response is larger than {limit} bytes")));
         }
         all.extend_from_slice(&piece);
     }
@@ -181,8 +185,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_speaks_in_the_words_of_the_server() {
-        for (code, body, expected, expired, behind) in [
+    fn an_error_has_the_message_of_the_server() {
+        for (code, body, expected, expired, too_large) in [
             (
                 410,
                 r#"{"kind":"Status","code":410,"reason":"Expired","message":"too old resource version: 1 (5)"}"#,
@@ -200,9 +204,13 @@ mod tests {
             ),
             (503, "<html>", "503 Service Unavailable: no reason was given", false, false),
         ] {
-            let refusal = Refusal::read(code, body.as_bytes());
-            assert_eq!(refusal.to_string(), expected);
-            assert_eq!((refusal.is_expired(), refusal.is_behind), (expired, behind), "{expected}");
+            let error = StatusError::read(code, body.as_bytes());
+            assert_eq!(error.to_string(), expected);
+            assert_eq!(
+                (error.is_expired(), error.is_version_too_large),
+                (expired, too_large),
+                "{expected}"
+            );
         }
     }
 }

@@ -8,19 +8,18 @@ use serde::Deserialize;
 
 use crate::client::{Access, AccessError, RestMetrics, connect};
 use crate::limit::Rate;
-use crate::request::{Failure, get, whole};
+use crate::request::{GetError, get, whole};
 use crate::watch::{Backoff, Pace};
 
-/// How long the server may take to say it.
-const WITHIN: Duration = Duration::from_secs(30);
-/// How much it may say of it.
+/// The timeout of one request.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// The maximum size of the response.
 const LIMIT: usize = 1 << 20;
 
-/// The release as which to decide in the cluster of this API server: its own, or the nearest that is known.
-/// The newest where it does not say.
+/// The release whose behaviour to follow in the cluster of this API server: that of the API server, or the
+/// nearest supported one. The newest if the API server does not report its release.
 ///
-/// While the server cannot be reached, or has troubles of its own, it is asked again and again. The error is
-/// that it can never be reached that way.
+/// Retries while the API server is unreachable or fails. The error means that the access is invalid.
 pub async fn server_release(access: Access, pace: Pace) -> Result<Release, AccessError> {
     let connection = connect(access, Arc::new(RestMetrics::default())).await?;
     let client = connection.client("release", Rate::UNLIMITED);
@@ -36,30 +35,30 @@ pub async fn server_release(access: Access, pace: Pace) -> Result<Release, Acces
             Err(error) => {
                 let wait = backoff.next();
                 let again_in_seconds = wait.as_secs_f32();
-                tracing::warn!(%error, again_in_seconds, "could not read the release of the API server; trying again");
+                tracing::warn!(%error, again_in_seconds, "could not read the release of the API server; retrying");
                 tokio::time::sleep(wait).await;
             }
         }
     }
 }
 
-/// The minor release of the server: 36 of 1.36. `None` where it does not say; an error where it may say it
-/// later.
-pub(crate) async fn minor_release(client: &kube::Client) -> Result<Option<u32>, Failure> {
+/// The minor release of the API server: 36 of 1.36. `None` if it does not report it; an error if a retry
+/// may help.
+pub(crate) async fn minor_release(client: &kube::Client) -> Result<Option<u32>, GetError> {
     #[derive(Deserialize)]
     struct Version {
         minor: String,
     }
-    let answer = match get(client, "/version", WITHIN).await {
-        Ok(answer) => answer,
-        Err(failure) => {
-            return match failure.code() {
+    let response = match get(client, "/version", TIMEOUT).await {
+        Ok(response) => response,
+        Err(error) => {
+            return match error.code() {
                 Some(code) if (400..500).contains(&code) && code != 429 => Ok(None),
-                _ => Err(failure),
+                _ => Err(error),
             };
         }
     };
-    let body = whole(answer.into_body(), LIMIT).await?;
+    let body = whole(response.into_body(), LIMIT).await?;
     let Ok(Version { minor }) = serde_json::from_slice(&body) else { return Ok(None) };
     // Some distributions write `20+`.
     Ok(minor.trim_end_matches(|last: char| !last.is_ascii_digit()).parse().ok())

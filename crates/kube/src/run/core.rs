@@ -16,7 +16,7 @@ use super::scores;
 use crate::extender::{self, Extenders};
 use crate::lease::State;
 use crate::serve::Question;
-use crate::watch::Waiting;
+use crate::watch::Unsynced;
 use crate::write::Writer;
 
 /// At most 256 requests wait to be sent. Beyond that the engine pauses, because a decision made now
@@ -48,8 +48,8 @@ pub(crate) struct Inbox {
     /// Answers of extenders.
     pub(crate) replies: mpsc::UnboundedReceiver<extender::Answer>,
     pub(crate) questions: mpsc::Receiver<Question>,
-    /// The kinds that have not been listed completely yet.
-    pub(crate) waiting: watch::Receiver<Waiting>,
+    /// The kinds that have not been listed completely.
+    pub(crate) unsynced: watch::Receiver<Unsynced>,
     /// Whether this instance leads.
     pub(crate) leads: watch::Receiver<State>,
     pub(crate) stop: CancellationToken,
@@ -192,17 +192,17 @@ impl Core {
 
     /// Takes in everything that has arrived, without waiting for more.
     fn take_in(&mut self) {
-        // All events before this are already in the channel: see `Watches::waiting`.
-        let is_told = !self.knows_all && self.inbox.waiting.borrow_and_update().is_over();
+        // All events before this are already in the channel: see `Watches::unsynced`.
+        let has_synced = !self.knows_all && self.inbox.unsynced.borrow_and_update().is_empty();
         let mut batches = 0;
         while let Ok(batch) = self.inbox.events.try_recv() {
             self.observe(batch);
             batches += 1;
-            if batches == MOST_BATCHES && !is_told {
+            if batches == MOST_BATCHES && !has_synced {
                 break;
             }
         }
-        if is_told {
+        if has_synced {
             self.knows_all = true;
             self.ready.send_replace(true);
             tracing::info!("the whole cluster is known; scheduling can start");
@@ -246,7 +246,7 @@ impl Core {
             Some(question) = inbox.questions.recv() => {
                 question.answer(self.clock.now(), &mut self.scheduler);
             }
-            Ok(()) = inbox.waiting.changed(), if !self.knows_all => {}
+            Ok(()) = inbox.unsynced.changed(), if !self.knows_all => {}
             Ok(()) = inbox.leads.changed() => {}
             () = inbox.stop.cancelled() => {}
             () = alarm => {}

@@ -30,14 +30,14 @@ use self::pulse::Pulse;
 pub use self::scores::SCORES;
 use self::served::Known;
 pub use self::served::{Serving, SetVerbosity};
+use crate::api_resource::ServedVersions;
 use crate::client::{Access, AccessError, Connection, RestMetrics, connect};
 use crate::events::{self, Broadcaster};
 use crate::extender::{self, Extenders};
 use crate::identity::hostname;
 use crate::lease::{self, SettingsError};
 use crate::limit::{Bucket, Rate};
-use crate::originals::Kept;
-use crate::place::Served;
+use crate::originals::OriginalStore;
 use crate::serve::{Desk, Question, ServeError};
 use crate::watch::{self as watches, Pace, WatchMetrics, Watches};
 use crate::write::{self, Writer};
@@ -147,7 +147,7 @@ pub async fn run(setup: Setup, stop: CancellationToken) -> Result<Exit, RunError
     let (answers, answered) = mpsc::unbounded_channel();
     let writing = writing(record, &post, setup.rate, setup.engine.release);
     let (say, replies) = mpsc::unbounded_channel();
-    let originals = Arc::new(Kept::default());
+    let originals = Arc::new(OriginalStore::default());
     let (may_write, served) = (writing.may_write.clone(), writing.served.clone());
     let extenders = Extenders::new(&setup.extenders, originals.clone(), may_write, say)?;
     let extenders = Arc::new(extenders);
@@ -189,7 +189,7 @@ pub async fn run(setup: Setup, stop: CancellationToken) -> Result<Exit, RunError
         answers: answered,
         replies,
         questions,
-        waiting: watched.waiting(),
+        unsynced: watched.unsynced(),
         leads: post.state.clone(),
         stop: stop_deciding.clone(),
     };
@@ -393,8 +393,8 @@ async fn answer(
 fn begin_to_watch(
     connection: &Connection,
     scheduler: &Scheduler,
-    originals: Option<Arc<Kept>>,
-    served: Served,
+    originals: Option<Arc<OriginalStore>>,
+    served: ServedVersions,
     metrics: WatchMetrics,
 ) -> (Watches, mpsc::Receiver<Vec<plimsoll_engine::Event>>) {
     let (events, taken) = mpsc::channel(EVENT_BATCHES);

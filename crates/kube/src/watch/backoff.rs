@@ -1,24 +1,23 @@
-//! How long to wait before a server is asked again.
+//! How long to wait before a request is retried.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How fast things are tried again. Shorter in tests.
+/// How fast failed requests are retried, and related timeouts. Shorter in tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
-    /// The first wait.
+    /// The first pause.
     pub shortest: Duration,
-    /// The longest wait, up to which it doubles.
+    /// The longest pause; pauses double up to it.
     pub longest: Duration,
-    /// After so long without a wait, the next is the shortest again.
+    /// After this time without a retry, pauses start with the shortest again.
     pub forget_after: Duration,
-    /// How long one watch lasts at least; at most twice that.
+    /// The minimum length of a watch; the maximum is twice that.
     pub watch_for: Duration,
-    /// How long a streaming list may be silent before lists are asked for instead.
+    /// How long a streaming list may send nothing before plain lists are used instead.
     pub list_silence: Duration,
-    /// How long a kind that we may not read, or that the server has not, keeps others waiting; then it is
-    /// gone on without it.
+    /// How long to wait for a kind that is forbidden or missing, before scheduling starts without it.
     pub wait_for_kind: Duration,
 }
 
@@ -36,7 +35,7 @@ impl Default for Pace {
     }
 }
 
-/// Waits that become longer.
+/// Pauses that grow exponentially.
 #[derive(Debug)]
 pub(crate) struct Backoff {
     pace: Pace,
@@ -49,7 +48,7 @@ impl Backoff {
         Backoff { pace, next: pace.shortest, last: None }
     }
 
-    /// How long to wait now: between once and twice the step, so that clients do not come all at once.
+    /// The next pause: once to twice the current step, so that clients do not retry all at once.
     pub(crate) fn next(&mut self) -> Duration {
         let now = Instant::now();
         if self.last.is_some_and(|last| self.pace.forget_after < now - last) {
@@ -68,7 +67,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn waits_double_up_to_the_longest_and_are_forgotten_after_a_quiet_time() {
+    async fn pauses_double_up_to_the_longest_and_are_reset_after_a_quiet_time() {
         let mut backoff = Backoff::new(Pace::default());
         for step in [0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0, 30.0] {
             let wait = backoff.next().as_secs_f64();

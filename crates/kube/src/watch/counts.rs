@@ -1,54 +1,54 @@
-//! What watches have come to, in numbers.
+//! Counts what happens in watches.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use plimsoll_api::KindRef;
 
-/// What has happened to the watch of one kind since it began.
+/// What has happened in the watch of one kind since it started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct WatchCounts {
     /// Objects that were new or had changed.
     pub changed: u64,
-    /// Objects that were gone.
-    pub gone: u64,
-    /// Objects that were told again as they were.
+    /// Objects that were deleted.
+    pub deleted: u64,
+    /// Objects that arrived without a change.
     pub unchanged: u64,
-    /// Objects that could not be read.
+    /// Objects that could not be read completely.
     pub unreadable: u64,
     /// Bookmarks.
     pub bookmarks: u64,
-    /// Times that all objects were told anew, the first time included.
+    /// Completed lists of all objects.
     pub lists: u64,
-    /// Times that a watch was begun or resumed.
+    /// Watches that were started or resumed.
     pub watches: u64,
     /// Requests that failed, and streams that broke.
     pub failures: u64,
-    /// Objects that there are now.
+    /// Objects that exist now.
     pub objects: u64,
 }
 
-macro_rules! cells {
+macro_rules! counters {
     ($($name:ident),*) => {
-        /// The same, being counted.
+        /// The counters behind [`WatchCounts`].
         #[derive(Debug, Default)]
-        pub(super) struct Cells { $(pub(super) $name: Cell,)* }
+        pub(super) struct WatchCounters { $(pub(super) $name: Counter,)* }
 
-        impl Cells {
-            fn read(&self) -> Counts {
-                Counts { $($name: self.$name.0.load(Ordering::Relaxed),)* }
+        impl WatchCounters {
+            fn read(&self) -> WatchCounts {
+                WatchCounts { $($name: self.$name.0.load(Ordering::Relaxed),)* }
             }
         }
     };
 }
 
-cells!(changed, gone, unchanged, unreadable, bookmarks, lists, watches, failures, objects);
+counters!(changed, deleted, unchanged, unreadable, bookmarks, lists, watches, failures, objects);
 
-/// One number.
+/// A counter or gauge.
 #[derive(Debug, Default)]
-pub(super) struct Cell(AtomicU64);
+pub(super) struct Counter(AtomicU64);
 
-impl Cell {
+impl Counter {
     pub(super) fn add_one(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
@@ -58,20 +58,20 @@ impl Cell {
     }
 }
 
-/// The numbers of all kinds.
+/// The counters of all kinds.
 #[derive(Debug)]
-pub(super) struct AllCells(BTreeMap<KindRef, Cells>);
+pub(super) struct AllWatchCounters(BTreeMap<KindRef, WatchCounters>);
 
-impl AllCells {
+impl AllWatchCounters {
     pub(super) fn new(kinds: &[KindRef]) -> Self {
-        AllCells(kinds.iter().map(|&kind| (kind, Cells::default())).collect())
+        AllWatchCounters(kinds.iter().map(|&kind| (kind, WatchCounters::default())).collect())
     }
 
-    pub(super) fn of(&self, kind: KindRef) -> &Cells {
+    pub(super) fn of(&self, kind: KindRef) -> &WatchCounters {
         &self.0[&kind]
     }
 
-    pub(super) fn read(&self) -> BTreeMap<KindRef, Counts> {
-        self.0.iter().map(|(&kind, cells)| (kind, cells.read())).collect()
+    pub(super) fn read(&self) -> BTreeMap<KindRef, WatchCounts> {
+        self.0.iter().map(|(&kind, counters)| (kind, counters.read())).collect()
     }
 }

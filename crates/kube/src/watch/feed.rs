@@ -1,4 +1,4 @@
-//! From objects to what the engine hears: events in batches, through a channel that may be full.
+//! Collects events in batches, and sends them to the engine through a bounded channel.
 
 use std::sync::Arc;
 
@@ -7,67 +7,67 @@ use plimsoll_api::{KindRef, Node, ObjectKey, Pod, Templates};
 use plimsoll_engine::Event;
 use tokio::sync::mpsc::Sender;
 
-use crate::originals::Kept;
+use crate::originals::OriginalStore;
 
-/// How many events are handed over at once, at most.
+/// The maximum number of events in a batch.
 const BATCH: usize = 256;
 
-/// Nobody takes events in any more.
+/// The receiver of the events was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Closed;
 
-/// Where the events of one kind go.
+/// Sends the events of one kind.
 #[derive(Debug)]
 pub(super) struct Feed {
     kind: KindRef,
     events: Sender<Vec<Event>>,
     batch: Vec<Event>,
     templates: Templates,
-    originals: Option<Arc<Kept>>,
+    originals: Option<Arc<OriginalStore>>,
 }
 
 impl Feed {
     pub(super) fn new(
         kind: KindRef,
         events: Sender<Vec<Event>>,
-        originals: Option<Arc<Kept>>,
+        originals: Option<Arc<OriginalStore>>,
     ) -> Self {
         Feed { kind, events, batch: Vec::new(), templates: Templates::default(), originals }
     }
 
-    /// An object is as `object` says, which was read from `json`.
-    pub(super) fn is(&mut self, mut object: Object, json: &str) {
+    /// Adds an event: `object`, which was read from `json`, is new or has changed.
+    pub(super) fn apply(&mut self, mut object: Object, json: &str) {
         if let Object::Pod(pod) = &mut object {
             self.templates.share(pod);
         }
-        if let Some(kept) = &self.originals {
+        if let Some(originals) = &self.originals {
             match &object {
-                Object::Pod(pod) => kept.pod_is(pod.key.clone(), json),
-                Object::Node(node) => kept.node_is(node.name.clone(), json),
+                Object::Pod(pod) => originals.set_pod(pod.key.clone(), json),
+                Object::Node(node) => originals.set_node(node.name.clone(), json),
                 _ => (),
             }
         }
         self.batch.extend(Event::is(object));
     }
 
-    /// An object is gone.
-    pub(super) fn gone(&mut self, key: ObjectKey) {
-        if let Some(kept) = &self.originals {
+    /// Adds an event: an object was deleted.
+    pub(super) fn delete(&mut self, key: ObjectKey) {
+        if let Some(originals) = &self.originals {
             if self.kind.is::<Pod>() {
-                kept.pod_gone(&key);
+                originals.remove_pod(&key);
             } else if self.kind.is::<Node>() {
-                kept.node_gone(&key.name);
+                originals.remove_node(&key.name);
             }
         }
         self.batch.push(Event::gone(self.kind, key));
     }
 
-    /// Whether enough has come together to be handed over.
+    /// Whether the batch is full.
     pub(super) fn is_full(&self) -> bool {
         BATCH <= self.batch.len()
     }
 
-    /// Hands over what has come together. Waits while the channel is full.
+    /// Sends the batch. Waits while the channel is full.
     pub(super) async fn flush(&mut self) -> Result<(), Closed> {
         if self.batch.is_empty() {
             return Ok(());
@@ -83,18 +83,17 @@ mod tests {
 
     use super::*;
 
-    /// What the engine hears first of an object of each kind, and of its end, is about the same thing.
     #[test]
-    fn an_object_that_is_gone_has_the_key_it_came_with() {
+    fn the_events_of_an_object_have_the_same_key_from_creation_to_deletion() {
         let kinds = Kinds::built_in();
         for kind in kinds.iter() {
             let namespace = if kind.is_namespaced() { "b" } else { "" };
             let json = format!(r#"{{"metadata":{{"name":"a","namespace":"{namespace}"}}}}"#);
             let reader = kinds.reader(kind.versions()[0], kind.as_str()).expect("it is read");
             let object = reader.read(&json).expect("it is right");
-            let came = Event::is(object).expect("its kind is known");
-            let went = Event::gone(kind, ObjectKey::new(namespace, "a"));
-            assert_eq!(key(&came), key(&went), "{kind}");
+            let added = Event::is(object).expect("its kind is known");
+            let deleted = Event::gone(kind, ObjectKey::new(namespace, "a"));
+            assert_eq!(key(&added), key(&deleted), "{kind}");
         }
     }
 
@@ -106,7 +105,9 @@ mod tests {
                 Seen::Is(node) => format!("node {}", node.name),
                 Seen::Gone(name) => format!("node {name}"),
             },
-            Event::Object(Seen::Is(object)) => format!("{} {}", object.kind(), object.key()),
+            Event::Object(Seen::Is(object)) => {
+                format!("{} {}", object.kind(), object.key())
+            }
             Event::Object(Seen::Gone((kind, key))) => format!("{kind} {key}"),
             Event::Done(..) | Event::Extended(..) => "done".to_owned(),
         }

@@ -1,13 +1,13 @@
-//! The frames of a watch: one JSON object a line, however the pieces of the body are cut.
+//! The frames of a watch: one JSON object per line, however the body is split into pieces.
 
 use bytes::{Bytes, BytesMut};
 use kube::client::Body;
 
-use crate::request::{Failure, piece};
+use crate::request::{GetError, piece};
 
-/// How large one object may be. The API server accepts none over 3 MiB.
+/// The maximum size of an object. The API server accepts none over 3 MiB.
 pub(super) const OBJECT_LIMIT: usize = 16 << 20;
-/// How much is kept of an object that is larger: enough to tell its name.
+/// How much of a larger object is kept: enough to read its name.
 pub(super) const BEGINNING: usize = 64 << 10;
 
 /// The text of an object.
@@ -19,49 +19,49 @@ pub(super) enum Text {
     Beginning(Bytes),
 }
 
-/// Cuts a body into lines.
+/// Splits a body into lines.
 pub(super) struct Frames {
     body: Body,
-    lines: Lines,
+    lines: LineSplitter,
 }
 
 impl Frames {
     pub(super) fn new(body: Body) -> Self {
-        Frames { body, lines: Lines::new(OBJECT_LIMIT) }
+        Frames { body, lines: LineSplitter::new(OBJECT_LIMIT) }
     }
 
-    /// The next line that has been received.
+    /// Returns the next complete line.
     pub(super) fn take(&mut self) -> Option<Text> {
         self.lines.take()
     }
 
-    /// Waits for more; `false` at the end of the body. An error where nothing comes for `silence`.
-    pub(super) async fn fill(&mut self, silence: std::time::Duration) -> Result<bool, Failure> {
+    /// Waits for more data. `false` at the end of the body; an error if nothing arrives for `silence`.
+    pub(super) async fn fill(&mut self, silence: std::time::Duration) -> Result<bool, GetError> {
         match piece(&mut self.body, silence).await? {
             Some(piece) => {
                 self.lines.push(&piece);
                 Ok(true)
             }
-            // What is left is no whole line: the stream broke off, and the object comes again.
+            // An incomplete line is dropped: the stream broke off, and the object will be sent again.
             None => Ok(false),
         }
     }
 }
 
-/// Bytes that become lines.
+/// Splits bytes into lines.
 #[derive(Debug)]
-pub(super) struct Lines {
+pub(super) struct LineSplitter {
     received: BytesMut,
-    /// How much of it holds no end of a line.
+    /// The length of its beginning that contains no line end.
     searched: usize,
-    /// The beginning of a line that is too long; the rest of it is not kept.
+    /// The beginning of a line that is too long. Its rest is not kept.
     beginning: Option<Bytes>,
     limit: usize,
 }
 
-impl Lines {
+impl LineSplitter {
     pub(super) fn new(limit: usize) -> Self {
-        Lines { received: BytesMut::new(), searched: 0, beginning: None, limit }
+        LineSplitter { received: BytesMut::new(), searched: 0, beginning: None, limit }
     }
 
     pub(super) fn push(&mut self, bytes: &[u8]) {
@@ -89,7 +89,7 @@ impl Lines {
         }
     }
 
-    /// Forgets the rest of a line that is too long.
+    /// Drops the rest of a line that is too long.
     fn drop_excess(&mut self) {
         if self.beginning.is_none() && self.limit < self.received.len() {
             let length = BEGINNING.min(self.received.len());
@@ -108,7 +108,7 @@ mod tests {
 
     /// The lines of a text that arrives in pieces of `size` bytes.
     fn lines(text: &str, size: usize, limit: usize) -> Vec<String> {
-        let mut lines = Lines::new(limit);
+        let mut lines = LineSplitter::new(limit);
         let mut all = Vec::new();
         for piece in text.as_bytes().chunks(size) {
             lines.push(piece);
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_the_same_however_they_arrive() {
+    fn lines_do_not_depend_on_how_they_arrive() {
         for size in [1, 2, 3, 7, 100] {
             let all = lines("one\n\ntwo \r\nthree\nrest", size, 1000);
             assert_eq!(all, ["one", "two \r", "three"], "in pieces of {size}");
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_line_that_is_too_long_the_beginning_is_kept_and_the_next_one_is_read() {
+    fn only_the_beginning_of_a_line_that_is_too_long_is_kept_and_the_next_line_is_read() {
         for size in [1, 10, 1000] {
             let all = lines("short\nmuch too long\nshort\n", size, 8);
             assert_eq!(all.len(), 3, "in pieces of {size}");

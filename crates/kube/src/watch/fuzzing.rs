@@ -1,21 +1,21 @@
-//! For fuzz targets: bytes of watches and lists, read as informers read them.
+//! For fuzz targets: reads watches and lists as reflectors read them.
 
 use plimsoll_api::wire::Reader;
 
-use super::frames::{Lines, Text};
-use super::head::{Bookmark, Head, split, split_beginning};
-use super::items::Items;
-use crate::request::Refusal;
+use super::decode::{Bookmark, PartialObjectMeta, split, split_beginning};
+use super::frames::{LineSplitter, Text};
+use super::list_parser::{ListParseError, ListParser};
+use crate::request::StatusError;
 
-/// So small that inputs go beyond it.
+/// Small, so that inputs exceed it.
 const LIMIT: usize = 512;
-/// The bytes come in pieces of so many, in turn.
+/// The sizes of the pieces in which the bytes arrive.
 const PIECES: [usize; 3] = [1, 7, usize::MAX];
 
-/// The body of a watch on pods. Its frames are the same however the bytes arrive.
+/// Reads the body of a watch on pods. Its frames must not depend on how the bytes arrive.
 pub fn watch(input: &[u8]) {
     let [first, others @ ..] = PIECES.map(|size| {
-        let mut lines = Lines::new(LIMIT);
+        let mut lines = LineSplitter::new(LIMIT);
         let mut frames = Vec::new();
         for piece in input.chunks(size) {
             lines.push(piece);
@@ -30,29 +30,29 @@ pub fn watch(input: &[u8]) {
     if let Ok(text) = std::str::from_utf8(input)
         && let Some((_, object)) = split_beginning(text)
     {
-        drop(Head::read(object));
+        drop(PartialObjectMeta::read(object));
     }
 }
 
 fn read_frame(frame: &str) {
     let Ok((_, object)) = split(frame) else { return };
-    drop(Head::read(object));
+    drop(PartialObjectMeta::read(object));
     drop(Bookmark::read(object));
-    drop(Refusal::read(500, object.as_bytes()));
+    drop(StatusError::read(500, object.as_bytes()));
     read_pod(object);
 }
 
-/// The body of a list of pods. Its items are the same however the bytes arrive.
+/// Reads the body of a list of pods. Its items must not depend on how the bytes arrive.
 pub fn list(input: &[u8]) {
     let [first, others @ ..] = PIECES.map(|size| {
-        let mut items = Items::new();
+        let mut parser = ListParser::new();
         let mut all = Vec::new();
         for piece in input.chunks(size) {
-            items.push(piece)?;
-            all.extend(std::iter::from_fn(|| items.take()));
+            parser.push(piece)?;
+            all.extend(std::iter::from_fn(|| parser.take()));
         }
-        let meta = items.finish()?;
-        Ok::<_, String>((all.iter().map(shown).collect::<Vec<_>>(), meta))
+        let meta = parser.finish()?;
+        Ok::<_, ListParseError>((all.iter().map(shown).collect::<Vec<_>>(), meta))
     });
     for other in others {
         assert_eq!(first.as_ref().ok(), other.as_ref().ok(), "the list depends on how it arrives");
@@ -61,12 +61,12 @@ pub fn list(input: &[u8]) {
     meta.resource_version();
     meta.next();
     for item in items.iter().flatten() {
-        drop(Head::read(item));
+        drop(PartialObjectMeta::read(item));
         read_pod(item);
     }
 }
 
-/// The text of what is whole.
+/// The text of a complete object.
 fn shown(text: &Text) -> Option<String> {
     match text {
         Text::Whole(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),

@@ -1,53 +1,60 @@
-//! All objects of a kind by lists: in pages, each taken apart as it arrives.
+//! Lists all objects of a kind, in pages. Each page is parsed while it arrives.
 
 use std::fmt::Write;
 use std::time::Duration;
 
 use plimsoll_api::Str;
 
-use super::apply::Objects;
 use super::feed::{Closed, Feed};
-use super::items::{Items, ListMeta};
+use super::list_parser::{ListMeta, ListParseError, ListParser};
+use super::tracker::ObjectTracker;
 use plimsoll_api::Pod;
 
-use crate::place::Place;
-use crate::request::{Failure, Refusal, SILENCE, get, piece};
+use crate::api_resource::ApiResource;
+use crate::request::{GetError, SILENCE, StatusError, get, piece};
 
-/// Objects on a page. As in tools/pager/pager.go, defaultPageSize.
+/// The number of objects on a page. As in tools/pager/pager.go, defaultPageSize.
 const PAGE: u32 = 500;
-/// How long the server may take before it begins to answer. Its own limit is a minute.
-const WITHIN: Duration = Duration::from_secs(90);
-/// Pods that have ended take nothing of any node. As in scheduler.go, newPodInformer.
-const LIVING_PODS: &str = "fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed";
+/// The timeout until a response begins. The API server has a limit of a minute.
+const TIMEOUT: Duration = Duration::from_secs(90);
+/// Finished pods use no resources of a node. As in scheduler.go, newPodInformer.
+const UNFINISHED_PODS: &str =
+    "fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed";
 
-/// Why objects could not be had.
+/// Why a list or a watch ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Trouble {
-    /// Nobody takes events in any more.
+pub(super) enum ListWatchError {
+    /// The receiver of the events was dropped.
     Closed,
-    /// The server refused, or the answer broke off.
-    Failed(Failure),
+    /// A request failed.
+    Failed(GetError),
 }
 
-impl From<Failure> for Trouble {
-    fn from(failure: Failure) -> Self {
-        Trouble::Failed(failure)
+impl From<GetError> for ListWatchError {
+    fn from(error: GetError) -> Self {
+        ListWatchError::Failed(error)
     }
 }
 
-impl From<Closed> for Trouble {
+impl From<ListParseError> for ListWatchError {
+    fn from(error: ListParseError) -> Self {
+        ListWatchError::Failed(GetError::Broken(error.to_string()))
+    }
+}
+
+impl From<Closed> for ListWatchError {
     fn from(_: Closed) -> Self {
-        Trouble::Closed
+        ListWatchError::Closed
     }
 }
 
-/// The path and query of a request for the objects at `place`; no parameter is empty.
-pub(super) fn path(place: Place, parameters: &[(&str, &str)]) -> String {
-    let mut path = place.path();
+/// The path and query of a request for all objects of `resource`. Empty parameters are omitted.
+pub(super) fn path(resource: ApiResource, parameters: &[(&str, &str)]) -> String {
+    let mut path = resource.path();
     let mut mark = '?';
-    if place.kind.is::<Pod>() {
+    if resource.kind.is::<Pod>() {
         path.push(mark);
-        path.push_str(LIVING_PODS);
+        path.push_str(UNFINISHED_PODS);
         mark = '&';
     }
     for (name, value) in parameters.iter().filter(|(_, value)| !value.is_empty()) {
@@ -60,7 +67,7 @@ pub(super) fn path(place: Place, parameters: &[(&str, &str)]) -> String {
     path
 }
 
-/// As a query writes it: all but unreserved characters are escaped.
+/// Percent-encodes all but unreserved characters.
 fn encode(value: &str, out: &mut String) {
     for &byte in value.as_bytes() {
         match byte {
@@ -74,65 +81,68 @@ fn encode(value: &str, out: &mut String) {
     }
 }
 
-/// What lists of a kind are known to be like.
+/// How lists of a kind are paginated.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Habits {
-    /// Even a list from the server's cache came in pages: it has no cache.
-    has_pages: bool,
+pub(super) struct Pagination {
+    /// A list from the watch cache of the server came in pages, so the server has no watch cache. Every
+    /// list is then requested in pages.
+    is_forced: bool,
 }
 
-/// Has all objects told by lists, from `version` on or later; empty for the very latest. Gives the version
-/// from which on to watch.
+/// Lists all objects at `version` or later; an empty version requests the latest one. Returns the version
+/// from which to watch.
 ///
-/// As in tools/cache/reflector.go, list, and tools/pager/pager.go: a list that must be of some version at
-/// least is asked for whole, since the server's cache has no pages; and where a page is gone (410), all
-/// is.
+/// As in tools/cache/reflector.go, list, and tools/pager/pager.go: a list with a minimum version is
+/// requested without pages, since the watch cache of the server has none. If a page has expired (410),
+/// the whole list is requested.
 pub(super) async fn list(
     client: &kube::Client,
-    place: Place,
+    resource: ApiResource,
     version: &str,
-    habits: &mut Habits,
-    objects: &mut Objects,
+    pagination: &mut Pagination,
+    objects: &mut ObjectTracker,
     feed: &mut Feed,
-) -> Result<Str, Trouble> {
+) -> Result<Str, ListWatchError> {
     let limit = PAGE.to_string();
-    let in_pages = habits.has_pages || version.is_empty() || version == "0";
+    let in_pages = pagination.is_forced || version.is_empty() || version == "0";
     let limit = if in_pages { limit.as_str() } else { "" };
     objects.begin_list();
     let first = [("limit", limit), ("resourceVersion", version)];
-    let mut meta = page(client, &path(place, &first), objects, feed).await?;
+    let mut meta = page(client, &path(resource, &first), objects, feed).await?;
     while let Some(next) = meta.next().map(str::to_owned) {
-        habits.has_pages |= version == "0";
+        pagination.is_forced |= version == "0";
         let following = [("limit", limit), ("continue", next.as_str())];
-        meta = match page(client, &path(place, &following), objects, feed).await {
-            Err(Trouble::Failed(failure)) if failure.refusal().is_some_and(Refusal::is_expired) => {
+        meta = match page(client, &path(resource, &following), objects, feed).await {
+            Err(ListWatchError::Failed(error))
+                if error.status_error().is_some_and(StatusError::is_expired) =>
+            {
                 objects.begin_list();
                 let whole = [("resourceVersion", version)];
-                page(client, &path(place, &whole), objects, feed).await?
+                page(client, &path(resource, &whole), objects, feed).await?
             }
-            other => other?,
+            result => result?,
         };
     }
     let Some(version) = meta.resource_version() else {
-        return Err(Failure::Broken("the list has no resourceVersion".to_owned()).into());
+        return Err(GetError::Broken("the list has no resourceVersion".to_owned()).into());
     };
     let version = version.into();
     objects.end_list(feed).await?;
     Ok(version)
 }
 
-/// Takes in one answer to a list.
+/// Requests one page and processes its objects.
 async fn page(
     client: &kube::Client,
     path: &str,
-    objects: &mut Objects,
+    objects: &mut ObjectTracker,
     feed: &mut Feed,
-) -> Result<ListMeta, Trouble> {
-    let mut body = get(client, path, WITHIN).await?.into_body();
-    let mut items = Items::new();
+) -> Result<ListMeta, ListWatchError> {
+    let mut body = get(client, path, TIMEOUT).await?.into_body();
+    let mut parser = ListParser::new();
     while let Some(piece) = piece(&mut body, SILENCE).await? {
-        items.push(&piece).map_err(Failure::Broken)?;
-        while let Some(item) = items.take() {
+        parser.push(&piece)?;
+        while let Some(item) = parser.take() {
             objects.item(&item, feed);
             if feed.is_full() {
                 objects.flush(feed).await?;
@@ -140,7 +150,7 @@ async fn page(
         }
     }
     objects.flush(feed).await?;
-    Ok(items.finish().map_err(Failure::Broken)?)
+    Ok(parser.finish()?)
 }
 
 #[cfg(test)]
@@ -150,14 +160,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_query_is_escaped_and_pods_that_have_ended_are_not_asked_for() {
-        let place = Place { kind: KindRef::of::<Pod>(), api_version: "v1" };
+    fn a_query_is_escaped_and_excludes_finished_pods() {
+        let resource = ApiResource { kind: KindRef::of::<Pod>(), api_version: "v1" };
         assert_eq!(
-            path(place, &[("limit", "500"), ("continue", "a+/=b"), ("resourceVersion", "")]),
+            path(resource, &[("limit", "500"), ("continue", "a+/=b"), ("resourceVersion", "")]),
             "/api/v1/pods?fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed\
              &limit=500&continue=a%2B%2F%3Db"
         );
-        let place = Place { kind: KindRef::of::<Node>(), api_version: "v1" };
-        assert_eq!(path(place, &[("watch", "true")]), "/api/v1/nodes?watch=true");
+        let resource = ApiResource { kind: KindRef::of::<Node>(), api_version: "v1" };
+        assert_eq!(path(resource, &[("watch", "true")]), "/api/v1/nodes?watch=true");
     }
 }

@@ -1,10 +1,10 @@
-//! What watches have found, for whoever looks at the page of metrics.
+//! The metrics of watches.
 
 use prometheus::{IntGauge, IntGaugeVec, Opts, Registry};
 
 use plimsoll_api::KindRef;
 
-/// `plimsoll_unreadable_objects`: objects of which a part cannot be read, by kind.
+/// `plimsoll_unreadable_objects`: objects that cannot be read completely, by kind.
 #[derive(Clone, Debug)]
 pub struct WatchMetrics {
     unreadable: IntGaugeVec,
@@ -24,12 +24,12 @@ impl Default for WatchMetrics {
 }
 
 impl WatchMetrics {
-    /// Puts them on a page of metrics.
+    /// Registers the metrics.
     pub fn register(&self, registry: &Registry) -> prometheus::Result<()> {
         registry.register(Box::new(self.unreadable.clone()))
     }
 
-    /// How many objects of a kind cannot be read.
+    /// The number of objects of a kind that cannot be read completely.
     pub(super) fn unreadable(&self, kind: KindRef) -> IntGauge {
         self.unreadable.with_label_values(&[kind.as_str()])
     }

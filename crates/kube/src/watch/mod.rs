@@ -1,29 +1,28 @@
-//! Watches: what is in the cluster, told to the engine as it changes.
+//! Watches: report the objects of the cluster and their changes to the engine.
 //!
-//! Each kind has an informer of its own (`informer.rs`): it has all objects told to it once, by a streaming
-//! list where the server has them and by pages of a list elsewhere, and then follows a watch. After a
-//! break it goes on where it was; where the server does not know that place any more (410), it has all
-//! told again and finds out itself what is gone. An object is reduced to what scheduling reads as it
-//! arrives, and only what is new is read at all.
+//! Each kind has its own reflector (`reflector.rs`). It lists all objects once, by a streaming list if the
+//! API server has them and else in pages, and then watches. A broken watch is resumed where it was. If
+//! that version has expired (410), the reflector lists again, and finds out which objects were deleted.
+//! Objects are reduced to what scheduling reads as they arrive, and only new versions are read at all.
 //!
-//! **Invariants.** Nothing is told twice, and nothing is left out, whatever breaks. What is held is
-//! bounded: one object of a kind at a time, its batch, and the channel.
+//! **Invariants.** No change is reported twice or left out, whatever breaks. Memory is bounded: one object
+//! of each kind at a time, its batch, and the channel.
 
-mod apply;
 mod backoff;
 mod counts;
+mod decode;
 mod feed;
 mod frames;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
-mod head;
-mod informer;
-mod items;
-mod known;
 mod list;
+mod list_parser;
 mod metrics;
-mod progress;
+mod reflector;
+mod sync;
+mod tracker;
 mod unreadable;
+mod versions;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -31,6 +30,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use plimsoll_api::KindRef;
 use plimsoll_engine::Event;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -38,198 +38,199 @@ use tokio::time::Instant;
 
 pub(crate) use self::backoff::Backoff;
 pub use self::backoff::Pace;
-use self::counts::AllCells;
-pub use self::counts::Counts;
+use self::counts::AllWatchCounters;
+pub use self::counts::WatchCounts;
 use self::feed::{Closed, Feed};
-use self::informer::{Informer, NotFound};
 pub use self::metrics::WatchMetrics;
-use self::progress::Progress;
-pub use self::progress::Waiting;
+use self::reflector::{KindNotFound, Reflector};
+use self::sync::SyncTracker;
+pub use self::sync::Unsynced;
+use crate::api_resource::{ApiResource, ServedVersions};
 use crate::discovery::discover;
-use plimsoll_api::KindRef;
-
-use crate::originals::Kept;
-use crate::place::{Place, Served};
+use crate::originals::OriginalStore;
 use crate::server_release::minor_release;
 
-/// What is watched, and who hears of it.
+/// What is watched, and where events go.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The kinds; see [`Scheduler::kinds`](plimsoll_engine::Scheduler::kinds).
     pub kinds: Vec<KindRef>,
-    /// Takes events in, in batches. Where it is full, watches wait.
+    /// Receives events in batches. While it is full, watches wait.
     pub events: mpsc::Sender<Vec<Event>>,
-    /// Keeps pods and nodes as they were written, where extenders want them.
-    pub originals: Option<Arc<Kept>>,
-    /// In which versions the server has the kinds is told here.
-    pub served: Served,
-    /// How fast things are tried again.
+    /// Stores pods and nodes as the API server wrote them, if extenders need them.
+    pub originals: Option<Arc<OriginalStore>>,
+    /// Receives the versions in which the API server has the kinds.
+    pub served: ServedVersions,
+    /// How fast failed requests are retried.
     pub pace: Pace,
-    /// Where what was found is told.
+    /// The metrics of all watches.
     pub metrics: WatchMetrics,
 }
 
-/// Watches that run until this is dropped, or until nobody takes events in any more.
+/// Watches that run until this is dropped, or the receiver of their events.
 #[derive(Debug)]
 pub struct Watches {
-    /// Dropping it ends the tasks.
+    /// Dropping this ends the tasks.
     tasks: JoinSet<()>,
-    shared: Arc<Shared>,
-    waiting: watch::Receiver<Waiting>,
+    context: Arc<WatchContext>,
+    unsynced: watch::Receiver<Unsynced>,
 }
 
-/// What all informers share.
-struct Shared {
+/// What all reflectors share.
+struct WatchContext {
     client: kube::Client,
-    counts: AllCells,
-    progress: Progress,
+    counts: AllWatchCounters,
+    sync: SyncTracker,
     pace: Pace,
-    served: Served,
+    served: ServedVersions,
     metrics: WatchMetrics,
-    /// Whether the server may know streaming lists.
+    /// Whether the API server may have streaming lists.
     has_streaming_lists: AtomicBool,
 }
 
-impl fmt::Debug for Shared {
+impl fmt::Debug for WatchContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shared").field("counts", &self.counts).finish_non_exhaustive()
+        f.debug_struct("WatchContext").field("counts", &self.counts).finish_non_exhaustive()
     }
 }
 
-/// Begins to watch. Asks the server first which kinds it has; one that it has not is named in the log once.
+/// Starts to watch. First asks the API server which kinds it has. Each missing kind is logged once.
 ///
 /// Must be called within a tokio runtime.
 pub fn start(client: kube::Client, options: Options) -> Watches {
-    let (progress, waiting) = Progress::new(&options.kinds);
-    let shared = Arc::new(Shared {
+    let (sync, unsynced) = SyncTracker::new(&options.kinds);
+    let context = Arc::new(WatchContext {
         client,
-        counts: AllCells::new(&options.kinds),
-        progress,
+        counts: AllWatchCounters::new(&options.kinds),
+        sync,
         pace: options.pace,
         served: options.served.clone(),
         metrics: options.metrics.clone(),
         has_streaming_lists: AtomicBool::new(true),
     });
     let mut tasks = JoinSet::new();
-    tasks.spawn(run(shared.clone(), options));
-    Watches { tasks, shared, waiting }
+    tasks.spawn(run(context.clone(), options));
+    Watches { tasks, context, unsynced }
 }
 
 impl Watches {
-    /// The kinds that have not been told whole yet. Once there are none, all batches of the first lists
-    /// are in the channel: whoever sees that takes them in first, and then knows the cluster. Until then
-    /// batches must be taken in, too: the channel is soon full.
-    pub fn waiting(&self) -> watch::Receiver<Waiting> {
-        self.waiting.clone()
+    /// The kinds that have not been listed completely. Once it is empty, the channel contains all events
+    /// of the first lists: a receiver that then empties the channel knows the whole cluster. It must
+    /// receive batches before that, too, because the channel is soon full.
+    pub fn unsynced(&self) -> watch::Receiver<Unsynced> {
+        self.unsynced.clone()
     }
 
-    /// Waits until nothing is watched any more: nobody takes events in, or a bug has come to light. Whoever
-    /// still wants to know the cluster then must begin anew.
+    /// Waits until all watches have ended, because the receiver of their events was dropped, or because
+    /// of a bug. After a bug, new watches must be started.
     pub async fn ended(&mut self) {
         while self.tasks.join_next().await.is_some() {}
     }
 
-    /// What has happened so far.
-    pub fn counts(&self) -> BTreeMap<KindRef, Counts> {
-        self.shared.counts.read()
+    /// What has happened so far, by kind.
+    pub fn counts(&self) -> BTreeMap<KindRef, WatchCounts> {
+        self.context.counts.read()
     }
 }
 
-async fn run(shared: Arc<Shared>, options: Options) {
+async fn run(context: Arc<WatchContext>, options: Options) {
     let events = options.events.clone();
     tokio::select! {
-        () = watch_all(shared, options) => (),
-        // Whatever is waited for, nobody wants it any more.
+        () = watch_all(context, options) => (),
+        // The receiver was dropped, so there is nothing to wait for.
         () = events.closed() => (),
     }
 }
 
-async fn watch_all(shared: Arc<Shared>, options: Options) {
+async fn watch_all(context: Arc<WatchContext>, options: Options) {
     let Options { kinds, events, originals, pace, served: _, metrics: _ } = options;
     let mut backoff = Backoff::new(pace);
-    let found = loop {
-        match discover(&shared.client, &kinds).await {
-            Ok(found) => break found,
+    let discovered = loop {
+        match discover(&context.client, &kinds).await {
+            Ok(discovered) => break discovered,
             Err(error) => {
                 let wait = backoff.next();
                 let again_in_seconds = wait.as_secs_f32();
-                tracing::warn!(%error, again_in_seconds, "nothing can be watched yet");
+                tracing::warn!(%error, again_in_seconds, "could not discover the kinds of the API server; retrying");
                 tokio::time::sleep(wait).await;
             }
         }
     };
-    // Most servers before that refuse a streaming list, but some take it for a plain watch.
-    let minor = minor_release(&shared.client).await.ok().flatten();
+    // Most older servers refuse a streaming list, but some treat it as a plain watch.
+    let minor = minor_release(&context.client).await.ok().flatten();
     if minor.is_some_and(|minor| minor < STREAMING_LISTS) {
-        shared.has_streaming_lists.store(false, Ordering::Relaxed);
+        context.has_streaming_lists.store(false, Ordering::Relaxed);
     }
-    let mut informers = JoinSet::new();
-    let missing = found.missing.iter().map(|&kind| (kind, None));
-    let found = found.places.into_iter().map(|place| (place.kind, Some(place)));
-    for (kind, place) in found.chain(missing) {
+    let mut reflectors = JoinSet::new();
+    let missing = discovered.missing.iter().map(|&kind| (kind, None));
+    let found = discovered.resources.into_iter().map(|resource| (resource.kind, Some(resource)));
+    for (kind, resource) in found.chain(missing) {
         let feed = Feed::new(kind, events.clone(), originals.clone());
-        informers.spawn(follow(shared.clone(), kind, place, feed));
+        reflectors.spawn(follow(context.clone(), kind, resource, feed));
     }
-    // They go on for ever, or until nobody takes events in. Where one of them ends by a bug all do: the
-    // scheduler must not go on with a picture of the cluster of which a part stands still.
-    informers.join_next().await;
+    // They run until the receiver of the events is dropped. If one of them ends because of a bug, all
+    // must end: the scheduler must not continue with an outdated view of one kind.
+    reflectors.join_next().await;
 }
 
-/// The minor release from which on there may be streaming lists.
+/// The first minor release that may have streaming lists.
 const STREAMING_LISTS: u32 = 27;
-/// How often a kind is looked for that the server has not: it may be upgraded.
-const LOOK_EVERY: Duration = Duration::from_mins(5);
-/// How often a place may be named where there is nothing, before that is believed.
-const MISSES: u32 = 3;
+/// How often a missing kind is looked for, since the API server may be upgraded.
+const RETRY_MISSING_KIND: Duration = Duration::from_mins(5);
+/// After this many 404s for a kind that discovery reports, the kind counts as missing.
+const MAX_NOT_FOUND: u32 = 3;
 
-/// Watches one kind, wherever it may be found, until nobody takes events in any more.
+/// Watches one kind in whatever version the API server has, until the receiver of the events is dropped.
 async fn follow(
-    shared: Arc<Shared>,
+    context: Arc<WatchContext>,
     kind: KindRef,
-    mut place: Option<Place>,
+    mut resource: Option<ApiResource>,
     mut feed: Feed,
 ) -> Result<(), Closed> {
-    let mut informer: Option<Informer> = None;
-    let mut backoff = Backoff::new(shared.pace);
-    let (mut absent, mut is_named, mut misses) = (None, false, 0);
+    let mut reflector: Option<Reflector> = None;
+    let mut backoff = Backoff::new(context.pace);
+    let (mut missing_since, mut is_logged, mut n_not_found) = (None, false, 0);
     loop {
-        if let Some(here) = place {
-            let informer = informer.get_or_insert_with(|| Informer::new(shared.clone(), here));
-            informer.set_place(here);
-            shared.served.is_at(here);
-            let NotFound { was_there } = informer.run(&mut feed).await?;
-            if was_there {
-                (absent, is_named, misses) = (None, false, 0);
+        if let Some(resource) = resource {
+            let reflector =
+                reflector.get_or_insert_with(|| Reflector::new(context.clone(), resource));
+            reflector.set_resource(resource);
+            context.served.set(resource);
+            let KindNotFound { had_synced } = reflector.run(&mut feed).await?;
+            if had_synced {
+                (missing_since, is_logged, n_not_found) = (None, false, 0);
             }
-            misses += 1;
+            n_not_found += 1;
         } else if let Some(without) = kind.without()
-            && !is_named
+            && !is_logged
         {
-            // A server that starts may lack for a moment what it has: nothing is forgotten at once.
-            let since = *absent.get_or_insert_with(Instant::now);
-            if informer.is_none() || shared.pace.wait_for_kind <= since.elapsed() {
-                is_named = true;
+            // A starting API server may lack kinds for a moment, so objects are not deleted at once.
+            let since = *missing_since.get_or_insert_with(Instant::now);
+            if reflector.is_none() || context.pace.wait_for_kind <= since.elapsed() {
+                is_logged = true;
                 let versions = kind.versions().join(", ");
                 tracing::warn!(
                     kind = kind.as_str(),
                     versions,
-                    "the API server has no such kind: {without}"
+                    "the API server does not have this kind; continuing without it: {without}"
                 );
-                if let Some(informer) = &mut informer {
-                    informer.forget(&mut feed).await?;
+                if let Some(reflector) = &mut reflector {
+                    reflector.delete_all(&mut feed).await?;
                 }
-                // As in reflector.go, list: there is nothing to wait for.
-                shared.progress.done(kind);
+                // As in reflector.go, list: a missing kind counts as synced.
+                context.sync.done(kind);
             }
         }
-        let pause = if is_named { LOOK_EVERY } else { backoff.next() };
+        let pause = if is_logged { RETRY_MISSING_KIND } else { backoff.next() };
         tokio::time::sleep(pause).await;
-        match discover(&shared.client, &[kind]).await {
-            Ok(found) => {
-                let found = found.places.first().copied();
-                place = found.filter(|_| found != place || misses < MISSES);
+        match discover(&context.client, &[kind]).await {
+            Ok(discovered) => {
+                let found = discovered.resources.first().copied();
+                resource = found.filter(|_| found != resource || n_not_found < MAX_NOT_FOUND);
             }
-            Err(error) => tracing::debug!(kind = kind.as_str(), %error, "is looked for again"),
+            Err(error) => {
+                tracing::debug!(kind = kind.as_str(), %error, "could not discover a kind; retrying");
+            }
         }
     }
 }

@@ -1,71 +1,72 @@
-//! Objects that cannot be read, in whole or in part: each is named once.
+//! Logs each object that cannot be read completely, once.
 
 use std::collections::BTreeSet;
 
 use plimsoll_api::ObjectKey;
 
-use super::head::Head;
+use super::decode::PartialObjectMeta;
 use plimsoll_api::KindRef;
 
-/// How many are remembered by name. Of more than that, those that come later may be named again or not
-/// at all.
+/// At most this many objects are remembered. Further ones are not logged.
 const LIMIT: usize = 1000;
 
-/// What counts of an object that cannot be read.
+/// What is used of an object that cannot be read completely.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Counts {
-    /// All of it that can be read.
-    Rest,
-    /// What was last read of it.
-    Last,
+pub(super) enum Fallback {
+    /// The fields that can be read.
+    ReadableFields,
+    /// The last version that could be read, if there is one.
+    LastVersion,
 }
 
-impl Counts {
+impl Fallback {
     fn as_str(self) -> &'static str {
         match self {
-            Counts::Rest => "what can be read of it counts, and a pending pod is not scheduled",
-            Counts::Last => {
-                "what was last read of it counts, and nothing of it if it was never read"
+            Fallback::ReadableFields => {
+                "the fields that can be read are used, and a pending pod is not scheduled"
+            }
+            Fallback::LastVersion => {
+                "the last version that could be read is used; without one, the object is ignored"
             }
         }
     }
 }
 
-/// The objects of one kind that cannot be read.
+/// The unreadable objects of one kind that have been logged.
 #[derive(Debug, Default)]
-pub(super) struct Unreadable {
-    named: BTreeSet<ObjectKey>,
+pub(super) struct UnreadableObjects {
+    logged: BTreeSet<ObjectKey>,
 }
 
-impl Unreadable {
-    /// An object cannot be read: why, and what counts of it all the same.
+impl UnreadableObjects {
+    /// Logs that an object cannot be read completely, unless that has been logged.
     pub(super) fn add(
         &mut self,
         kind: KindRef,
-        head: Option<&Head<'_>>,
+        meta: Option<&PartialObjectMeta<'_>>,
         why: &str,
-        counts: Counts,
+        fallback: Fallback,
     ) {
-        let key = head
-            .map_or_else(ObjectKey::default, |head| ObjectKey::new(&*head.namespace, &*head.name));
-        if LIMIT <= self.named.len() || !self.named.insert(key.clone()) {
+        let key = meta
+            .map_or_else(ObjectKey::default, |meta| ObjectKey::new(&*meta.namespace, &*meta.name));
+        if LIMIT <= self.logged.len() || !self.logged.insert(key.clone()) {
             return;
         }
         tracing::error!(
             kind = kind.as_str(), object = %key, error = why,
-            "an object cannot be read: {}. Correct the field, or delete the object", counts.as_str()
+            "could not read an object completely: {}; correct the field, or delete the object", fallback.as_str()
         );
     }
 
-    /// An object can be read, or is gone.
-    pub(super) fn remove(&mut self, head: &Head<'_>) {
-        if !self.named.is_empty() {
-            self.named.remove(&ObjectKey::new(&*head.namespace, &*head.name));
+    /// Forgets an object that can be read or is deleted.
+    pub(super) fn remove(&mut self, meta: &PartialObjectMeta<'_>) {
+        if !self.logged.is_empty() {
+            self.logged.remove(&ObjectKey::new(&*meta.namespace, &*meta.name));
         }
     }
 
-    /// An object is gone.
-    pub(super) fn is_gone(&mut self, key: &ObjectKey) {
-        self.named.remove(key);
+    /// Forgets a deleted object.
+    pub(super) fn remove_key(&mut self, key: &ObjectKey) {
+        self.logged.remove(key);
     }
 }

@@ -27,9 +27,9 @@ use plimsoll_engine::{Effect, EffectId, WriteError};
 use plimsoll_framework::Release;
 use tokio::sync::{Notify, mpsc, oneshot};
 
+use crate::api_resource::ServedVersions;
 use crate::client::Caller;
 use crate::events::Record;
-use crate::place::Served;
 use courier::Courier;
 pub(crate) use courier::json;
 use desk::{Desk, Order};
@@ -63,7 +63,7 @@ pub struct Options {
     /// [`bindings_again`].
     pub bindings_again: u32,
     /// In which versions the API server has the kinds that plugins write.
-    pub served: Served,
+    pub served: ServedVersions,
     /// Who records events.
     pub events: Arc<dyn Record>,
 }
@@ -89,7 +89,7 @@ impl Options {
             patience: Duration::from_secs(55),
             may_write: always(),
             bindings_again: bindings_again(Release::NEWEST),
-            served: Served::default(),
+            served: ServedVersions::default(),
             events,
         }
     }

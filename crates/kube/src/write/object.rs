@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::courier::{Again, Courier, earlier, json as body, may_be_done};
+use crate::api_resource::ApiResource;
 use crate::call::{Ask, Failed, MERGE_PATCH, segment};
-use crate::place::Place;
 
 /// The timeout for reading an object that may have been changed.
 const LOOK_TIMEOUT: Duration = Duration::from_secs(5);
@@ -23,9 +23,9 @@ impl Courier {
         write: &ObjectWrite,
         deadline: Instant,
     ) -> Result<(), WriteError> {
-        let place = self.options().served.place(write.kind);
-        let object = place.path_to(&write.key);
-        let ask = ask(write, place);
+        let resource = self.options().served.resource(write.kind);
+        let object = resource.object_path(&write.key);
+        let ask = ask(write, resource);
         let answered = self.deliver(&ask, Again::IfNotTaken, earlier(deadline, LOOK_TIMEOUT)).await;
         let Err(failed) = answered else { return Ok(()) };
         if may_be_done(&failed) && self.is_done(write, object).await {
@@ -53,13 +53,16 @@ impl Courier {
 }
 
 /// The request that does it.
-fn ask(write: &ObjectWrite, place: Place) -> Ask {
-    let object = place.path_to(&write.key);
+fn ask(write: &ObjectWrite, resource: ApiResource) -> Ask {
+    let object = resource.object_path(&write.key);
     match &write.verb {
-        WriteVerb::Create(manifest) => {
-            Ask::post(place.path_around(&write.key), body(&whole(manifest, place, &write.key)))
+        WriteVerb::Create(manifest) => Ask::post(
+            resource.collection_path(&write.key),
+            body(&whole(manifest, resource, &write.key)),
+        ),
+        WriteVerb::Update(manifest) => {
+            Ask::put(object, body(&whole(manifest, resource, &write.key)))
         }
-        WriteVerb::Update(manifest) => Ask::put(object, body(&whole(manifest, place, &write.key))),
         WriteVerb::Patch { subresource, merge } => {
             let target = match subresource {
                 Some(subresource) => format!("{object}/{}", segment(subresource)),
@@ -80,12 +83,12 @@ fn ask(write: &ObjectWrite, place: Place) -> Ask {
 }
 
 /// A manifest with what it need not say.
-fn whole(manifest: &Value, place: Place, key: &ObjectKey) -> Value {
+fn whole(manifest: &Value, resource: ApiResource, key: &ObjectKey) -> Value {
     let mut whole = manifest.clone();
-    whole["apiVersion"] = json!(place.api_version);
-    whole["kind"] = json!(place.kind.as_str());
+    whole["apiVersion"] = json!(resource.api_version);
+    whole["kind"] = json!(resource.kind.as_str());
     whole["metadata"]["name"] = json!(key.name);
-    if place.kind.is_namespaced() {
+    if resource.kind.is_namespaced() {
         whole["metadata"]["namespace"] = json!(key.namespace);
     }
     whole

@@ -14,7 +14,7 @@ use plimsoll_kube::limit::{Bucket, Rate};
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::fake::{Asked, Fake};
+use crate::fake::{Fake, PendingRequest};
 
 /// A kubeconfig with one context, in a directory of its own.
 struct Kubeconfig {
@@ -80,7 +80,7 @@ async fn at(path: &Path) -> Result<Connection, String> {
 }
 
 /// Sends a request, which `answer` answers, and gives the status.
-async fn ask(client: &kube::Client, fake: &mut Fake, answer: impl FnOnce(Asked)) -> u16 {
+async fn ask(client: &kube::Client, fake: &mut Fake, answer: impl FnOnce(PendingRequest)) -> u16 {
     let request = Request::get("/api/v1/namespaces/x/pods").body(Body::empty());
     let request = client.send(request.expect("it is well-formed"));
     let (answered, ()) = tokio::join!(request, async { answer(fake.next().await) });

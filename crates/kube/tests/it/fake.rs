@@ -1,4 +1,4 @@
-//! An API server that the test plays: each request waits until the test answers it.
+//! A fake API server: each request waits until the test answers it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,18 +19,18 @@ use tokio::time::timeout;
 /// How long a test waits for what must come, on a machine that has much else to do.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
-/// A request that waits for an answer.
-pub(crate) struct Asked {
+/// A request that waits for a response.
+pub(crate) struct PendingRequest {
     pub(crate) path: String,
     pub(crate) query: BTreeMap<String, String>,
     pub(crate) headers: HeaderMap,
-    answer: oneshot::Sender<Response>,
+    responder: oneshot::Sender<Response>,
 }
 
 /// A server whose requests come to the test.
 pub(crate) struct Fake {
     pub(crate) address: String,
-    requests: mpsc::UnboundedReceiver<Asked>,
+    requests: mpsc::UnboundedReceiver<PendingRequest>,
 }
 
 /// What the server says it has, by version of an API group.
@@ -55,7 +55,7 @@ impl Fake {
     }
 
     /// The next request.
-    pub(crate) async fn next(&mut self) -> Asked {
+    pub(crate) async fn next(&mut self) -> PendingRequest {
         let next = timeout(PATIENCE, self.requests.recv()).await;
         next.expect("a request comes in time").expect("the server runs")
     }
@@ -73,7 +73,7 @@ impl Fake {
 }
 
 async fn pass_on(
-    State((groups, sender)): State<(Groups, mpsc::UnboundedSender<Asked>)>,
+    State((groups, sender)): State<(Groups, mpsc::UnboundedSender<PendingRequest>)>,
     request: Request<Body>,
 ) -> Response {
     let path = request.uri().path().to_owned();
@@ -92,11 +92,11 @@ async fn pass_on(
     let query = request.uri().query().unwrap_or_default();
     let query = query.split('&').filter_map(|pair| pair.split_once('='));
     let query = query.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-    let (answer, answered) = oneshot::channel();
+    let (responder, response) = oneshot::channel();
     let headers = request.headers().clone();
-    let _ = sender.send(Asked { path, query, headers, answer });
+    let _ = sender.send(PendingRequest { path, query, headers, responder });
     // A request that the test drops is never answered.
-    match answered.await {
+    match response.await {
         Ok(response) => response,
         Err(_) => std::future::pending().await,
     }
@@ -107,7 +107,7 @@ fn full(status: u16, body: String) -> Response {
     response.body(Body::from(body)).expect("it is well-formed")
 }
 
-impl Asked {
+impl PendingRequest {
     /// A parameter of the query; empty where it is not given.
     pub(crate) fn get(&self, name: &str) -> &str {
         self.query.get(name).map_or("", String::as_str)
@@ -128,7 +128,7 @@ impl Asked {
 
     /// Answers with a text.
     pub(crate) fn text(self, status: u16, text: String) {
-        let _ = self.answer.send(full(status, text));
+        let _ = self.responder.send(full(status, text));
     }
 
     /// Refuses.
@@ -159,7 +159,7 @@ impl Asked {
         let pieces = futures::stream::unfold(receiver, |mut receiver| async {
             receiver.recv().await.map(|piece| (piece, receiver))
         });
-        let _ = self.answer.send(Response::new(Body::from_stream(pieces)));
+        let _ = self.responder.send(Response::new(Body::from_stream(pieces)));
         Stream(sender)
     }
 }

@@ -1,4 +1,4 @@
-//! Watches of a whole cluster, at a server that fails.
+//! Watches of a whole cluster on a faulty API server.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use plimsoll_api::{KindRef, Kinds, Pod};
 use plimsoll_engine::{Event, Seen};
+use plimsoll_kube::api_resource::ServedVersions;
 use plimsoll_kube::client::{Access, connect};
 use plimsoll_kube::limit::Rate;
-use plimsoll_kube::place::Served;
-use plimsoll_kube::watch::{Options as WatchOptions, Pace, Waiting, WatchMetrics, Watches, start};
+use plimsoll_kube::watch::{Options as WatchOptions, Pace, Unsynced, WatchMetrics, Watches, start};
 use plimsoll_testserver::{Break, Fault, Options, TestServer, Trouble};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -32,7 +32,7 @@ async fn watch(server: &TestServer, kinds: Vec<KindRef>) -> (Watches, mpsc::Rece
         events: sender,
         originals: None,
         pace,
-        served: Served::default(),
+        served: ServedVersions::default(),
         metrics,
     };
     (start(connection.client("scheduler", Rate::UNLIMITED), options), events)
@@ -45,7 +45,7 @@ fn object(api_version: &str, kind: &str, mut rest: Value) -> Value {
     rest
 }
 
-/// One object of each kind, in the version in which it is written.
+/// One object of each kind.
 fn one_of_each(budgets: &str, capacities: Option<&str>) -> Vec<Value> {
     let storage = "storage.k8s.io/v1";
     let mut all = vec![
@@ -86,7 +86,7 @@ fn one_of_each(budgets: &str, capacities: Option<&str>) -> Vec<Value> {
     all
 }
 
-/// What an event is about.
+/// The object of an event.
 fn about(event: &Event) -> String {
     match event {
         Event::Pod(Seen::Is(pod)) => format!("Pod {}", pod.key),
@@ -100,7 +100,7 @@ fn about(event: &Event) -> String {
 }
 
 #[tokio::test]
-async fn a_cluster_of_any_release_is_told_whole() {
+async fn a_cluster_of_any_release_is_listed_completely() {
     for (release, budgets, capacities) in [
         (20, "policy/v1beta1", None),
         (22, "policy/v1", Some("storage.k8s.io/v1beta1")),
@@ -110,30 +110,30 @@ async fn a_cluster_of_any_release_is_told_whole() {
         let store = server.store();
         store.apply_all(one_of_each(budgets, capacities)).expect("the objects are right");
         let (watches, mut events) = watch(&server, Kinds::built_in().iter().collect()).await;
-        let mut told = Vec::new();
-        let mut waiting = watches.waiting();
-        let over = async { waiting.wait_for(Waiting::is_over).await.map(|_| ()) };
-        let mut over = std::pin::pin!(tokio::time::timeout(PATIENCE, over));
+        let mut listed = Vec::new();
+        let mut unsynced = watches.unsynced();
+        let synced = async { unsynced.wait_for(Unsynced::is_empty).await.map(|_| ()) };
+        let mut synced = std::pin::pin!(tokio::time::timeout(PATIENCE, synced));
         loop {
             tokio::select! {
                 biased;
-                Some(batch) = events.recv() => told.extend(batch.iter().map(about)),
-                result = &mut over => break result.expect("all is told in time").expect("it runs"),
+                Some(batch) = events.recv() => listed.extend(batch.iter().map(about)),
+                result = &mut synced => break result.expect("it syncs in time").expect("it runs"),
             }
         }
-        // What was told is in the channel by now.
+        // All other events are in the channel by now.
         while let Ok(batch) = events.try_recv() {
-            told.extend(batch.iter().map(about));
+            listed.extend(batch.iter().map(about));
         }
         let mut expected: Vec<&str> = Kinds::built_in().iter().map(KindRef::as_str).collect();
         if capacities.is_none() {
             expected.retain(|kind| *kind != "CSIStorageCapacity");
         }
-        told.retain(|one| one.ends_with("one") || one == "Namespace default");
-        told.sort_unstable();
+        listed.retain(|one| one.ends_with("one") || one == "Namespace default");
+        listed.sort_unstable();
         expected.sort_unstable();
-        let kinds: Vec<&str> = told.iter().filter_map(|one| one.split(' ').next()).collect();
-        assert_eq!(kinds, expected, "release {release}: {told:?}");
+        let kinds: Vec<&str> = listed.iter().filter_map(|one| one.split(' ').next()).collect();
+        assert_eq!(kinds, expected, "release {release}: {listed:?}");
     }
 }
 
@@ -146,12 +146,12 @@ fn pod(number: usize, change: usize) -> Value {
     })
 }
 
-/// The pods that are told, with how often each was changed.
-struct Told(BTreeMap<String, usize>);
+/// The pods according to the events, with the number of their last change.
+struct ObservedPods(BTreeMap<String, usize>);
 
-impl Told {
-    /// Takes events in; nothing may be told twice, or in another order.
-    fn take(&mut self, batch: Vec<Event>) {
+impl ObservedPods {
+    /// Applies events. None may be repeated or out of order.
+    fn apply(&mut self, batch: Vec<Event>) {
         for event in batch {
             match event {
                 Event::Pod(Seen::Is(pod)) => {
@@ -168,8 +168,8 @@ impl Told {
         }
     }
 
-    /// What is to be told in the end.
-    fn at(server: &TestServer) -> BTreeMap<String, usize> {
+    /// The pods of the API server.
+    fn expected(server: &TestServer) -> BTreeMap<String, usize> {
         let pods = server.store().list("pods").into_iter().map(|pod| {
             let metadata = &pod["metadata"];
             let change = metadata["labels"]["change"].as_str().expect("it has one");
@@ -181,7 +181,7 @@ impl Told {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_is_lost_or_doubled_whatever_breaks() {
+async fn no_event_is_lost_or_repeated_whatever_breaks() {
     for release in [20, 36] {
         let server = TestServer::start(Options { release, ..Options::default() });
         let faults = server.faults();
@@ -189,7 +189,7 @@ async fn nothing_is_lost_or_doubled_whatever_breaks() {
         faults.add(Fault::every(5, Trouble::Status(500)).verbs(&["list", "watch"]));
         faults.add(Fault::every(7, Trouble::Hangup).verbs(&["list", "watch"]));
         let (watches, mut events) = watch(&server, vec![KindRef::of::<Pod>()]).await;
-        let mut told = Told(BTreeMap::new());
+        let mut pods = ObservedPods(BTreeMap::new());
         for change in 0..600 {
             server.store().apply(pod(change % 23, change)).expect("the pod is right");
             if change % 5 == 0 {
@@ -209,11 +209,12 @@ async fn nothing_is_lost_or_doubled_whatever_breaks() {
                 }
                 _ => (),
             }
-            // Sometimes all is told before something else happens, and sometimes nothing.
-            let until = if change % 20 == 19 { Told::at(&server) } else { BTreeMap::new() };
+            // Sometimes wait until all events have arrived, and sometimes do not wait.
+            let until =
+                if change % 20 == 19 { ObservedPods::expected(&server) } else { BTreeMap::new() };
             let settled = async {
-                while !until.is_empty() && told.0 != until {
-                    told.take(events.recv().await.expect("the watches run"));
+                while !until.is_empty() && pods.0 != until {
+                    pods.apply(events.recv().await.expect("the watches run"));
                 }
             };
             let settled = tokio::time::timeout(PATIENCE, settled).await;

@@ -1,32 +1,32 @@
-//! Streams that break, servers that refuse, and frames that come twice.
+//! Broken streams, errors of the API server, and repeated frames.
 
 use plimsoll_api::{KindRef, Pod};
 use serde_json::json;
 
-use super::Ear;
-use crate::fake::{Asked, Fake, Stream, frame, pod};
+use super::Watcher;
+use crate::fake::{Fake, PendingRequest, Stream, frame, pod};
 
-/// Pods are watched from version 10 on; `a` of version 1 is there.
-async fn watched() -> (Fake, Ear, Stream) {
+/// Watches pods from version 10. `a` exists at version 1.
+async fn watched() -> (Fake, Watcher, Stream) {
     let mut fake = Fake::start().await;
-    let mut ear = Ear::pods(&fake).await;
+    let mut watcher = Watcher::pods(&fake).await;
     fake.next().await.no_streaming();
     fake.next().await.list("10", "", &[pod("a", "1")]);
     let stream = fake.next().await.stream();
-    assert_eq!(ear.next().await, "a");
-    (fake, ear, stream)
+    assert_eq!(watcher.next().await, "a");
+    (fake, watcher, stream)
 }
 
-fn resumes_at(asked: &Asked, version: &str) {
+fn resumes_at(request: &PendingRequest, version: &str) {
     let expected = format!("/api/v1/pods?watch=true&resourceVersion={version}");
-    assert_eq!(asked.summary(), expected);
+    assert_eq!(request.summary(), expected);
 }
 
 #[tokio::test]
-async fn a_stream_that_breaks_within_a_frame_is_resumed_where_it_was() {
-    let (mut fake, mut ear, stream) = watched().await;
+async fn a_stream_that_breaks_inside_a_frame_is_resumed_at_the_last_version() {
+    let (mut fake, mut watcher, stream) = watched().await;
     stream.say("ADDED", &pod("b", "11")).await;
-    assert_eq!(ear.next().await, "b");
+    assert_eq!(watcher.next().await, "b");
     let half = frame("ADDED", &pod("c", "12"));
     stream.send(half[..half.len() / 2].to_owned()).await;
     stream.break_off().await;
@@ -35,55 +35,55 @@ async fn a_stream_that_breaks_within_a_frame_is_resumed_where_it_was() {
     let stream = again.stream();
     stream.send(half).await;
     stream.say("ADDED", &pod("d", "13")).await;
-    assert_eq!(ear.hear(2).await, "c, d");
+    assert_eq!(watcher.next_events(2).await, "c, d");
 }
 
 #[tokio::test]
-async fn a_bookmark_is_where_the_watch_is_resumed() {
-    let (mut fake, mut ear, stream) = watched().await;
+async fn a_watch_is_resumed_at_the_last_bookmark() {
+    let (mut fake, mut watcher, stream) = watched().await;
     stream.bookmark("500").await;
     drop(stream);
     let again = fake.next().await;
     resumes_at(&again, "500");
     again.stream().say("ADDED", &pod("b", "501")).await;
-    assert_eq!(ear.next().await, "b");
-    assert_eq!(ear.watches.counts()[&KindRef::of::<Pod>()].bookmarks, 1);
+    assert_eq!(watcher.next().await, "b");
+    assert_eq!(watcher.watches.counts()[&KindRef::of::<Pod>()].bookmarks, 1);
 }
 
 #[tokio::test]
-async fn frames_that_come_twice_or_late_are_told_once() {
-    let (_fake, mut ear, stream) = watched().await;
+async fn repeated_and_late_frames_yield_one_event() {
+    let (_fake, mut watcher, stream) = watched().await;
     let (b, c) = (frame("ADDED", &pod("b", "11")), frame("MODIFIED", &pod("b", "12")));
-    let (gone, anew) = (frame("DELETED", &pod("b", "13")), frame("ADDED", &pod("b", "14")));
-    let all = [&b, &b, &c, &b, &c, &gone, &gone, &c, &anew, &gone, &anew];
+    let (deleted, recreated) = (frame("DELETED", &pod("b", "13")), frame("ADDED", &pod("b", "14")));
+    let all = [&b, &b, &c, &b, &c, &deleted, &deleted, &c, &recreated, &deleted, &recreated];
     for one in all {
         stream.send(one.clone()).await;
     }
     stream.say("ADDED", &pod("end", "15")).await;
-    assert_eq!(ear.hear(5).await, "b, b, -b, b, end");
+    assert_eq!(watcher.next_events(5).await, "b, b, -b, b, end");
 }
 
 #[tokio::test]
-async fn an_end_that_bears_the_last_version_of_the_object_is_told() {
-    let (_fake, mut ear, stream) = watched().await;
+async fn a_deletion_with_the_last_version_of_the_object_is_reported() {
+    let (_fake, mut watcher, stream) = watched().await;
     stream.say("ADDED", &pod("b", "11")).await;
     stream.say("DELETED", &pod("a", "1")).await;
-    assert_eq!(ear.hear(2).await, "b, -a");
+    assert_eq!(watcher.next_events(2).await, "b, -a");
 }
 
 #[tokio::test]
-async fn versions_that_are_no_numbers_are_only_compared() {
-    let (_fake, mut ear, stream) = watched().await;
+async fn versions_that_are_not_numbers_are_only_compared_for_equality() {
+    let (_fake, mut watcher, stream) = watched().await;
     for version in ["z", "z", "b", "0"] {
         stream.say("MODIFIED", &pod("a", version)).await;
     }
     stream.say("DELETED", &pod("a", "q")).await;
-    assert_eq!(ear.hear(4).await, "a, a, a, -a");
+    assert_eq!(watcher.next_events(4).await, "a, a, a, -a");
 }
 
 #[tokio::test]
-async fn a_server_that_refuses_for_a_while_is_asked_again_from_where_it_was() {
-    let (mut fake, mut ear, stream) = watched().await;
+async fn after_errors_a_watch_is_resumed_at_the_last_version() {
+    let (mut fake, mut watcher, stream) = watched().await;
     drop(stream);
     for code in [500, 503, 429, 401] {
         let asked = fake.next().await;
@@ -95,22 +95,22 @@ async fn a_server_that_refuses_for_a_while_is_asked_again_from_where_it_was() {
     let again = fake.next().await;
     resumes_at(&again, "10");
     again.stream().say("ADDED", &pod("b", "11")).await;
-    assert_eq!(ear.next().await, "b");
-    assert_eq!(ear.watches.counts()[&KindRef::of::<Pod>()].failures, 5);
+    assert_eq!(watcher.next().await, "b");
+    assert_eq!(watcher.watches.counts()[&KindRef::of::<Pod>()].failures, 5);
 }
 
 #[tokio::test]
-async fn what_is_no_frame_has_all_told_anew() {
-    let (mut fake, mut ear, stream) = watched().await;
+async fn an_invalid_frame_leads_to_a_new_list() {
+    let (mut fake, mut watcher, stream) = watched().await;
     stream.send("{\"type\":\"ADDED\",\"object\":\n").await;
     fake.next().await.list("20", "", &[pod("a", "1"), pod("b", "15")]);
-    assert_eq!(ear.next().await, "b");
+    assert_eq!(watcher.next().await, "b");
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_ready_yet_is_waited_for() {
+async fn discovery_is_retried_until_the_server_is_ready() {
     let mut fake = Fake::with(&[]).await;
-    let mut ear = Ear::pods(&fake).await;
+    let mut watcher = Watcher::pods(&fake).await;
     for _ in 0..3 {
         let asked = fake.next().await;
         assert_eq!(asked.path, "/api/v1");
@@ -120,13 +120,13 @@ async fn a_server_that_is_not_ready_yet_is_waited_for() {
     fake.next().await.json(&json!({"resources": resources}));
     fake.next().await.no_streaming();
     fake.next().await.list("10", "", &[pod("a", "1")]);
-    assert_eq!(ear.next().await, "a");
+    assert_eq!(watcher.next().await, "a");
 }
 
 #[tokio::test]
-async fn whoever_stops_listening_ends_the_watches() {
-    let (_fake, mut ear, _stream) = watched().await;
-    ear.events.close();
-    let ended = tokio::time::timeout(crate::fake::PATIENCE, ear.watches.ended());
-    ended.await.expect("nothing goes on without a listener");
+async fn watches_end_when_the_receiver_is_closed() {
+    let (_fake, mut watcher, _stream) = watched().await;
+    watcher.events.close();
+    let ended = tokio::time::timeout(crate::fake::PATIENCE, watcher.watches.ended());
+    ended.await.expect("all tasks end");
 }

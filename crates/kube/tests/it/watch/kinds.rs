@@ -1,21 +1,21 @@
-//! Which kinds are watched, and what becomes of those that cannot be.
+//! Which kinds are watched, and what happens to those that cannot be.
 
 use plimsoll_api::{CsiStorageCapacity, KindRef, Kinds, Pod, PodDisruptionBudget};
 use plimsoll_config::{Catalogue, load};
 use plimsoll_engine::{Options, Profile, Scheduler};
 use plimsoll_framework::FeatureGates;
-use plimsoll_kube::discovery::{Found, discover};
-use plimsoll_kube::place::Place;
+use plimsoll_kube::api_resource::ApiResource;
+use plimsoll_kube::discovery::{Discovered, discover};
 use serde_json::{Value, json};
 
-use super::{Ear, quick};
+use super::{Watcher, quick};
 use crate::fake::{Fake, pod};
 
 fn budget(name: &str, version: &str) -> Value {
     json!({"metadata": {"name": name, "namespace": "n", "uid": name, "resourceVersion": version}})
 }
 
-/// The kinds that a scheduler needs whose plugins are `plugins` beside those that are always there.
+/// The kinds that a scheduler with these plugins watches.
 fn needed(plugins: &str) -> String {
     let registry = plimsoll_plugins::in_tree();
     let catalogue = Catalogue::of(&registry, &plimsoll_plugins::default_profile());
@@ -64,76 +64,74 @@ async fn the_best_version_that_the_server_has_is_found() {
     ] {
         let fake = Fake::with(&groups).await;
         let kinds = [KindRef::of::<Pod>(), capacity, KindRef::of::<PodDisruptionBudget>()];
-        let found = discover(&fake.client().await, &kinds).await.expect("the server answers");
-        let mut places = vec![Place { kind: KindRef::of::<Pod>(), api_version: "v1" }];
-        places.extend(
-            expected.map(|api_version| Place {
-                kind: KindRef::of::<PodDisruptionBudget>(),
-                api_version,
-            }),
-        );
-        assert_eq!(found, Found { places, missing });
+        let discovered = discover(&fake.client().await, &kinds).await.expect("the server answers");
+        let mut resources = vec![ApiResource { kind: KindRef::of::<Pod>(), api_version: "v1" }];
+        resources.extend(expected.map(|api_version| ApiResource {
+            kind: KindRef::of::<PodDisruptionBudget>(),
+            api_version,
+        }));
+        assert_eq!(discovered, Discovered { resources, missing });
     }
 }
 
 #[tokio::test]
-async fn a_kind_that_the_server_has_not_keeps_nobody_waiting() {
+async fn scheduling_does_not_wait_for_a_kind_that_the_server_lacks() {
     let mut fake = Fake::start().await;
-    let mut ear =
-        Ear::on(&fake, &[KindRef::of::<Pod>(), KindRef::of::<PodDisruptionBudget>()], quick())
+    let mut watcher =
+        Watcher::on(&fake, &[KindRef::of::<Pod>(), KindRef::of::<PodDisruptionBudget>()], quick())
             .await;
     fake.next().await.no_streaming();
     fake.next().await.list("10", "", &[pod("a", "1")]);
-    ear.told_whole().await;
-    assert_eq!(ear.next().await, "a");
+    watcher.synced().await;
+    assert_eq!(watcher.next().await, "a");
 }
 
 #[tokio::test]
-async fn budgets_of_an_old_server_are_told() {
+async fn budgets_of_an_old_server_are_listed() {
     let groups =
         [("/api/v1", &["pods"][..]), ("/apis/policy/v1beta1", &["poddisruptionbudgets"][..])];
     let mut fake = Fake::with(&groups).await;
-    let mut ear = Ear::on(&fake, &[KindRef::of::<PodDisruptionBudget>()], quick()).await;
+    let mut watcher = Watcher::on(&fake, &[KindRef::of::<PodDisruptionBudget>()], quick()).await;
     let asked = fake.next().await;
     assert_eq!(asked.path, "/apis/policy/v1beta1/poddisruptionbudgets");
     asked.no_streaming();
     fake.next().await.list("10", "", &[budget("b", "1")]);
-    assert_eq!(ear.next().await, "budget b");
+    assert_eq!(watcher.next().await, "budget b");
 }
 
 #[tokio::test]
-async fn a_kind_that_may_not_be_read_is_gone_on_without_and_told_once_it_may() {
+async fn scheduling_starts_without_a_forbidden_kind_which_is_listed_once_it_is_allowed() {
     let groups = [("/api/v1", &["pods"][..]), ("/apis/policy/v1", &["poddisruptionbudgets"][..])];
     let mut fake = Fake::with(&groups).await;
-    let mut ear = Ear::on(&fake, &[KindRef::of::<PodDisruptionBudget>()], quick()).await;
+    let mut watcher = Watcher::on(&fake, &[KindRef::of::<PodDisruptionBudget>()], quick()).await;
     fake.next().await.refuse(403, "Forbidden");
-    ear.told_whole().await;
+    watcher.synced().await;
     fake.next().await.no_streaming();
     fake.next().await.list("10", "", &[budget("b", "1")]);
-    assert_eq!(ear.next().await, "budget b");
+    assert_eq!(watcher.next().await, "budget b");
 }
 
 #[tokio::test]
-async fn without_pods_or_nodes_nothing_begins() {
+async fn scheduling_does_not_start_without_pods_or_nodes() {
     let mut fake = Fake::start().await;
-    let ear = Ear::pods(&fake).await;
+    let watcher = Watcher::pods(&fake).await;
     for _ in 0..5 {
         fake.next().await.refuse(403, "Forbidden");
-        assert!(!ear.watches.waiting().borrow().is_over());
+        assert!(!watcher.watches.unsynced().borrow().is_empty());
     }
 }
 
 #[tokio::test]
-async fn a_version_that_is_gone_after_an_upgrade_is_looked_for_anew() {
+async fn a_version_that_is_missing_after_an_upgrade_is_discovered_again() {
     let groups = [("/apis/policy/v1", &["poddisruptionbudgets"][..])];
     let mut fake = Fake::with(&groups).await;
-    let mut ear = Ear::on(&fake, &[KindRef::of::<PodDisruptionBudget>()], quick()).await;
+    let mut watcher = Watcher::on(&fake, &[KindRef::of::<PodDisruptionBudget>()], quick()).await;
     fake.next().await.no_streaming();
     fake.next().await.list("10", "", &[budget("b", "1"), budget("c", "2")]);
-    assert_eq!(ear.hear(2).await, "budget b, budget c");
+    assert_eq!(watcher.next_events(2).await, "budget b, budget c");
     fake.next().await.refuse(404, "NotFound");
-    let anew = fake.next().await;
-    assert_eq!(anew.path, "/apis/policy/v1/poddisruptionbudgets");
-    anew.list("20", "", &[budget("b", "1")]);
-    assert_eq!(ear.next().await, "-budget c");
+    let relist = fake.next().await;
+    assert_eq!(relist.path, "/apis/policy/v1/poddisruptionbudgets");
+    relist.list("20", "", &[budget("b", "1")]);
+    assert_eq!(watcher.next().await, "-budget c");
 }

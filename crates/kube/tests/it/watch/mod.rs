@@ -1,4 +1,4 @@
-//! What the engine hears of what a server says.
+//! The events that the engine receives from watches.
 
 mod breaks;
 mod kinds;
@@ -10,14 +10,14 @@ use std::time::Duration;
 
 use plimsoll_api::{KindRef, Pod};
 use plimsoll_engine::{Event, Seen};
-use plimsoll_kube::place::Served;
-use plimsoll_kube::watch::{Options, Pace, Waiting, WatchMetrics, Watches, start};
+use plimsoll_kube::api_resource::ServedVersions;
+use plimsoll_kube::watch::{Options, Pace, Unsynced, WatchMetrics, Watches, start};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use crate::fake::{Fake, PATIENCE};
 
-/// Waits that do not hold tests up.
+/// Short pauses.
 fn quick() -> Pace {
     Pace {
         shortest: Duration::from_millis(1),
@@ -27,17 +27,17 @@ fn quick() -> Pace {
     }
 }
 
-/// The engine's end of watches.
-struct Ear {
+/// Watches, and the receiver of their events.
+struct Watcher {
     watches: Watches,
     events: mpsc::Receiver<Vec<Event>>,
-    heard: VecDeque<String>,
+    pending: VecDeque<String>,
 }
 
-impl Ear {
-    /// Begins to watch pods of `fake`.
+impl Watcher {
+    /// Watches the pods of `fake`.
     async fn pods(fake: &Fake) -> Self {
-        Ear::on(fake, &[KindRef::of::<Pod>()], quick()).await
+        Watcher::on(fake, &[KindRef::of::<Pod>()], quick()).await
     }
 
     async fn on(fake: &Fake, kinds: &[KindRef], pace: Pace) -> Self {
@@ -49,24 +49,24 @@ impl Ear {
             events: sender,
             originals: None,
             pace,
-            served: Served::default(),
+            served: ServedVersions::default(),
             metrics,
         };
-        Ear { watches: start(fake.client().await, options), events, heard: VecDeque::new() }
+        Watcher { watches: start(fake.client().await, options), events, pending: VecDeque::new() }
     }
 
-    /// The next thing that is heard.
+    /// The next event.
     async fn next(&mut self) -> String {
-        while self.heard.is_empty() {
+        while self.pending.is_empty() {
             let batch = timeout(PATIENCE, self.events.recv()).await;
-            let batch = batch.expect("something is told in time").expect("the watches run");
-            self.heard.extend(batch.iter().map(show));
+            let batch = batch.expect("an event arrives in time").expect("the watches run");
+            self.pending.extend(batch.iter().map(show));
         }
-        self.heard.pop_front().expect("something was heard")
+        self.pending.pop_front().expect("an event arrived")
     }
 
-    /// The next `count` things in one line.
-    async fn hear(&mut self, count: usize) -> String {
+    /// The next `count` events in one line.
+    async fn next_events(&mut self, count: usize) -> String {
         let mut all = Vec::new();
         for _ in 0..count {
             all.push(self.next().await);
@@ -74,15 +74,15 @@ impl Ear {
         all.join(", ")
     }
 
-    /// Waits until nothing is waited for.
-    async fn told_whole(&mut self) {
-        let mut waiting = self.watches.waiting();
-        let over = waiting.wait_for(Waiting::is_over);
-        timeout(PATIENCE, over).await.expect("all is told in time").expect("the watches run");
+    /// Waits until all kinds have been listed.
+    async fn synced(&mut self) {
+        let mut unsynced = self.watches.unsynced();
+        let synced = unsynced.wait_for(Unsynced::is_empty);
+        timeout(PATIENCE, synced).await.expect("it syncs in time").expect("the watches run");
     }
 }
 
-/// An event in words: `a` is there, `-a` is gone.
+/// An event as text: `a` exists, `-a` was deleted.
 fn show(event: &Event) -> String {
     match event {
         Event::Pod(Seen::Is(pod)) => match &pod.node_name {

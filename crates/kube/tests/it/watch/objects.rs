@@ -1,28 +1,28 @@
-//! Objects that are large, many, or wrong.
+//! Objects that are large, many, or invalid.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use plimsoll_api::PodKey;
 use plimsoll_api::{KindRef, Pod};
-use plimsoll_kube::originals::{Kept, Originals};
+use plimsoll_kube::originals::{OriginalStore, Originals};
 use plimsoll_kube::watch::{Options, WatchMetrics, start};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::{Ear, quick, show};
+use super::{Watcher, quick, show};
 use crate::fake::{Fake, Stream, frame, pod};
 
-async fn watched(items: &[Value]) -> (Fake, Ear, Stream) {
+async fn watched(items: &[Value]) -> (Fake, Watcher, Stream) {
     let mut fake = Fake::start().await;
-    let ear = Ear::pods(&fake).await;
+    let watcher = Watcher::pods(&fake).await;
     fake.next().await.no_streaming();
     fake.next().await.list("10", "", items);
     let stream = fake.next().await.stream();
-    (fake, ear, stream)
+    (fake, watcher, stream)
 }
 
-/// A pod whose annotations are of `size` bytes.
+/// A pod with annotations of `size` bytes.
 fn large(name: &str, version: &str, size: usize) -> Value {
     let mut large = pod(name, version);
     large["metadata"]["annotations"] = json!({"note": "x".repeat(size)});
@@ -30,49 +30,50 @@ fn large(name: &str, version: &str, size: usize) -> Value {
 }
 
 #[tokio::test]
-async fn a_pod_of_a_megabyte_is_told_from_a_list_and_from_a_watch() {
-    let (_fake, mut ear, stream) = watched(&[large("a", "1", 1 << 20), pod("b", "2")]).await;
+async fn a_pod_of_a_megabyte_is_read_from_a_list_and_from_a_watch() {
+    let (_fake, mut watcher, stream) = watched(&[large("a", "1", 1 << 20), pod("b", "2")]).await;
     stream.say("ADDED", &large("c", "11", 1 << 20)).await;
     stream.say("ADDED", &pod("d", "12")).await;
-    assert_eq!(ear.hear(4).await, "a, b, c, d");
+    assert_eq!(watcher.next_events(4).await, "a, b, c, d");
 }
 
 #[tokio::test]
-async fn an_object_over_the_limit_is_passed_over_and_what_was_known_of_it_stays() {
-    let (mut fake, mut ear, stream) = watched(&[pod("a", "1"), large("big", "2", 17 << 20)]).await;
+async fn an_object_over_the_limit_keeps_its_last_version() {
+    let (mut fake, mut watcher, stream) =
+        watched(&[pod("a", "1"), large("big", "2", 17 << 20)]).await;
     stream.say("MODIFIED", &large("a", "11", 17 << 20)).await;
     stream.say("ADDED", &pod("b", "12")).await;
-    assert_eq!(ear.hear(2).await, "a, b");
-    assert_eq!(ear.watches.counts()[&KindRef::of::<Pod>()].unreadable, 2);
+    assert_eq!(watcher.next_events(2).await, "a, b");
+    assert_eq!(watcher.watches.counts()[&KindRef::of::<Pod>()].unreadable, 2);
     drop(stream);
     assert_eq!(fake.next().await.get("resourceVersion"), "12");
 }
 
 #[tokio::test]
-async fn of_an_object_that_cannot_be_read_the_rest_is_told_and_it_stops_nothing() {
+async fn the_readable_fields_of_an_object_are_used_and_the_watch_goes_on() {
     let wrong = |name, version| {
         let mut wrong = pod(name, version);
         wrong["spec"]["tolerations"] = json!([{"key": "k", "effect": "Perhaps"}]);
         wrong
     };
-    let (mut fake, mut ear, stream) = watched(&[pod("a", "1"), wrong("new", "2")]).await;
+    let (mut fake, mut watcher, stream) = watched(&[pod("a", "1"), wrong("new", "2")]).await;
     stream.say("MODIFIED", &wrong("a", "11")).await;
     stream.say("MODIFIED", &wrong("a", "12")).await;
     stream.say("ADDED", &json!({"metadata": {"resourceVersion": "13"}})).await;
     stream.say("ADDED", &pod("b", "14")).await;
-    assert_eq!(ear.hear(5).await, "a, new, a, a, b", "what can be read of them is told");
-    assert_eq!(ear.watches.counts()[&KindRef::of::<Pod>()].unreadable, 4);
+    assert_eq!(watcher.next_events(5).await, "a, new, a, a, b", "their readable fields are used");
+    assert_eq!(watcher.watches.counts()[&KindRef::of::<Pod>()].unreadable, 4);
     drop(stream);
     let stream = fake.next().await.stream();
     stream.say("MODIFIED", &pod("a", "15")).await;
     stream.say("DELETED", &pod("new", "16")).await;
-    assert_eq!(ear.hear(2).await, "a, -new");
+    assert_eq!(watcher.next_events(2).await, "a, -new");
 }
 
 #[tokio::test]
-async fn ten_thousand_changes_arrive_in_order_however_slowly_they_are_taken() {
+async fn ten_thousand_changes_arrive_in_order_however_slow_the_receiver_is() {
     const CHANGES: usize = 10_000;
-    let (_fake, mut ear, stream) = watched(&[]).await;
+    let (_fake, mut watcher, stream) = watched(&[]).await;
     let sender = tokio::spawn(async move {
         let mut text = String::new();
         for version in 0..CHANGES {
@@ -86,27 +87,27 @@ async fn ten_thousand_changes_arrive_in_order_however_slowly_they_are_taken() {
         stream
     });
     for version in 0..CHANGES {
-        assert_eq!(ear.next().await, format!("p{}", version % 100));
-        // The channel holds 8 batches of 256 at most, whatever is under way.
-        assert!(ear.events.len() <= 8);
+        assert_eq!(watcher.next().await, format!("p{}", version % 100));
+        // The channel holds at most 8 batches of 256.
+        assert!(watcher.events.len() <= 8);
     }
     sender.await.expect("all was sent");
-    let counts = ear.watches.counts()[&KindRef::of::<Pod>()];
+    let counts = watcher.watches.counts()[&KindRef::of::<Pod>()];
     assert_eq!((counts.changed, counts.objects, counts.failures), (CHANGES as u64, 100, 0));
 }
 
 #[tokio::test]
-async fn originals_are_kept_as_they_were_written() {
+async fn originals_are_stored_as_they_were_written() {
     let mut fake = Fake::start().await;
-    let kept = Arc::new(Kept::default());
+    let store = Arc::new(OriginalStore::default());
     let (sender, mut events) = mpsc::channel(8);
-    let originals = Some(kept.clone());
+    let originals = Some(store.clone());
     let options = Options {
         kinds: vec![KindRef::of::<Pod>()],
         events: sender,
         originals,
         pace: quick(),
-        served: plimsoll_kube::place::Served::default(),
+        served: plimsoll_kube::api_resource::ServedVersions::default(),
         metrics: WatchMetrics::default(),
     };
     let _watches = start(fake.client().await, options);
@@ -115,14 +116,14 @@ async fn originals_are_kept_as_they_were_written() {
     written["spec"]["hostname"] = json!("not read by scheduling");
     fake.next().await.list("10", "", std::slice::from_ref(&written));
     let stream = fake.next().await.stream();
-    let batch = events.recv().await.expect("it is told");
+    let batch = events.recv().await.expect("an event");
     assert_eq!(show(&batch[0]), "a");
     let key = PodKey::new("n", "a");
-    let original = kept.pod(&key).expect("it is there before it is told");
+    let original = store.pod(&key).expect("it is stored before its event is sent");
     let original: Value = serde_json::from_str(original.get()).expect("it is JSON");
     assert_eq!(original, written);
     stream.say("DELETED", &pod("a", "11")).await;
-    let batch = events.recv().await.expect("it is told");
+    let batch = events.recv().await.expect("an event");
     assert_eq!(show(&batch[0]), "-a");
-    assert!(kept.pod(&key).is_none());
+    assert!(store.pod(&key).is_none());
 }
