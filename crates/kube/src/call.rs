@@ -1,7 +1,7 @@
-//! One request to the API server, and what came of it.
+//! One request to the API server, and its result.
 //!
-//! What matters to those who write is whether a request that failed may have been carried out: a binding
-//! must not be sent twice, and what was refused must be told in the words of the API server.
+//! Writers must know whether a failed request may have taken effect, because a binding must not be sent
+//! twice. An error keeps the message of the API server.
 
 use std::error::Error as StdError;
 use std::fmt::Write as _;
@@ -16,16 +16,16 @@ use http_body_util::BodyExt;
 use kube::client::Body;
 use serde::Deserialize;
 
-use crate::client::{Answer, Caller};
+use crate::client::{Caller, ResponseBody};
 
-/// How much of an answer is read: the largest object that etcd takes by default, and what surrounds it.
-const ANSWER_LIMIT: usize = 2 << 20;
+/// The maximum size of a response: the largest object that etcd accepts by default, with some room.
+const RESPONSE_LIMIT: usize = 2 << 20;
 
-/// How long the rest of an answer may take that nobody reads. It is read only to keep the connection.
+/// The timeout for reading an unused response body. It is read only so that the connection can be reused.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How much sooner the API server is told to give up than we do: what has not happened when we look again
-/// will then not happen.
+/// The API server's timeout is this much shorter than ours. When ours expires, a write that has not taken
+/// effect no longer will.
 const SERVER_MARGIN: Duration = Duration::from_secs(2);
 
 /// The content types of patches.
@@ -34,9 +34,9 @@ pub(crate) const STRATEGIC_MERGE_PATCH: &str = "application/strategic-merge-patc
 /// The content type of objects.
 pub(crate) const JSON: &str = "application/json";
 
-/// A request.
+/// A request to the API server.
 #[derive(Clone, Debug)]
-pub(crate) struct Ask {
+pub(crate) struct ApiRequest {
     method: Method,
     /// The path, without a query.
     path: String,
@@ -44,34 +44,34 @@ pub(crate) struct Ask {
     body: Bytes,
 }
 
-impl Ask {
+impl ApiRequest {
     /// Reads the object at `path`.
     pub(crate) fn get(path: String) -> Self {
-        Ask { method: Method::GET, path, content_type: JSON, body: Bytes::new() }
+        ApiRequest { method: Method::GET, path, content_type: JSON, body: Bytes::new() }
     }
 
     /// Creates an object.
     pub(crate) fn post(path: String, body: Vec<u8>) -> Self {
-        Ask { method: Method::POST, path, content_type: JSON, body: body.into() }
+        ApiRequest { method: Method::POST, path, content_type: JSON, body: body.into() }
     }
 
     /// Replaces an object.
     pub(crate) fn put(path: String, body: Vec<u8>) -> Self {
-        Ask { method: Method::PUT, path, content_type: JSON, body: body.into() }
+        ApiRequest { method: Method::PUT, path, content_type: JSON, body: body.into() }
     }
 
     /// Changes an object.
     pub(crate) fn patch(path: String, content_type: &'static str, body: Vec<u8>) -> Self {
-        Ask { method: Method::PATCH, path, content_type, body: body.into() }
+        ApiRequest { method: Method::PATCH, path, content_type, body: body.into() }
     }
 
     /// Deletes an object.
     pub(crate) fn delete(path: String, body: Vec<u8>) -> Self {
-        Ask { method: Method::DELETE, path, content_type: JSON, body: body.into() }
+        ApiRequest { method: Method::DELETE, path, content_type: JSON, body: body.into() }
     }
 
-    fn request(&self, timeout: Duration) -> Result<Request<Body>, Failed> {
-        // As client-go does with a timeout: the API server ends the request by itself.
+    fn build(&self, timeout: Duration) -> Result<Request<Body>, ApiError> {
+        // As client-go does: the API server then aborts the request itself.
         let at_server = timeout.saturating_sub(SERVER_MARGIN).max(Duration::from_secs(1));
         let uri = format!("{}?timeout={}s", self.path, at_server.as_secs());
         let mut request = Request::builder().method(&self.method).uri(uri).header(ACCEPT, JSON);
@@ -80,10 +80,10 @@ impl Ask {
         }
         request
             .body(Body::from(self.body.clone()))
-            .map_err(|error| Failed::NotSent(self.text(&error.to_string())))
+            .map_err(|error| ApiError::NotSent(self.text(&error.to_string())))
     }
 
-    /// As Go's http.Client puts it: `Post "/api/v1/...": why`.
+    /// A message like those of Go's http.Client: `Post "/api/v1/...": why`.
     fn text(&self, why: &str) -> String {
         let mut verb = self.method.as_str().to_ascii_lowercase();
         verb[..1].make_ascii_uppercase();
@@ -91,115 +91,140 @@ impl Ask {
     }
 }
 
-/// Why a request did not succeed.
+/// A request that failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Failed {
-    /// It surely never reached the API server.
+pub(crate) enum ApiError {
+    /// It certainly did not reach the API server.
     #[error("{0}")]
     NotSent(String),
-    /// It may have been carried out: it was sent, and no answer came.
+    /// It was sent but not answered, so it may have taken effect.
     #[error("{0}")]
-    Unanswered(String),
-    /// The API server answered with an error.
+    NoResponse(String),
+    /// The API server returned an error.
     #[error("{0}")]
-    Refused(Box<Refusal>),
+    Status(Box<ApiStatus>),
 }
 
-/// An error as the API server tells it.
+/// An error that the API server returned.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
-pub(crate) struct Refusal {
-    /// The status of the answer.
+pub(crate) struct ApiStatus {
+    /// The HTTP status.
     pub(crate) code: StatusCode,
     /// Such as `AlreadyExists`.
     pub(crate) reason: String,
-    /// What people are told.
+    /// The message for users.
     pub(crate) message: String,
-    /// How long to wait before it is tried again, if it says so.
+    /// When to retry at the earliest, if the API server says so.
     pub(crate) retry_after: Option<Duration>,
-    /// The fields that are to blame.
+    /// The fields that caused the error.
     pub(crate) fields: Vec<String>,
 }
 
-impl Failed {
-    /// The status that the API server answered with.
+impl ApiError {
+    /// The HTTP status, if the API server returned an error.
     pub(crate) fn code(&self) -> Option<StatusCode> {
         match self {
-            Failed::Refused(refusal) => Some(refusal.code),
-            Failed::NotSent(_) | Failed::Unanswered(_) => None,
+            ApiError::Status(status) => Some(status.code),
+            ApiError::NotSent(_) | ApiError::NoResponse(_) => None,
         }
     }
 
-    /// Whether the API server says that there is no such object.
+    /// Whether the object does not exist.
     pub(crate) fn is_not_found(&self) -> bool {
         self.code() == Some(StatusCode::NOT_FOUND)
     }
 
-    /// How long the API server wants us to wait before the same request.
+    /// When to retry at the earliest, if the API server says so.
     pub(crate) fn retry_after(&self) -> Option<Duration> {
         match self {
-            Failed::Refused(refusal) => refusal.retry_after,
-            Failed::NotSent(_) | Failed::Unanswered(_) => None,
+            ApiError::Status(status) => status.retry_after,
+            ApiError::NotSent(_) | ApiError::NoResponse(_) => None,
         }
     }
 }
 
-/// Asks for something to be done. What the API server says of it is not read.
-pub(crate) async fn tell(caller: &Caller, ask: &Ask, timeout: Duration) -> Result<(), Failed> {
-    let response = head(caller, ask, timeout).await?;
+/// Sends a request and ignores the body of the response.
+pub(crate) async fn send(
+    caller: &Caller,
+    request: &ApiRequest,
+    timeout: Duration,
+) -> Result<(), ApiError> {
+    let response = response(caller, request, timeout).await?;
     let mut body = response.into_body();
     let mut drain = pin!(async { while let Some(Ok(_)) = body.frame().await {} });
-    // Mostly all of it has come with the head, and no clock is needed.
+    // Usually the body has arrived with the headers, and no timer is needed.
     if poll_immediate(&mut drain).await.is_none() {
-        // It is done. If the rest does not come the connection is given up, no more.
+        // The request has succeeded. If the rest does not arrive, only the connection is lost.
         let _ = tokio::time::timeout(DRAIN_TIMEOUT, drain).await;
     }
     Ok(())
 }
 
-/// Asks for something and reads the answer.
-pub(crate) async fn ask(caller: &Caller, ask: &Ask, timeout: Duration) -> Result<Bytes, Failed> {
-    let response = head(caller, ask, timeout).await?;
+/// Sends a request and reads the response.
+pub(crate) async fn send_and_read(
+    caller: &Caller,
+    request: &ApiRequest,
+    timeout: Duration,
+) -> Result<Bytes, ApiError> {
+    let response = response(caller, request, timeout).await?;
     let read = tokio::time::timeout(timeout, read(response.into_body())).await;
-    read.unwrap_or(Err(DEADLINE.to_owned())).map_err(|why| Failed::Unanswered(ask.text(&why)))
+    read.unwrap_or(Err(BodyError::DeadlineExceeded))
+        .map_err(|error| ApiError::NoResponse(request.text(&error.to_string())))
 }
 
 const DEADLINE: &str = "context deadline exceeded";
 
-/// The answer, once it has begun and is a success.
-async fn head(caller: &Caller, ask: &Ask, timeout: Duration) -> Result<Response<Answer>, Failed> {
-    let request = ask.request(timeout)?;
-    let response = match tokio::time::timeout(timeout, caller.send(request)).await {
+/// A response body that could not be read.
+#[derive(Debug, thiserror::Error)]
+enum BodyError {
+    #[error("{DEADLINE}")]
+    DeadlineExceeded,
+    #[error("the response is longer than {RESPONSE_LIMIT} bytes")]
+    TooLong,
+    /// The connection broke; the message includes the causes.
+    #[error("{0}")]
+    Broken(String),
+}
+
+/// Sends a request, and waits for the headers of a successful response.
+async fn response(
+    caller: &Caller,
+    request: &ApiRequest,
+    timeout: Duration,
+) -> Result<Response<ResponseBody>, ApiError> {
+    let http_request = request.build(timeout)?;
+    let response = match tokio::time::timeout(timeout, caller.send(http_request)).await {
         Ok(Ok(response)) => response,
         Ok(Err(error)) if was_not_sent(&error) => {
-            return Err(Failed::NotSent(ask.text(&chain(&error))));
+            return Err(ApiError::NotSent(request.text(&chain(&error))));
         }
-        Ok(Err(error)) => return Err(Failed::Unanswered(ask.text(&chain(&error)))),
-        Err(_) => return Err(Failed::Unanswered(ask.text(DEADLINE))),
+        Ok(Err(error)) => return Err(ApiError::NoResponse(request.text(&chain(&error)))),
+        Err(_) => return Err(ApiError::NoResponse(request.text(DEADLINE))),
     };
     if response.status().is_success() {
         return Ok(response);
     }
     let (parts, body) = response.into_parts();
     let body = tokio::time::timeout(timeout, read(body)).await;
-    let body = body.unwrap_or(Err(DEADLINE.to_owned())).unwrap_or_default();
-    Err(Failed::Refused(Box::new(refusal(ask, parts.status, &parts.headers, &body))))
+    let body = body.unwrap_or(Err(BodyError::DeadlineExceeded)).unwrap_or_default();
+    Err(ApiError::Status(Box::new(status_of(request, parts.status, &parts.headers, &body))))
 }
 
-async fn read(mut body: Answer) -> Result<Bytes, String> {
+async fn read(mut body: ResponseBody) -> Result<Bytes, BodyError> {
     let mut bytes = BytesMut::new();
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| chain(&*error))?;
+        let frame = frame.map_err(|error| BodyError::Broken(chain(&*error)))?;
         let Ok(data) = frame.into_data() else { continue };
-        if ANSWER_LIMIT < bytes.len() + data.len() {
-            return Err(format!("the answer is longer than {ANSWER_LIMIT} bytes"));
+        if RESPONSE_LIMIT < bytes.len() + data.len() {
+            return Err(BodyError::TooLong);
         }
         bytes.extend_from_slice(&data);
     }
     Ok(bytes.freeze())
 }
 
-/// Whether the request cannot have left this process.
+/// Whether the request certainly was not sent.
 fn was_not_sent(error: &kube::Error) -> bool {
     if matches!(error, kube::Error::Auth(_) | kube::Error::BuildRequest(_)) {
         return true;
@@ -218,7 +243,7 @@ fn was_not_sent(error: &kube::Error) -> bool {
     false
 }
 
-/// An error with what is behind it. Some errors repeat what is behind them.
+/// An error with its causes. Some errors already repeat their causes.
 fn chain(error: &dyn StdError) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -232,47 +257,52 @@ fn chain(error: &dyn StdError) -> String {
     text
 }
 
-/// `Status` of the API machinery, as far as it is read.
+/// `v1 Status`, as far as it is read.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Status {
+struct WireStatus {
     kind: String,
     reason: String,
     message: String,
-    details: Option<Details>,
+    details: Option<WireDetails>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Details {
-    causes: Vec<Cause>,
+struct WireDetails {
+    causes: Vec<WireCause>,
     retry_after_seconds: u64,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Cause {
+struct WireCause {
     field: String,
 }
 
-fn refusal(ask: &Ask, code: StatusCode, headers: &HeaderMap, body: &[u8]) -> Refusal {
-    let status: Status = serde_json::from_slice(body).unwrap_or_default();
+fn status_of(
+    request: &ApiRequest,
+    code: StatusCode,
+    headers: &HeaderMap,
+    body: &[u8],
+) -> ApiStatus {
+    let status: WireStatus = serde_json::from_slice(body).unwrap_or_default();
     let details = status.details.unwrap_or_default();
     let header = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
     let seconds =
         header.or((0 < details.retry_after_seconds).then_some(details.retry_after_seconds));
     let message = match status.message {
-        message if status.kind == "Status" && !message.is_empty() => message,
-        _ => unexplained(ask, code),
+        message if status.kind == "WireStatus" && !message.is_empty() => message,
+        _ => generic_message(request, code),
     };
     let fields = details.causes.into_iter().map(|cause| cause.field).collect();
     let retry_after = seconds.map(Duration::from_secs);
-    Refusal { code, reason: status.reason, message, retry_after, fields }
+    ApiStatus { code, reason: status.reason, message, retry_after, fields }
 }
 
-/// What client-go says where the API server, or what stands before it, says nothing. As in
-/// apimachinery's errors.go, NewGenericServerResponse.
-fn unexplained(ask: &Ask, code: StatusCode) -> String {
+/// The message of client-go if the API server, or a proxy, returns none. As in apimachinery's errors.go,
+/// NewGenericServerResponse.
+fn generic_message(request: &ApiRequest, code: StatusCode) -> String {
     let what = match code.as_u16() {
         409 => "the server reported a conflict",
         404 => "the server could not find the requested resource",
@@ -288,10 +318,10 @@ fn unexplained(ask: &Ask, code: StatusCode) -> String {
         500..=599 => "an error on the server has prevented the request from succeeding",
         _ => "the server rejected our request for an unknown reason",
     };
-    format!("{what} ({} {})", ask.method.as_str().to_ascii_lowercase(), ask.path)
+    format!("{what} ({} {})", request.method.as_str().to_ascii_lowercase(), request.path)
 }
 
-/// A name as a segment of a path.
+/// Percent-encodes a name as a path segment.
 pub(crate) fn segment(name: &str) -> String {
     let mut text = String::with_capacity(name.len());
     for byte in name.bytes() {

@@ -26,7 +26,7 @@ pub use self::access::{Access, AccessError};
 pub use self::caller::Caller;
 pub use self::explain::{CredentialError, explain, was_never_sent};
 use self::link::Link;
-pub(crate) use self::metrics::Answer;
+pub(crate) use self::metrics::ResponseBody;
 pub use self::metrics::RestMetrics;
 use self::metrics::{Measured, MetricsLayer};
 use self::transport::Transport;

@@ -1,4 +1,4 @@
-//! An API server for tests that is a function: requests in, answers out, no network.
+//! A fake API server for tests: a function from requests to responses, without a network.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -10,9 +10,9 @@ use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
 
-/// A request as it came in.
+/// A request that was received.
 #[derive(Clone, Debug)]
-pub(crate) struct Seen {
+pub(crate) struct ReceivedRequest {
     /// Such as `POST /api/v1/pods`, without the query.
     pub(crate) line: String,
     pub(crate) query: String,
@@ -20,81 +20,83 @@ pub(crate) struct Seen {
     pub(crate) body: Value,
 }
 
-/// What becomes of a request.
+/// What happens to a request.
 #[derive(Clone, Debug)]
-pub(crate) enum Reply {
-    /// An answer with this status and body.
-    Answer(u16, Value),
-    /// An answer with a header `Retry-After`.
+pub(crate) enum FakeResponse {
+    /// A response with this status and body.
+    Response(u16, Value),
+    /// A response with a header `Retry-After`.
     RetryAfter(u16, u64),
-    /// An answer that takes its time.
+    /// A response after a delay.
     Slow(Duration, u16, Value),
     /// The connection breaks.
     Broken,
     /// There is no connection.
     Unreachable,
-    /// No answer ever comes.
+    /// There is never a response.
     Silence,
 }
 
-impl Reply {
+impl FakeResponse {
     pub(crate) fn ok() -> Self {
-        Reply::Answer(200, json!({ "kind": "Status", "status": "Success" }))
+        FakeResponse::Response(200, json!({ "kind": "Status", "status": "Success" }))
     }
 
-    /// An error as the API server tells it.
+    /// An error as the API server returns it.
     pub(crate) fn error(code: u16, reason: &str, message: &str) -> Self {
         let status = json!({
             "kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": message,
         });
-        Reply::Answer(code, status)
+        FakeResponse::Response(code, status)
     }
 
     pub(crate) fn not_found() -> Self {
-        Reply::error(404, "NotFound", "pods \"p\" not found")
+        FakeResponse::error(404, "NotFound", "pods \"p\" not found")
     }
 }
 
-/// An API server that answers as it is told.
+/// An API server with scripted responses.
 #[derive(Clone)]
-pub(crate) struct Fake {
-    seen: Arc<Mutex<Vec<Seen>>>,
+pub(crate) struct FakeApiServer {
+    seen: Arc<Mutex<Vec<ReceivedRequest>>>,
     client: Client,
 }
 
-impl Fake {
-    /// Answers each request as `answer` says, which is also told how often this line came before.
-    pub(crate) fn new(answer: impl FnMut(&Seen, usize) -> Reply + Send + 'static) -> Self {
+impl FakeApiServer {
+    /// Answers each request by `respond`, which also gets the number of earlier requests with this line.
+    pub(crate) fn new(
+        respond: impl FnMut(&ReceivedRequest, usize) -> FakeResponse + Send + 'static,
+    ) -> Self {
         let seen = Arc::new(Mutex::new(Vec::new()));
-        let state = Arc::new(Mutex::new((answer, BTreeMap::<String, usize>::new())));
+        let state = Arc::new(Mutex::new((respond, BTreeMap::<String, usize>::new())));
         let log = seen.clone();
         let service = tower::service_fn(move |request: Request<Body>| {
             let (log, state) = (log.clone(), state.clone());
             async move {
                 let seen = read(request).await;
                 let reply = {
-                    let (answer, counts) = &mut *state.lock().expect("no test panics in it");
+                    let (respond, counts) = &mut *state.lock().expect("no test panics in it");
                     let count = counts.entry(seen.line.clone()).or_default();
                     let before = *count;
                     *count += 1;
-                    answer(&seen, before)
+                    respond(&seen, before)
                 };
                 log.lock().expect("no test panics in it").push(seen);
                 carry_out(reply).await
             }
         });
-        Fake { seen, client: Client::new(service, "default") }
+        FakeApiServer { seen, client: Client::new(service, "default") }
     }
 
-    /// Answers lines that begin with one of these with what stands beside it, in turn, the last one over and
-    /// over; all others with success.
-    pub(crate) fn scripted(script: &[(&str, &[Reply])]) -> Self {
-        let script: Vec<(String, Vec<Reply>)> =
+    /// Answers lines with one of these prefixes with its responses in turn, repeating the last one. All
+    /// other lines get a success.
+    pub(crate) fn scripted(script: &[(&str, &[FakeResponse])]) -> Self {
+        let script: Vec<(String, Vec<FakeResponse>)> =
             script.iter().map(|(line, replies)| ((*line).to_owned(), replies.to_vec())).collect();
-        Fake::new(move |seen, before| {
+        FakeApiServer::new(move |seen, before| {
             let replies = script.iter().find(|(line, _)| seen.line.starts_with(line.as_str()));
             let reply = replies.map(|(_, replies)| &replies[before.min(replies.len() - 1)]);
-            reply.cloned().unwrap_or_else(Reply::ok)
+            reply.cloned().unwrap_or_else(FakeResponse::ok)
         })
     }
 
@@ -102,22 +104,22 @@ impl Fake {
         self.client.clone()
     }
 
-    /// What came in so far.
-    pub(crate) fn seen(&self) -> Vec<Seen> {
+    /// The requests so far.
+    pub(crate) fn requests(&self) -> Vec<ReceivedRequest> {
         self.seen.lock().expect("no test panics in it").clone()
     }
 
-    /// The lines that came in so far.
+    /// The lines of the requests so far.
     pub(crate) fn lines(&self) -> Vec<String> {
-        self.seen().into_iter().map(|seen| seen.line).collect()
+        self.requests().into_iter().map(|seen| seen.line).collect()
     }
 }
 
-async fn read(request: Request<Body>) -> Seen {
+async fn read(request: Request<Body>) -> ReceivedRequest {
     let (parts, body) = request.into_parts();
     let bytes = body.collect_bytes().await.expect("the body is at hand");
     let header = parts.headers.get(http::header::CONTENT_TYPE);
-    Seen {
+    ReceivedRequest {
         line: format!("{} {}", parts.method, parts.uri.path()),
         query: parts.uri.query().unwrap_or_default().to_owned(),
         content_type: header.map_or("", |value| value.to_str().expect("text")).to_owned(),
@@ -128,7 +130,7 @@ async fn read(request: Request<Body>) -> Seen {
     }
 }
 
-async fn carry_out(reply: Reply) -> Result<Response<Body>, tower::BoxError> {
+async fn carry_out(reply: FakeResponse) -> Result<Response<Body>, tower::BoxError> {
     let answer = |code: u16, retry_after: Option<u64>, body: &Value| {
         let mut response = Response::builder().status(code);
         if let Some(seconds) = retry_after {
@@ -137,17 +139,19 @@ async fn carry_out(reply: Reply) -> Result<Response<Body>, tower::BoxError> {
         Ok(response.body(Body::from(body.to_string().into_bytes()))?)
     };
     match reply {
-        Reply::Answer(code, body) => answer(code, None, &body),
-        Reply::RetryAfter(code, seconds) => answer(code, Some(seconds), &json!({})),
-        Reply::Slow(span, code, body) => {
+        FakeResponse::Response(code, body) => answer(code, None, &body),
+        FakeResponse::RetryAfter(code, seconds) => answer(code, Some(seconds), &json!({})),
+        FakeResponse::Slow(span, code, body) => {
             tokio::time::sleep(span).await;
             answer(code, None, &body)
         }
-        Reply::Broken => Err(std::io::Error::from(std::io::ErrorKind::ConnectionReset).into()),
-        Reply::Unreachable => {
+        FakeResponse::Broken => {
+            Err(std::io::Error::from(std::io::ErrorKind::ConnectionReset).into())
+        }
+        FakeResponse::Unreachable => {
             Err(std::io::Error::from(std::io::ErrorKind::ConnectionRefused).into())
         }
-        Reply::Silence => {
+        FakeResponse::Silence => {
             let never: Infallible = std::future::pending().await;
             match never {}
         }

@@ -12,19 +12,19 @@ use http_body_util::BodyExt;
 use kube::client::Body;
 use tower::{BoxError, Service, ServiceExt};
 
-use super::metrics::Answer;
+use super::metrics::ResponseBody;
 
-type Answered = Result<Response<Answer>, kube::Error>;
+type SendResult = Result<Response<ResponseBody>, kube::Error>;
 
 /// Sends requests to the API server from where it is asked to. Clones share connections and limits.
 #[derive(Clone)]
-pub struct Caller(Arc<dyn Fn(Request<Body>) -> BoxFuture<'static, Answered> + Send + Sync>);
+pub struct Caller(Arc<dyn Fn(Request<Body>) -> BoxFuture<'static, SendResult> + Send + Sync>);
 
 impl Caller {
     /// Sends requests by `service`.
     pub(super) fn new<S>(service: S) -> Self
     where
-        S: Service<Request<Body>, Response = Response<Answer>, Error = BoxError>
+        S: Service<Request<Body>, Response = Response<ResponseBody>, Error = BoxError>
             + Clone
             + Send
             + Sync
@@ -38,7 +38,7 @@ impl Caller {
     }
 
     /// Sends a request; the answer, whatever its status.
-    pub(crate) async fn send(&self, request: Request<Body>) -> Answered {
+    pub(crate) async fn send(&self, request: Request<Body>) -> SendResult {
         (self.0)(request).await
     }
 }

@@ -139,17 +139,20 @@ pub(super) struct Measured<S> {
 }
 
 /// The body of an answer.
-pub(crate) type Answer = UnsyncBoxBody<bytes::Bytes, BoxError>;
+pub(crate) type ResponseBody = UnsyncBoxBody<bytes::Bytes, BoxError>;
 
 impl<S, A> Service<Request<A>> for Measured<S>
 where
-    S: Service<Request<A>, Response = Response<Answer>, Error = BoxError> + Clone + Send + 'static,
+    S: Service<Request<A>, Response = Response<ResponseBody>, Error = BoxError>
+        + Clone
+        + Send
+        + 'static,
     S::Future: Send,
     A: hyper::body::Body + Send + 'static,
 {
-    type Response = Response<Answer>;
+    type Response = Response<ResponseBody>;
     type Error = BoxError;
-    type Future = BoxFuture<'static, Result<Response<Answer>, BoxError>>;
+    type Future = BoxFuture<'static, Result<Response<ResponseBody>, BoxError>>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         self.inner.poll_ready(cx)

@@ -25,7 +25,7 @@ use tower::{BoxError, Service, ServiceBuilder, ServiceExt};
 use super::access::JSON;
 use super::explain::{CredentialError, without_secrets};
 use super::link::{Built, Link};
-use super::metrics::{Answer, RestMetrics};
+use super::metrics::{ResponseBody, RestMetrics};
 
 /// How long it may take to connect, the TLS handshake included. As in client-go's transport/cache.go and
 /// net/http: 30 s to dial, 10 s for the handshake.
@@ -76,9 +76,9 @@ impl Transport {
 }
 
 impl Service<Request<Body>> for Transport {
-    type Response = Response<Answer>;
+    type Response = Response<ResponseBody>;
     type Error = BoxError;
-    type Future = BoxFuture<'static, Result<Response<Answer>, BoxError>>;
+    type Future = BoxFuture<'static, Result<Response<ResponseBody>, BoxError>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         Poll::Ready(Ok(()))

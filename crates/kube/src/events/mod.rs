@@ -4,9 +4,9 @@
 //! queue is full, it drops events and logs that. An event that is repeated within six minutes becomes a
 //! series of the first, as in client-go's tools/events.
 
-mod desk;
+mod correlator;
+mod queue;
 mod send;
-mod series;
 #[cfg(test)]
 mod tests;
 mod wire;
@@ -19,11 +19,11 @@ use plimsoll_api::{Edition, Pod, Str};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::client::Caller;
-use desk::{Desk, Order};
+use queue::{EventCommand, EventQueue};
 pub use wire::Dialect;
 
 /// Records events.
-pub trait Record: Send + Sync {
+pub trait EventRecorder: Send + Sync {
     /// Records an event asynchronously. Never blocks.
     fn record(&self, occurrence: Occurrence);
 }
@@ -34,9 +34,9 @@ pub struct Occurrence {
     /// Who reports it: the scheduler name of a profile.
     pub controller: Str,
     /// The object it is about.
-    pub regarding: Subject,
+    pub regarding: EventObject,
     /// A related object.
-    pub related: Option<Subject>,
+    pub related: Option<EventObject>,
     /// `Normal` or `Warning`.
     pub kind: &'static str,
     /// Such as `FailedScheduling`.
@@ -52,13 +52,13 @@ impl Occurrence {
     fn without_bodies(&self) -> Self {
         let mut bare = self.clone();
         for subject in [Some(&mut bare.regarding), bare.related.as_mut()].into_iter().flatten() {
-            let Subject::Pod(pod) = subject else { continue };
+            let EventObject::Pod(pod) = subject else { continue };
             let edition = Edition {
                 resource_version: pod.edition.resource_version.clone(),
                 ..Edition::default()
             };
             let (key, uid) = (pod.key.clone(), pod.uid.clone());
-            *subject = Subject::Pod(Arc::new(Pod { key, uid, edition, ..Pod::default() }));
+            *subject = EventObject::Pod(Arc::new(Pod { key, uid, edition, ..Pod::default() }));
         }
         bare
     }
@@ -66,7 +66,7 @@ impl Occurrence {
 
 /// An object that an event is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Subject {
+pub enum EventObject {
     /// A pod, in the version that the event is about.
     Pod(Arc<Pod>),
     /// A Lease. Events about it go to the core API, as those of client-go's leader election.
@@ -125,12 +125,12 @@ pub struct Lost {
 #[derive(Clone, Debug)]
 pub struct Broadcaster {
     inbox: mpsc::Sender<Occurrence>,
-    orders: mpsc::UnboundedSender<Order>,
-    tally: Arc<Tally>,
+    commands: mpsc::UnboundedSender<EventCommand>,
+    losses: Arc<LossCounters>,
 }
 
 #[derive(Debug, Default)]
-struct Tally {
+struct LossCounters {
     dropped: AtomicU64,
     rejected: AtomicU64,
 }
@@ -139,35 +139,35 @@ impl Broadcaster {
     /// Creates a broadcaster that starts at once on the current runtime.
     pub fn new(caller: impl Into<Caller>, options: Options) -> Self {
         let (inbox, occurrences) = mpsc::channel(options.queue.max(1));
-        let (orders, ordered) = mpsc::unbounded_channel();
-        let tally = Arc::new(Tally::default());
-        let desk = Desk::new(caller.into(), options, tally.clone());
-        tokio::spawn(desk.run(occurrences, ordered));
-        Broadcaster { inbox, orders, tally }
+        let (commands, receiver) = mpsc::unbounded_channel();
+        let losses = Arc::new(LossCounters::default());
+        let queue = EventQueue::new(caller.into(), options, losses.clone());
+        tokio::spawn(queue.run(occurrences, receiver));
+        Broadcaster { inbox, commands, losses }
     }
 
     /// Waits until all recorded events are written, for at most `within`, and then drops the rest.
     pub async fn finish(&self, within: Duration) {
         let (done, is_done) = oneshot::channel();
-        // If the desk has ended, there is nothing to wait for.
-        let _ = self.orders.send(Order::Finish(done));
+        // If the queue has ended, there is nothing to wait for.
+        let _ = self.commands.send(EventCommand::Finish(done));
         let _ = tokio::time::timeout(within, is_done).await;
-        let _ = self.orders.send(Order::Stop);
+        let _ = self.commands.send(EventCommand::Stop);
     }
 
     /// How many events have been lost so far.
     pub fn lost(&self) -> Lost {
         Lost {
-            dropped: self.tally.dropped.load(Ordering::Relaxed),
-            rejected: self.tally.rejected.load(Ordering::Relaxed),
+            dropped: self.losses.dropped.load(Ordering::Relaxed),
+            rejected: self.losses.rejected.load(Ordering::Relaxed),
         }
     }
 }
 
-impl Record for Broadcaster {
+impl EventRecorder for Broadcaster {
     fn record(&self, occurrence: Occurrence) {
         if self.inbox.try_send(occurrence).is_err() {
-            self.tally.dropped.fetch_add(1, Ordering::Relaxed);
+            self.losses.dropped.fetch_add(1, Ordering::Relaxed);
         }
     }
 }

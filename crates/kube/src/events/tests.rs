@@ -6,16 +6,16 @@ use std::time::Duration;
 use plimsoll_api::{Edition, Pod, PodKey};
 use serde_json::{Value, json};
 
-use super::{Broadcaster, Dialect, Lost, Occurrence, Options, Record, Subject};
-use crate::fake::{Fake, Reply, Seen};
+use super::{Broadcaster, Dialect, EventObject, EventRecorder, Lost, Occurrence, Options};
+use crate::fake::{FakeApiServer, FakeResponse, ReceivedRequest};
 
 const EVENTS: &str = "POST /apis/events.k8s.io/v1/namespaces/ns/events";
 const GROUP: &str = "GET /apis/events.k8s.io/v1";
 const LONG: Duration = Duration::from_hours(1);
 
-pub(super) fn pod(name: &str, resource_version: &str) -> Subject {
+pub(super) fn pod(name: &str, resource_version: &str) -> EventObject {
     let resource_version = resource_version.into();
-    Subject::Pod(Arc::new(Pod {
+    EventObject::Pod(Arc::new(Pod {
         key: PodKey::new("ns", name),
         uid: format!("uid-{name}").into(),
         edition: Edition { resource_version, ..Edition::default() },
@@ -35,14 +35,14 @@ pub(super) fn failed(name: &str, resource_version: &str) -> Occurrence {
     }
 }
 
-fn broadcaster(fake: &Fake, change: impl FnOnce(&mut Options)) -> Broadcaster {
+fn broadcaster(fake: &FakeApiServer, change: impl FnOnce(&mut Options)) -> Broadcaster {
     let mut options = Options::new("host".to_owned());
     change(&mut options);
     Broadcaster::new(fake.client(), options)
 }
 
 /// Records all of them, and waits until they are written.
-async fn write(fake: &Fake, occurrences: Vec<Occurrence>) -> Lost {
+async fn write(fake: &FakeApiServer, occurrences: Vec<Occurrence>) -> Lost {
     let broadcaster = broadcaster(fake, |_| {});
     for occurrence in occurrences {
         broadcaster.record(occurrence);
@@ -52,8 +52,8 @@ async fn write(fake: &Fake, occurrences: Vec<Occurrence>) -> Lost {
 }
 
 /// What was written, without the request that asks for the API.
-fn written(fake: &Fake) -> Vec<Seen> {
-    fake.seen().into_iter().filter(|seen| seen.line != GROUP).collect()
+fn written(fake: &FakeApiServer) -> Vec<ReceivedRequest> {
+    fake.requests().into_iter().filter(|seen| seen.line != GROUP).collect()
 }
 
 /// Removes a text that cannot be known in advance.
@@ -63,7 +63,7 @@ fn take(value: &mut Value) -> String {
 
 #[tokio::test(start_paused = true)]
 async fn an_event_is_written_as_kube_scheduler_writes_it() {
-    let fake = Fake::scripted(&[]);
+    let fake = FakeApiServer::scripted(&[]);
     let related = Some(pod("q", ""));
     let lost = write(&fake, vec![Occurrence { related, ..failed("p", "41") }]).await;
     assert_eq!(lost, Lost::default());
@@ -95,7 +95,7 @@ async fn an_event_is_written_as_kube_scheduler_writes_it() {
 
 #[tokio::test(start_paused = true)]
 async fn the_same_event_again_becomes_a_series() {
-    let fake = Fake::scripted(&[]);
+    let fake = FakeApiServer::scripted(&[]);
     let other_words = Occurrence { note: "still no room".to_owned(), ..failed("p", "1") };
     let broadcaster = broadcaster(&fake, |_| {});
     for occurrence in [failed("p", "1"), other_words, failed("p", "1"), failed("p", "1")] {
@@ -117,7 +117,7 @@ async fn the_same_event_again_becomes_a_series() {
 
 #[tokio::test(start_paused = true)]
 async fn a_series_that_goes_on_is_kept_alive() {
-    let fake = Fake::scripted(&[]);
+    let fake = FakeApiServer::scripted(&[]);
     let broadcaster = broadcaster(&fake, |_| {});
     for _ in 0..12 {
         broadcaster.record(failed("p", "1"));
@@ -133,7 +133,7 @@ async fn a_series_that_goes_on_is_kept_alive() {
 
 #[tokio::test(start_paused = true)]
 async fn an_event_about_another_edition_is_another_event() {
-    let fake = Fake::scripted(&[]);
+    let fake = FakeApiServer::scripted(&[]);
     write(&fake, vec![failed("p", "1"), failed("p", "2"), failed("q", "1")]).await;
     assert!(written(&fake).iter().all(|seen| seen.line == EVENTS));
     assert_eq!(written(&fake).len(), 3);
@@ -141,7 +141,7 @@ async fn an_event_about_another_edition_is_another_event() {
 
 #[tokio::test(start_paused = true)]
 async fn an_event_that_the_api_server_has_forgotten_is_made_again() {
-    let fake = Fake::scripted(&[("PATCH", &[Reply::not_found()])]);
+    let fake = FakeApiServer::scripted(&[("PATCH", &[FakeResponse::not_found()])]);
     let lost = write(&fake, vec![failed("p", "1"), failed("p", "1")]).await;
     assert_eq!(lost, Lost::default());
     let seen = written(&fake);
@@ -152,8 +152,8 @@ async fn an_event_that_the_api_server_has_forgotten_is_made_again() {
 
 /// How long it takes until an event was tried this often, by an instance that keeps running. It is not
 /// tried again after that.
-async fn check(replies: &[Reply], expected: Lost, tries: usize) -> Duration {
-    let fake = Fake::scripted(&[(EVENTS, replies)]);
+async fn check(replies: &[FakeResponse], expected: Lost, tries: usize) -> Duration {
+    let fake = FakeApiServer::scripted(&[(EVENTS, replies)]);
     let broadcaster = broadcaster(&fake, |_| {});
     let begun = tokio::time::Instant::now();
     broadcaster.record(failed("p", "1"));
@@ -170,20 +170,23 @@ async fn check(replies: &[Reply], expected: Lost, tries: usize) -> Duration {
 #[tokio::test(start_paused = true)]
 async fn an_event_is_tried_again_where_that_may_help() {
     let none = Lost::default();
-    let took = check(&[Reply::Broken, Reply::Unreachable, Reply::ok()], none, 3).await;
+    let took =
+        check(&[FakeResponse::Broken, FakeResponse::Unreachable, FakeResponse::ok()], none, 3)
+            .await;
     assert!(Duration::from_secs(20) <= took && took <= Duration::from_secs(25), "{took:?}");
-    let took = check(&[Reply::RetryAfter(429, 3), Reply::ok()], none, 2).await;
+    let took = check(&[FakeResponse::RetryAfter(429, 3), FakeResponse::ok()], none, 2).await;
     assert!(Duration::from_secs(3) <= took && took < Duration::from_secs(9), "{took:?}");
     // Created by a request whose answer was lost.
-    check(&[Reply::Broken, Reply::error(409, "AlreadyExists", "exists")], none, 2).await;
+    check(&[FakeResponse::Broken, FakeResponse::error(409, "AlreadyExists", "exists")], none, 2)
+        .await;
     let rejected = Lost { rejected: 1, dropped: 0 };
-    check(&[Reply::error(403, "Forbidden", "it is being terminated")], rejected, 1).await;
-    check(&[Reply::Broken], rejected, 12).await;
+    check(&[FakeResponse::error(403, "Forbidden", "it is being terminated")], rejected, 1).await;
+    check(&[FakeResponse::Broken], rejected, 12).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_is_too_much_is_dropped_and_counted() {
-    let fake = Fake::new(|_, _| Reply::Silence);
+    let fake = FakeApiServer::new(|_, _| FakeResponse::Silence);
     let broadcaster = broadcaster(&fake, |options| {
         options.queue = 50;
         options.in_flight = 4;
@@ -195,12 +198,13 @@ async fn what_is_too_much_is_dropped_and_counted() {
     }
     let lost = broadcaster.lost();
     assert!((850..=950).contains(&lost.dropped), "{lost:?}");
-    assert_eq!(fake.seen().len(), 4);
+    assert_eq!(fake.requests().len(), 4);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_old_api_server_gets_events_of_the_core() {
-    let fake = Fake::scripted(&[(GROUP, &[Reply::Broken, Reply::not_found()])]);
+    let fake =
+        FakeApiServer::scripted(&[(GROUP, &[FakeResponse::Broken, FakeResponse::not_found()])]);
     let lost = write(&fake, vec![failed("p", "1"), failed("p", "1"), failed("p", "1")]).await;
     assert_eq!(lost, Lost::default());
     let seen = written(&fake);
@@ -229,8 +233,8 @@ async fn an_old_api_server_gets_events_of_the_core() {
 
 #[tokio::test(start_paused = true)]
 async fn events_about_a_lease_are_those_of_the_core() {
-    let fake = Fake::scripted(&[]);
-    let regarding = Subject::Lease {
+    let fake = FakeApiServer::scripted(&[]);
+    let regarding = EventObject::Lease {
         namespace: "kube-system".into(),
         name: "kube-scheduler".into(),
         uid: "u".into(),
@@ -247,7 +251,7 @@ async fn events_about_a_lease_are_those_of_the_core() {
 #[tokio::test(start_paused = true)]
 async fn at_the_end_nobody_waits_for_an_api_server_that_cannot_be_reached() {
     // The API server answered which API it has, and then became unreachable.
-    let fake = Fake::scripted(&[(EVENTS, &[Reply::Unreachable])]);
+    let fake = FakeApiServer::scripted(&[(EVENTS, &[FakeResponse::Unreachable])]);
     let broadcaster = broadcaster(&fake, |_| {});
     broadcaster.record(failed("p", "1"));
     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -261,11 +265,12 @@ async fn at_the_end_nobody_waits_for_an_api_server_that_cannot_be_reached() {
 async fn at_the_end_many_events_are_given_up_with_the_first_that_cannot_be_sent() {
     let gone = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let is_gone = gone.clone();
-    let fake = Fake::new(move |_, _| match is_gone.load(std::sync::atomic::Ordering::SeqCst) {
-        // Waiting for a connection that is never established takes a while.
-        true => Reply::Unreachable,
-        false => Reply::Silence,
-    });
+    let fake =
+        FakeApiServer::new(move |_, _| match is_gone.load(std::sync::atomic::Ordering::SeqCst) {
+            // Waiting for a connection that is never established takes a while.
+            true => FakeResponse::Unreachable,
+            false => FakeResponse::Silence,
+        });
     let broadcaster = broadcaster(&fake, |options| {
         options.dialect = Some(Dialect::Events);
         options.in_flight = 2;
@@ -284,7 +289,7 @@ async fn at_the_end_many_events_are_given_up_with_the_first_that_cannot_be_sent(
 #[tokio::test(start_paused = true)]
 async fn at_the_end_nobody_waits_for_an_api_server_that_was_never_there() {
     for events in [0, 3] {
-        let fake = Fake::scripted(&[(GROUP, &[Reply::Unreachable])]);
+        let fake = FakeApiServer::scripted(&[(GROUP, &[FakeResponse::Unreachable])]);
         let broadcaster = broadcaster(&fake, |_| {});
         for _ in 0..events {
             broadcaster.record(failed("p", "1"));
@@ -298,11 +303,11 @@ async fn at_the_end_nobody_waits_for_an_api_server_that_was_never_there() {
 
 #[tokio::test(start_paused = true)]
 async fn at_the_end_an_api_server_that_never_says_what_it_has_is_not_asked_for_ever() {
-    let refusal = Reply::error(403, "Forbidden", "no");
+    let refusal = FakeResponse::error(403, "Forbidden", "no");
     for (reply, most) in
-        [(Reply::Broken, Duration::from_mins(1)), (refusal, Duration::from_secs(2))]
+        [(FakeResponse::Broken, Duration::from_mins(1)), (refusal, Duration::from_secs(2))]
     {
-        let fake = Fake::scripted(&[(GROUP, &[reply])]);
+        let fake = FakeApiServer::scripted(&[(GROUP, &[reply])]);
         let broadcaster = broadcaster(&fake, |_| {});
         broadcaster.record(failed("p", "1"));
         let begun = tokio::time::Instant::now();
@@ -314,8 +319,9 @@ async fn at_the_end_an_api_server_that_never_says_what_it_has_is_not_asked_for_e
 
 #[tokio::test(start_paused = true)]
 async fn at_the_end_what_may_still_be_written_is_waited_for() {
-    let busy = Reply::RetryAfter(429, 5);
-    let fake = Fake::scripted(&[(EVENTS, &[Reply::Broken, busy, Reply::ok()])]);
+    let busy = FakeResponse::RetryAfter(429, 5);
+    let fake =
+        FakeApiServer::scripted(&[(EVENTS, &[FakeResponse::Broken, busy, FakeResponse::ok()])]);
     let broadcaster = broadcaster(&fake, |_| {});
     broadcaster.record(failed("p", "1"));
     broadcaster.finish(LONG).await;

@@ -8,8 +8,8 @@ use plimsoll_api::Str;
 use serde::{Serialize, Serializer};
 use serde_json::json;
 
-use super::{Occurrence, Subject};
-use crate::call::{Ask, STRATEGIC_MERGE_PATCH, segment};
+use super::{EventObject, Occurrence};
+use crate::call::{ApiRequest, STRATEGIC_MERGE_PATCH, segment};
 use crate::wire_time::{micros, seconds};
 
 /// The longest name of an object.
@@ -26,7 +26,7 @@ pub enum Dialect {
 
 /// An event.
 #[derive(Clone, Debug)]
-pub(super) struct Event {
+pub(super) struct WireEvent {
     pub(super) name: Box<str>,
     /// When it first happened.
     pub(super) at: Timestamp,
@@ -44,7 +44,7 @@ pub(super) struct Repeats {
 /// A reference to an object. As in client-go's tools/reference, GetReference.
 #[derive(Clone, Copy, Debug, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Reference<'a> {
+pub(super) struct ObjectReference<'a> {
     kind: &'static str,
     #[serde(skip_serializing_if = "str::is_empty")]
     pub(super) namespace: &'a str,
@@ -56,10 +56,10 @@ pub(super) struct Reference<'a> {
     pub(super) resource_version: &'a str,
 }
 
-impl Subject {
-    pub(super) fn reference(&self) -> Reference<'_> {
+impl EventObject {
+    pub(super) fn reference(&self) -> ObjectReference<'_> {
         match self {
-            Subject::Pod(pod) => Reference {
+            EventObject::Pod(pod) => ObjectReference {
                 kind: "Pod",
                 namespace: &pod.key.namespace,
                 name: &pod.key.name,
@@ -67,7 +67,7 @@ impl Subject {
                 api_version: "v1",
                 resource_version: &pod.edition.resource_version,
             },
-            Subject::Lease { namespace, name, uid, resource_version } => Reference {
+            EventObject::Lease { namespace, name, uid, resource_version } => ObjectReference {
                 kind: "Lease",
                 namespace,
                 name,
@@ -81,21 +81,21 @@ impl Subject {
     /// The API for events about it, if the API server has `dialect`.
     pub(super) fn dialect(&self, dialect: Dialect) -> Dialect {
         match self {
-            Subject::Pod(_) => dialect,
-            Subject::Lease { .. } => Dialect::Core,
+            EventObject::Pod(_) => dialect,
+            EventObject::Lease { .. } => Dialect::Core,
         }
     }
 
     fn namespace(&self) -> &Str {
         match self {
-            Subject::Pod(pod) => &pod.key.namespace,
-            Subject::Lease { namespace, .. } => namespace,
+            EventObject::Pod(pod) => &pod.key.namespace,
+            EventObject::Lease { namespace, .. } => namespace,
         }
     }
 }
 
 /// The name of an event about `regarding`. As in client-go's tools/record/util, GenerateEventName.
-pub(super) fn name_of(regarding: &Subject, at: Timestamp) -> Box<str> {
+pub(super) fn name_of(regarding: &EventObject, at: Timestamp) -> Box<str> {
     let about = regarding.reference().name;
     let mut name = String::with_capacity(about.len() + 17);
     // Nanoseconds since 1970 stay positive for two centuries.
@@ -113,50 +113,50 @@ impl Serialize for Micros {
 }
 
 #[derive(Serialize)]
-struct Metadata<'a> {
+struct EventMetadata<'a> {
     name: &'a str,
     namespace: &'a str,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Series {
+struct EventSeries {
     count: u32,
     last_observed_time: Micros,
 }
 
-/// events.k8s.io/v1 Event.
+/// events.k8s.io/v1 WireEvent.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct EventsV1<'a> {
     api_version: &'static str,
     kind: &'static str,
-    metadata: Metadata<'a>,
+    metadata: EventMetadata<'a>,
     event_time: Micros,
     #[serde(skip_serializing_if = "Option::is_none")]
-    series: Option<Series>,
+    series: Option<EventSeries>,
     reporting_controller: &'a str,
     reporting_instance: String,
     action: &'static str,
     reason: &'static str,
-    regarding: Reference<'a>,
+    regarding: ObjectReference<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    related: Option<Reference<'a>>,
+    related: Option<ObjectReference<'a>>,
     note: &'a str,
     r#type: &'static str,
 }
 
-/// v1 Event.
+/// v1 WireEvent.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct CoreV1<'a> {
     api_version: &'static str,
     kind: &'static str,
-    metadata: Metadata<'a>,
-    involved_object: Reference<'a>,
+    metadata: EventMetadata<'a>,
+    involved_object: ObjectReference<'a>,
     reason: &'static str,
     message: &'a str,
-    source: Source<'a>,
+    source: EventSource<'a>,
     first_timestamp: String,
     last_timestamp: String,
     count: u32,
@@ -166,22 +166,22 @@ struct CoreV1<'a> {
 }
 
 #[derive(Serialize)]
-struct Source<'a> {
+struct EventSource<'a> {
     component: &'a str,
 }
 
-impl Event {
+impl WireEvent {
     /// The request that creates this event.
-    pub(super) fn create(&self, dialect: Dialect, hostname: &str) -> Ask {
+    pub(super) fn create(&self, dialect: Dialect, hostname: &str) -> ApiRequest {
         let body = match dialect {
             Dialect::Events => crate::write::json(&self.events_v1(hostname)),
             Dialect::Core => crate::write::json(&self.core_v1()),
         };
-        Ask::post(self.collection(dialect), body)
+        ApiRequest::post(self.collection(dialect), body)
     }
 
     /// The request that updates how often it happened.
-    pub(super) fn repeat(&self, dialect: Dialect, repeats: Repeats) -> Ask {
+    pub(super) fn repeat(&self, dialect: Dialect, repeats: Repeats) -> ApiRequest {
         let body = match dialect {
             Dialect::Events => json!({ "series": {
                 "count": repeats.count,
@@ -193,7 +193,7 @@ impl Event {
             }),
         };
         let path = format!("{}/{}", self.collection(dialect), segment(&self.name));
-        Ask::patch(path, STRATEGIC_MERGE_PATCH, crate::write::json(&body))
+        ApiRequest::patch(path, STRATEGIC_MERGE_PATCH, crate::write::json(&body))
     }
 
     fn events_v1(&self, hostname: &str) -> EventsV1<'_> {
@@ -201,10 +201,10 @@ impl Event {
             &*self.occurrence;
         EventsV1 {
             api_version: "events.k8s.io/v1",
-            kind: "Event",
+            kind: "WireEvent",
             metadata: self.metadata(),
             event_time: Micros(self.at),
-            series: self.series.map(|repeats| Series {
+            series: self.series.map(|repeats| EventSeries {
                 count: repeats.count,
                 last_observed_time: Micros(repeats.last),
             }),
@@ -213,7 +213,7 @@ impl Event {
             action,
             reason,
             regarding: regarding.reference(),
-            related: related.as_ref().map(Subject::reference),
+            related: related.as_ref().map(EventObject::reference),
             note,
             r#type: kind,
         }
@@ -223,12 +223,12 @@ impl Event {
         let Occurrence { controller, regarding, kind, reason, note, .. } = &*self.occurrence;
         CoreV1 {
             api_version: "v1",
-            kind: "Event",
+            kind: "WireEvent",
             metadata: self.metadata(),
             involved_object: regarding.reference(),
             reason,
             message: note,
-            source: Source { component: controller },
+            source: EventSource { component: controller },
             first_timestamp: seconds(self.at),
             last_timestamp: seconds(self.series.map_or(self.at, |repeats| repeats.last)),
             count: self.series.map_or(1, |repeats| repeats.count),
@@ -238,8 +238,8 @@ impl Event {
         }
     }
 
-    fn metadata(&self) -> Metadata<'_> {
-        Metadata { name: &self.name, namespace: self.occurrence.regarding.namespace() }
+    fn metadata(&self) -> EventMetadata<'_> {
+        EventMetadata { name: &self.name, namespace: self.occurrence.regarding.namespace() }
     }
 
     fn collection(&self, dialect: Dialect) -> String {

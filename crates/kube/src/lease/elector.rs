@@ -12,8 +12,8 @@ use super::lock::Lock;
 use super::record::LeaseRecord;
 use super::settings::JITTER_FACTOR;
 use super::{Ended, Leadership, Settings, State};
-use crate::call::Failed;
-use crate::events::{Occurrence, Record};
+use crate::call::ApiError;
+use crate::events::{EventRecorder, Occurrence};
 
 /// The shortest time for a request. As in resourcelock's interface.go, NewFromKubeconfig.
 const TIMEOUT_MIN: Duration = Duration::from_secs(1);
@@ -22,7 +22,7 @@ const TIMEOUT_MIN: Duration = Duration::from_secs(1);
 pub(super) struct Elector {
     lock: Lock,
     leadership: Leadership,
-    events: Arc<dyn Record>,
+    events: Arc<dyn EventRecorder>,
     /// The Lease as last observed, and when its change was observed.
     observed: LeaseRecord,
     observed_at: Duration,
@@ -40,7 +40,11 @@ enum Try {
 }
 
 impl Elector {
-    pub(super) fn new(client: Client, leadership: Leadership, events: Arc<dyn Record>) -> Self {
+    pub(super) fn new(
+        client: Client,
+        leadership: Leadership,
+        events: Arc<dyn EventRecorder>,
+    ) -> Self {
         let Settings { namespace, name, renew_deadline, .. } = leadership.settings();
         let timeout = (*renew_deadline / 2).max(TIMEOUT_MIN);
         Elector {
@@ -206,7 +210,7 @@ impl Elector {
 
     /// As in client-go, release, which reads the lease first. Here it is read only if it has changed
     /// since it was last observed: an aborted renewal of this instance may have taken effect.
-    async fn release(&mut self) -> Result<(), Failed> {
+    async fn release(&mut self) -> Result<(), ApiError> {
         match self.lock.update(&self.nobody()).await {
             Err(failed) if failed.code() == Some(StatusCode::CONFLICT) => {}
             Err(failed) => return Err(failed),

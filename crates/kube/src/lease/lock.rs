@@ -8,9 +8,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::record::LeaseRecord;
-use crate::call::{self, Ask, Failed, segment};
+use crate::call::{self, ApiError, ApiRequest, segment};
 use crate::client::Caller;
-use crate::events::Subject;
+use crate::events::EventObject;
 use crate::write;
 
 /// The Lease.
@@ -31,41 +31,41 @@ impl Lock {
     }
 
     /// Reads the Lease.
-    pub(super) async fn get(&mut self) -> Result<LeaseRecord, Failed> {
+    pub(super) async fn get(&mut self) -> Result<LeaseRecord, ApiError> {
         let path = format!("{}/{}", self.collection(), segment(&self.name));
-        self.ask(&Ask::get(path)).await
+        self.send(&ApiRequest::get(path)).await
     }
 
     /// Creates the Lease.
-    pub(super) async fn create(&mut self, record: &LeaseRecord) -> Result<(), Failed> {
+    pub(super) async fn create(&mut self, record: &LeaseRecord) -> Result<(), ApiError> {
         let lease = json!({
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",
             "metadata": { "namespace": self.namespace, "name": self.name },
             "spec": record,
         });
-        let ask = Ask::post(self.collection(), write::json(&lease));
-        self.ask(&ask).await.map(|_| ())
+        let request = ApiRequest::post(self.collection(), write::json(&lease));
+        self.send(&request).await.map(|_| ())
     }
 
     /// Updates the Lease, if it has not changed since it was read.
-    pub(super) async fn update(&mut self, record: &LeaseRecord) -> Result<(), Failed> {
+    pub(super) async fn update(&mut self, record: &LeaseRecord) -> Result<(), ApiError> {
         let Some(lease) = &self.lease else {
             let text = "lease not initialized, call get or create first";
-            return Err(Failed::NotSent(text.to_owned()));
+            return Err(ApiError::NotSent(text.to_owned()));
         };
         let mut lease = lease.clone();
         lease["spec"] = json!(record);
         let path = format!("{}/{}", self.collection(), segment(&self.name));
-        let ask = Ask::put(path, write::json(&lease));
-        self.ask(&ask).await.map(|_| ())
+        let request = ApiRequest::put(path, write::json(&lease));
+        self.send(&request).await.map(|_| ())
     }
 
     /// The Lease for events.
-    pub(super) fn subject(&self) -> Option<Subject> {
+    pub(super) fn subject(&self) -> Option<EventObject> {
         let metadata = self.lease.as_ref()?.get("metadata")?;
         let text = |field: &str| Str::from(metadata[field].as_str().unwrap_or_default());
-        Some(Subject::Lease {
+        Some(EventObject::Lease {
             namespace: Str::from(self.namespace.as_str()),
             name: Str::from(self.name.as_str()),
             uid: text("uid"),
@@ -73,9 +73,9 @@ impl Lock {
         })
     }
 
-    async fn ask(&mut self, ask: &Ask) -> Result<LeaseRecord, Failed> {
-        let body = call::ask(&self.caller, ask, self.timeout).await?;
-        let unreadable = |why: serde_json::Error| Failed::Unanswered(format!("{self}: {why}"));
+    async fn send(&mut self, request: &ApiRequest) -> Result<LeaseRecord, ApiError> {
+        let body = call::send_and_read(&self.caller, request, self.timeout).await?;
+        let unreadable = |why: serde_json::Error| ApiError::NoResponse(format!("{self}: {why}"));
         let lease: Value = serde_json::from_slice(&body).map_err(unreadable)?;
         let record = match lease.get("spec") {
             None | Some(Value::Null) => LeaseRecord::default(),

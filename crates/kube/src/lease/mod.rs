@@ -28,7 +28,7 @@ pub use clock::Clock;
 use elector::Elector;
 pub use settings::{Settings, SettingsError};
 
-use crate::events::Record;
+use crate::events::EventRecorder;
 use crate::write::MayWrite;
 
 /// The name of the lock in metrics and health checks.
@@ -92,7 +92,7 @@ impl Election {
     pub fn new(
         client: Client,
         settings: Settings,
-        events: Arc<dyn Record>,
+        events: Arc<dyn EventRecorder>,
     ) -> Result<Self, SettingsError> {
         settings.check()?;
         let leadership = Leadership::new(settings);

@@ -298,13 +298,13 @@ async fn until_it_ends(
 /// The options of the writer: it writes only while this instance leads, and respects the rate limit.
 fn writing(record: Arc<Broadcaster>, post: &Post, rate: Rate, release: Release) -> write::Options {
     let mut writing = write::Options::new(record);
-    writing.bindings_again = write::bindings_again(release);
+    writing.binding_retries = write::binding_retries(release);
     if let Some(leadership) = &post.leadership {
         writing.may_write = leadership.may_write();
     }
     // A request that waits in the rate limiter of a client would count as sent.
     let bucket = Bucket::new(rate);
-    writing.turn = Arc::new(move || {
+    writing.rate_limiter = Arc::new(move || {
         let bucket = bucket.clone();
         Box::pin(async move {
             bucket.wait().await;

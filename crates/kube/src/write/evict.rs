@@ -7,12 +7,12 @@ use plimsoll_engine::Eviction;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::courier::{self, Again, Courier, is_about_another, pod_path};
+use super::sender::{self, RequestSender, RetryPolicy, is_gone, pod_path};
 use super::status;
-use crate::call::{Ask, STRATEGIC_MERGE_PATCH};
-use crate::events::{Occurrence, Subject};
+use crate::call::{ApiError, ApiRequest, STRATEGIC_MERGE_PATCH};
+use crate::events::{EventObject, Occurrence};
 
-impl Courier {
+impl RequestSender {
     /// Writes the reason into the status of the victim, deletes it, and records an event. As in
     /// executor.go, PreemptPod: a victim that is already deleted counts as success, and a terminating
     /// one is left alone.
@@ -21,32 +21,32 @@ impl Courier {
         preemptor: &Arc<Pod>,
         eviction: &Eviction,
         deadline: Instant,
-    ) -> Result<(), String> {
+    ) -> Result<(), ApiError> {
         let victim = &eviction.victim;
         if victim.is_terminating() {
             return Ok(());
         }
         let path = pod_path(&victim.key);
         let why = status::disruption_target(victim, &eviction.message);
-        let tell = Ask::patch(format!("{path}/status"), STRATEGIC_MERGE_PATCH, why);
+        let patch = ApiRequest::patch(format!("{path}/status"), STRATEGIC_MERGE_PATCH, why);
         // Unlike in executor.go, a new pod with the name of the victim is left alone.
         let options = json!({
             "apiVersion": "v1",
             "kind": "DeleteOptions",
             "preconditions": { "uid": victim.uid },
         });
-        let delete = Ask::delete(path, courier::json(&options));
-        for ask in [tell, delete] {
-            match self.deliver(&ask, Again::IfItMayHelp, deadline).await {
+        let delete = ApiRequest::delete(path, sender::json(&options));
+        for request in [patch, delete] {
+            match self.send(&request, RetryPolicy::IfIdempotent, deadline).await {
                 Ok(()) => {}
-                Err(failed) if is_about_another(&failed) => return Ok(()),
-                Err(failed) => return Err(failed.to_string()),
+                Err(failed) if is_gone(&failed) => return Ok(()),
+                Err(failed) => return Err(failed),
             }
         }
         self.options().events.record(Occurrence {
             controller: preemptor.scheduler_name.clone(),
-            regarding: Subject::Pod(victim.clone()),
-            related: Some(Subject::Pod(preemptor.clone())),
+            regarding: EventObject::Pod(victim.clone()),
+            related: Some(EventObject::Pod(preemptor.clone())),
             kind: "Normal",
             reason: "Preempted",
             action: "Preempting",

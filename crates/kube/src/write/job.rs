@@ -8,22 +8,22 @@ use plimsoll_engine::{Condition, Effect, EffectId, Eviction, Write};
 use plimsoll_framework::ObjectWrite;
 use tokio::time::Instant;
 
-use crate::events::{Occurrence, Subject};
+use crate::events::{EventObject, Occurrence};
 
 /// A write to the API server.
 #[derive(Debug)]
-pub(super) struct Job {
+pub(super) struct WriteJob {
     /// The pod for which it is done, as last observed.
     pub(super) pod: Arc<Pod>,
     /// The kind of write.
-    pub(super) task: Task,
+    pub(super) task: WriteTask,
     /// When the answer is no longer awaited.
     pub(super) deadline: Instant,
 }
 
 /// The kind of write.
 #[derive(Debug)]
-pub(super) enum Task {
+pub(super) enum WriteTask {
     /// Bind the pod to a node.
     Bind(EffectId, Str),
     /// Write an object for a plugin.
@@ -31,21 +31,21 @@ pub(super) enum Task {
     /// Evict another pod for it.
     Evict(EffectId, Eviction),
     /// Change the status of the pod. The engine does not await an answer.
-    Status(Status),
+    Status(StatusChange),
 }
 
 /// Changes to the status of a pod.
 #[derive(Debug, Default)]
-pub(super) struct Status {
+pub(super) struct StatusChange {
     /// The condition `PodScheduled=False`.
     pub(super) condition: Option<Condition>,
     /// The nominated node.
-    pub(super) nominated: Nominated,
+    pub(super) nominated: NominationChange,
 }
 
 /// A change of the nominated node.
 #[derive(Debug, Default)]
-pub(super) enum Nominated {
+pub(super) enum NominationChange {
     /// No change.
     #[default]
     AsItWas,
@@ -55,40 +55,41 @@ pub(super) enum Nominated {
     On(Str),
 }
 
-impl From<Option<Str>> for Nominated {
+impl From<Option<Str>> for NominationChange {
     fn from(node: Option<Str>) -> Self {
-        node.map_or(Nominated::No, Nominated::On)
+        node.map_or(NominationChange::No, NominationChange::On)
     }
 }
 
 /// How an effect is carried out.
-pub(super) enum Work {
+pub(super) enum EffectAction {
     /// By a write to the API server, which is queued.
-    Job(Job),
+    Write(WriteJob),
     /// By an event, which is recorded at once.
     Event(Box<Occurrence>),
     /// By a question to an extender, which is done by [`Extenders`](crate::extender::Extenders).
     Elsewhere,
 }
 
-impl Work {
+impl EffectAction {
     /// How to carry out `effect`. Its answer is awaited for `patience`.
     pub(super) fn of(effect: Effect, patience: Duration) -> Self {
         let Effect { id, pod, write } = effect;
         let task = match write {
-            Write::Bind(binding) => Task::Bind(id, binding.node),
-            Write::Object(write) => Task::Object(id, write),
-            Write::Evict(eviction) => Task::Evict(id, eviction),
+            Write::Bind(binding) => WriteTask::Bind(id, binding.node),
+            Write::Object(write) => WriteTask::Object(id, write),
+            Write::Evict(eviction) => WriteTask::Evict(id, eviction),
             Write::Nominate(node) => {
-                Task::Status(Status { nominated: node.into(), condition: None })
+                WriteTask::Status(StatusChange { nominated: node.into(), condition: None })
             }
-            Write::Condition(condition) => {
-                Task::Status(Status { condition: Some(condition), ..Status::default() })
-            }
+            Write::Condition(condition) => WriteTask::Status(StatusChange {
+                condition: Some(condition),
+                ..StatusChange::default()
+            }),
             Write::Record(record) => {
-                return Work::Event(Box::new(Occurrence {
+                return EffectAction::Event(Box::new(Occurrence {
                     controller: pod.scheduler_name.clone(),
-                    regarding: Subject::Pod(pod),
+                    regarding: EventObject::Pod(pod),
                     related: None,
                     kind: record.kind,
                     reason: record.reason,
@@ -96,40 +97,41 @@ impl Work {
                     note: record.note,
                 }));
             }
-            Write::Extender(_) => return Work::Elsewhere,
+            Write::Extender(_) => return EffectAction::Elsewhere,
         };
-        Work::Job(Job { pod, task, deadline: Instant::now() + patience })
+        EffectAction::Write(WriteJob { pod, task, deadline: Instant::now() + patience })
     }
 }
 
-impl Job {
+impl WriteJob {
     /// The pod that is written: writes to one pod are done in order.
     pub(super) fn about(&self) -> &PodKey {
         match &self.task {
-            Task::Evict(_, eviction) => &eviction.victim.key,
-            Task::Bind(..) | Task::Object(..) | Task::Status(_) => &self.pod.key,
+            WriteTask::Evict(_, eviction) => &eviction.victim.key,
+            WriteTask::Bind(..) | WriteTask::Object(..) | WriteTask::Status(_) => &self.pod.key,
         }
     }
 
     /// The effect whose answer is awaited.
     pub(super) fn awaited(&self) -> Option<EffectId> {
         match self.task {
-            Task::Bind(id, _) | Task::Object(id, _) | Task::Evict(id, _) => Some(id),
-            Task::Status(_) => None,
+            WriteTask::Bind(id, _) | WriteTask::Object(id, _) | WriteTask::Evict(id, _) => Some(id),
+            WriteTask::Status(_) => None,
         }
     }
 
     /// Merges `later` into this job, if one request can do both: the newest status counts. Otherwise
     /// returns it.
-    pub(super) fn absorb(&mut self, later: Job) -> Option<Job> {
-        let (Task::Status(status), Task::Status(_)) = (&mut self.task, &later.task) else {
+    pub(super) fn absorb(&mut self, later: WriteJob) -> Option<WriteJob> {
+        let (WriteTask::Status(status), WriteTask::Status(_)) = (&mut self.task, &later.task)
+        else {
             return Some(later);
         };
-        let Task::Status(newer) = later.task else { return None };
+        let WriteTask::Status(newer) = later.task else { return None };
         if newer.condition.is_some() {
             status.condition = newer.condition;
         }
-        if !matches!(newer.nominated, Nominated::AsItWas) {
+        if !matches!(newer.nominated, NominationChange::AsItWas) {
             status.nominated = newer.nominated;
         }
         self.pod = later.pod;
@@ -138,14 +140,14 @@ impl Job {
     }
 }
 
-impl Task {
+impl WriteTask {
     /// Its name, for logs.
     pub(super) fn name(&self) -> &'static str {
         match self {
-            Task::Bind(..) => "binding",
-            Task::Object(_, write) => write.verb.as_str(),
-            Task::Evict(..) => "eviction",
-            Task::Status(_) => "status",
+            WriteTask::Bind(..) => "binding",
+            WriteTask::Object(_, write) => write.verb.as_str(),
+            WriteTask::Evict(..) => "eviction",
+            WriteTask::Status(_) => "status",
         }
     }
 }

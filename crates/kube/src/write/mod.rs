@@ -8,12 +8,12 @@
 
 mod backoff;
 mod bind;
-mod courier;
-mod desk;
+mod dispatcher;
 mod evict;
 mod job;
-mod lanes;
 mod object;
+mod queues;
+mod sender;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -29,10 +29,10 @@ use tokio::sync::{Notify, mpsc, oneshot};
 
 use crate::api_resource::ServedVersions;
 use crate::client::Caller;
-use crate::events::Record;
-use courier::Courier;
-pub(crate) use courier::json;
-use desk::{Desk, Order};
+use crate::events::EventRecorder;
+use dispatcher::{WriteCommand, WriteDispatcher};
+use sender::RequestSender;
+pub(crate) use sender::json;
 
 /// The most requests of a writer in flight at once. An API server accepts 100 streams on a connection,
 /// and watches and events need some.
@@ -48,7 +48,7 @@ pub struct Options {
     pub in_flight: usize,
     /// Waits until the rate limit allows the next request. If a request waited inside the client
     /// instead, it would count as sent, and its timeout would run.
-    pub turn: Turn,
+    pub rate_limiter: RateLimiter,
     /// The timeout of one request, at least 3 seconds. The API server gets a timeout that is 2 seconds
     /// shorter.
     pub request_timeout: Duration,
@@ -60,16 +60,16 @@ pub struct Options {
     /// Whether writes are allowed now; [`always`] without leader election.
     pub may_write: MayWrite,
     /// How often a binding is sent again after a transient error, if the pod has no node; see
-    /// [`bindings_again`].
-    pub bindings_again: u32,
+    /// [`binding_retries`].
+    pub binding_retries: u32,
     /// In which versions the API server has the kinds that plugins write.
     pub served: ServedVersions,
     /// Who records events.
-    pub events: Arc<dyn Record>,
+    pub events: Arc<dyn EventRecorder>,
 }
 
 /// How often a release sends a binding again. As in default_binder.go: since 1.37 four times in all.
-pub fn bindings_again(release: Release) -> u32 {
+pub fn binding_retries(release: Release) -> u32 {
     match release {
         Release::V1_36 => 0,
         Release::V1_37 => 3,
@@ -77,18 +77,18 @@ pub fn bindings_again(release: Release) -> u32 {
 }
 
 /// Waits until the next request may be sent.
-pub type Turn = Arc<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
+pub type RateLimiter = Arc<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
 
 impl Options {
     /// Options that fit the engine's default write timeout of a minute.
-    pub fn new(events: Arc<dyn Record>) -> Self {
+    pub fn new(events: Arc<dyn EventRecorder>) -> Self {
         Options {
             in_flight: IN_FLIGHT,
-            turn: at_once(),
+            rate_limiter: at_once(),
             request_timeout: Duration::from_secs(15),
             patience: Duration::from_secs(55),
             may_write: always(),
-            bindings_again: bindings_again(Release::NEWEST),
+            binding_retries: binding_retries(Release::NEWEST),
             served: ServedVersions::default(),
             events,
         }
@@ -111,7 +111,7 @@ pub fn always() -> MayWrite {
 }
 
 /// There is no rate limit.
-pub fn at_once() -> Turn {
+pub fn at_once() -> RateLimiter {
     Arc::new(|| Box::pin(std::future::ready(())))
 }
 
@@ -127,16 +127,16 @@ pub struct Load {
 /// Writes the effects of the engine. Dropping it is [`Writer::stop_at_once`].
 #[derive(Debug)]
 pub struct Writer {
-    inbox: mpsc::UnboundedSender<Order>,
-    courier: Arc<Courier>,
-    meter: Arc<Meter>,
+    commands: mpsc::UnboundedSender<WriteCommand>,
+    sender: Arc<RequestSender>,
+    meter: Arc<LoadMeter>,
 }
 
-/// The load, as reported by the desk.
+/// The load, as reported by the dispatcher.
 #[derive(Debug, Default)]
-struct Meter {
-    /// Effects that the desk has not received yet.
-    handed_in: AtomicUsize,
+struct LoadMeter {
+    /// Effects that the dispatcher has not received yet.
+    submitted: AtomicUsize,
     queued: AtomicUsize,
     in_flight: AtomicUsize,
     /// A task waits until fewer than this are queued; 0 if none does.
@@ -144,16 +144,16 @@ struct Meter {
     eased: Notify,
 }
 
-impl Meter {
+impl LoadMeter {
     fn load(&self) -> Load {
         Load {
-            queued: self.handed_in.load(Ordering::Acquire) + self.queued.load(Ordering::SeqCst),
+            queued: self.submitted.load(Ordering::Acquire) + self.queued.load(Ordering::SeqCst),
             in_flight: self.in_flight.load(Ordering::Acquire),
         }
     }
 
     /// Wakes the waiting tasks if the load is low enough. A wake-up costs about as much as a request.
-    fn tell(&self) {
+    fn notify(&self) {
         // Each side first stores its value and then loads that of the other, so at least one of them
         // sees the change.
         if self.load().queued < self.awaited.load(Ordering::SeqCst) {
@@ -171,12 +171,12 @@ impl Writer {
         options: Options,
         answers: mpsc::UnboundedSender<(EffectId, Result<(), WriteError>)>,
     ) -> Self {
-        let (inbox, orders) = mpsc::unbounded_channel();
-        let meter = Arc::new(Meter::default());
-        let courier = Arc::new(Courier::new(caller.into(), options));
-        let desk = Desk::new(courier.clone(), meter.clone(), orders, answers);
-        tokio::spawn(desk.run());
-        Writer { inbox, courier, meter }
+        let (commands, receiver) = mpsc::unbounded_channel();
+        let meter = Arc::new(LoadMeter::default());
+        let sender = Arc::new(RequestSender::new(caller.into(), options));
+        let dispatcher = WriteDispatcher::new(sender.clone(), meter.clone(), receiver, answers);
+        tokio::spawn(dispatcher.run());
+        Writer { commands, sender, meter }
     }
 
     /// Carries out `effects`, for each pod in their order. Never blocks. Ignores questions to
@@ -185,28 +185,28 @@ impl Writer {
         if effects.is_empty() {
             return;
         }
-        self.meter.handed_in.fetch_add(effects.len(), Ordering::AcqRel);
-        self.order(Order::Perform(effects));
+        self.meter.submitted.fetch_add(effects.len(), Ordering::AcqRel);
+        self.command(WriteCommand::Perform(effects));
     }
 
     /// To be called when the lease is lost: starts nothing more, aborts writes in flight, and answers
     /// all of them with an error.
     pub fn stop_at_once(&self) {
-        self.courier.close();
-        self.order(Order::Stop);
+        self.sender.close();
+        self.command(WriteCommand::Stop);
     }
 
     /// To be called when the process is about to end: writes in flight are finished, and writes that
     /// cannot be sent because the API server cannot be reached are soon given up.
     pub fn end_soon(&self) {
-        self.courier.end_soon();
+        self.sender.end_soon();
     }
 
     /// Finishes all effects within this time, and then stops at once. Later effects are answered with
     /// an error. Returns what was left undone.
     pub async fn finish(&self, within: Duration) -> Load {
         let (done, is_done) = oneshot::channel();
-        self.order(Order::Finish(done));
+        self.command(WriteCommand::Finish(done));
         if tokio::time::timeout(within, is_done).await.is_ok() {
             return Load::default();
         }
@@ -233,13 +233,13 @@ impl Writer {
         }
     }
 
-    /// Waits until the desk has ended, which is a bug as long as the writer exists.
+    /// Waits until the dispatcher has ended, which is a bug as long as the writer exists.
     pub async fn ended(&self) {
-        self.inbox.closed().await;
+        self.commands.closed().await;
     }
 
-    fn order(&self, order: Order) {
-        // The desk lives as long as its writer, unless the whole runtime shuts down.
-        let _ = self.inbox.send(order);
+    fn command(&self, command: WriteCommand) {
+        // The dispatcher lives as long as its writer, unless the whole runtime shuts down.
+        let _ = self.commands.send(command);
     }
 }

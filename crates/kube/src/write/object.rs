@@ -1,4 +1,4 @@
-//! Writing the objects of other kinds, for plugins.
+//! Writes objects for plugins.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use plimsoll_framework::{ObjectWrite, WriteVerb};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::courier::{Again, Courier, earlier, json as body, may_be_done};
+use super::sender::{RequestSender, RetryPolicy, earlier, json as body, may_have_taken_effect};
 use crate::api_resource::ApiResource;
-use crate::call::{Ask, Failed, MERGE_PATCH, segment};
+use crate::call::{ApiError, ApiRequest, MERGE_PATCH, segment};
 
 /// The timeout for reading an object that may have been changed.
-const LOOK_TIMEOUT: Duration = Duration::from_secs(5);
+const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
-impl Courier {
+impl RequestSender {
     /// Writes an object, once.
     pub(super) async fn write_object(
         &self,
@@ -25,85 +25,85 @@ impl Courier {
     ) -> Result<(), WriteError> {
         let resource = self.options().served.resource(write.kind);
         let object = resource.object_path(&write.key);
-        let ask = ask(write, resource);
-        let answered = self.deliver(&ask, Again::IfNotTaken, earlier(deadline, LOOK_TIMEOUT)).await;
-        let Err(failed) = answered else { return Ok(()) };
-        if may_be_done(&failed) && self.is_done(write, object).await {
+        let request = request(write, resource);
+        let result =
+            self.send(&request, RetryPolicy::IfNotProcessed, earlier(deadline, READ_TIMEOUT)).await;
+        let Err(failed) = result else { return Ok(()) };
+        if may_have_taken_effect(&failed) && self.is_done(write, object).await {
             let (verb, kind, name) = (write.verb.as_str(), write.kind.as_str(), &write.key);
-            tracing::info!(verb, kind, %name, error = %failed, "the write was done although it was not answered");
+            tracing::info!(verb, kind, %name, error = %failed, "the request failed, but the write has taken effect");
             return Ok(());
         }
         Err(WriteError::new(cause(&failed), failed.to_string()))
     }
 
-    /// Whether an object is as a write without an answer wanted it.
+    /// Whether an unanswered write has taken effect.
     async fn is_done(&self, write: &ObjectWrite, object: String) -> bool {
-        let found = self.read(object, LOOK_TIMEOUT).await;
+        let read = self.read(object, READ_TIMEOUT).await;
         match &write.verb {
-            WriteVerb::Delete { .. } => found.is_err_and(|failed| failed.is_not_found()),
-            // Whether an object of this name is the one that was to be made nobody can tell.
+            WriteVerb::Delete { .. } => read.is_err_and(|failed| failed.is_not_found()),
+            // An object of this name may have been created by somebody else.
             WriteVerb::Create(_) => false,
             WriteVerb::Update(wanted) | WriteVerb::Patch { merge: wanted, .. } => {
-                let object =
-                    found.ok().and_then(|body| serde_json::from_slice::<Value>(&body).ok());
-                object.is_some_and(|object| says(&object, wanted))
+                let object = read.ok().and_then(|body| serde_json::from_slice::<Value>(&body).ok());
+                object.is_some_and(|object| matches_patch(&object, wanted))
             }
         }
     }
 }
 
-/// The request that does it.
-fn ask(write: &ObjectWrite, resource: ApiResource) -> Ask {
+/// The request for a write.
+fn request(write: &ObjectWrite, resource: ApiResource) -> ApiRequest {
     let object = resource.object_path(&write.key);
     match &write.verb {
-        WriteVerb::Create(manifest) => Ask::post(
+        WriteVerb::Create(manifest) => ApiRequest::post(
             resource.collection_path(&write.key),
-            body(&whole(manifest, resource, &write.key)),
+            body(&complete(manifest, resource, &write.key)),
         ),
         WriteVerb::Update(manifest) => {
-            Ask::put(object, body(&whole(manifest, resource, &write.key)))
+            ApiRequest::put(object, body(&complete(manifest, resource, &write.key)))
         }
         WriteVerb::Patch { subresource, merge } => {
             let target = match subresource {
                 Some(subresource) => format!("{object}/{}", segment(subresource)),
                 None => object,
             };
-            Ask::patch(target, MERGE_PATCH, body(merge))
+            ApiRequest::patch(target, MERGE_PATCH, body(merge))
         }
-        WriteVerb::Delete { uid } if uid.is_empty() => Ask::delete(object, Vec::new()),
+        WriteVerb::Delete { uid } if uid.is_empty() => ApiRequest::delete(object, Vec::new()),
         WriteVerb::Delete { uid } => {
             let options = json!({
                 "apiVersion": "v1",
                 "kind": "DeleteOptions",
                 "preconditions": { "uid": uid },
             });
-            Ask::delete(object, body(&options))
+            ApiRequest::delete(object, body(&options))
         }
     }
 }
 
-/// A manifest with what it need not say.
-fn whole(manifest: &Value, resource: ApiResource, key: &ObjectKey) -> Value {
-    let mut whole = manifest.clone();
-    whole["apiVersion"] = json!(resource.api_version);
-    whole["kind"] = json!(resource.kind.as_str());
-    whole["metadata"]["name"] = json!(key.name);
+/// A manifest with the fields that follow from its kind and key.
+fn complete(manifest: &Value, resource: ApiResource, key: &ObjectKey) -> Value {
+    let mut complete = manifest.clone();
+    complete["apiVersion"] = json!(resource.api_version);
+    complete["kind"] = json!(resource.kind.as_str());
+    complete["metadata"]["name"] = json!(key.name);
     if resource.kind.is_namespaced() {
-        whole["metadata"]["namespace"] = json!(key.namespace);
+        complete["metadata"]["namespace"] = json!(key.namespace);
     }
-    whole
+    complete
 }
 
-/// What kind of failure it is.
-fn cause(failed: &Failed) -> WriteCause {
-    let refusal = match failed {
-        Failed::Refused(refusal) => refusal,
-        Failed::Unanswered(_) => return WriteCause::TimedOut,
-        Failed::NotSent(_) => return WriteCause::Other,
+/// The cause of a failed write.
+fn cause(failed: &ApiError) -> WriteCause {
+    let status = match failed {
+        ApiError::Status(status) => status,
+        ApiError::NoResponse(_) => return WriteCause::TimedOut,
+        ApiError::NotSent(_) => return WriteCause::Other,
     };
-    match refusal.code {
+    match status.code {
         StatusCode::NOT_FOUND => WriteCause::NotFound,
-        StatusCode::CONFLICT if refusal.reason == "AlreadyExists" => WriteCause::AlreadyExists,
+        StatusCode::CONFLICT if status.reason == "AlreadyExists" => WriteCause::AlreadyExists,
         StatusCode::CONFLICT => WriteCause::Conflict,
         StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT => WriteCause::Other,
         code if code.is_client_error() => WriteCause::Refused,
@@ -111,13 +111,14 @@ fn cause(failed: &Failed) -> WriteCause {
     }
 }
 
-/// Whether `object` is as a merge patch wants it. What the patch takes for granted of the version before
-/// does not count.
-fn says(object: &Value, merge: &Value) -> bool {
+/// Whether `object` has the values of a merge patch. Its `resourceVersion` is a precondition and does not
+/// count.
+fn matches_patch(object: &Value, merge: &Value) -> bool {
     match (object, merge) {
         (object, Value::Null) => object.is_null(),
         (object, Value::Object(fields)) => fields.iter().all(|(name, wanted)| {
-            name == "resourceVersion" || says(object.get(name).unwrap_or(&Value::Null), wanted)
+            name == "resourceVersion"
+                || matches_patch(object.get(name).unwrap_or(&Value::Null), wanted)
         }),
         (object, wanted) => object == wanted,
     }
@@ -128,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_is_recognised_whatever_else_changed() {
+    fn a_patch_is_recognised_whatever_else_changed() {
         let merge = json!({
             "metadata": { "uid": "u", "resourceVersion": "4", "annotations": { "a": "b" } },
             "spec": { "gone": null },
@@ -137,12 +138,12 @@ mod tests {
             "metadata": { "uid": "u", "resourceVersion": "9", "annotations": { "a": "b", "c": "d" } },
             "spec": { "x": 1 },
         });
-        assert!(says(&object, &merge));
+        assert!(matches_patch(&object, &merge));
         for (pointer, other) in [("/metadata/uid", "v"), ("/metadata/annotations/a", "c")] {
             let mut object = object.clone();
             *object.pointer_mut(pointer).expect("it is there") = json!(other);
-            assert!(!says(&object, &merge), "{pointer}");
+            assert!(!matches_patch(&object, &merge), "{pointer}");
         }
-        assert!(!says(&json!({}), &merge));
+        assert!(!matches_patch(&json!({}), &merge));
     }
 }

@@ -6,27 +6,31 @@ use plimsoll_engine::Condition;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
-use super::courier::{self, Again, Courier, is_about_another, pod_path};
-use super::job::{Nominated, Status};
-use crate::call::{Ask, STRATEGIC_MERGE_PATCH};
+use super::job::{NominationChange, StatusChange};
+use super::sender::{self, RequestSender, RetryPolicy, is_gone, pod_path};
+use crate::call::{ApiError, ApiRequest, STRATEGIC_MERGE_PATCH};
 use crate::wire_time;
 
-impl Courier {
+impl RequestSender {
     /// Writes a condition and a nomination. Writes nothing if the pod already has them.
-    pub(super) async fn set_status(&self, pod: &Pod, status: &Status) -> Result<(), String> {
+    pub(super) async fn set_status(
+        &self,
+        pod: &Pod,
+        status: &StatusChange,
+    ) -> Result<(), ApiError> {
         let Some(change) = patch(pod, status, Timestamp::now()) else { return Ok(()) };
         let path = format!("{}/status", pod_path(&pod.key));
-        let ask = Ask::patch(path, STRATEGIC_MERGE_PATCH, change);
+        let request = ApiRequest::patch(path, STRATEGIC_MERGE_PATCH, change);
         let deadline = Instant::now() + self.options().patience;
-        match self.deliver(&ask, Again::IfItMayHelp, deadline).await {
-            Err(failed) if !is_about_another(&failed) => Err(failed.to_string()),
+        match self.send(&request, RetryPolicy::IfIdempotent, deadline).await {
+            Err(failed) if !is_gone(&failed) => Err(failed),
             _ => Ok(()),
         }
     }
 }
 
 /// The patch for this status. As in schedule_one.go, updatePod.
-fn patch(pod: &Pod, status: &Status, now: Timestamp) -> Option<Vec<u8>> {
+fn patch(pod: &Pod, status: &StatusChange, now: Timestamp) -> Option<Vec<u8>> {
     let mut fields = Map::new();
     if let Some(condition) = &status.condition
         && let Some(condition) = pod_scheduled(pod, condition, now)
@@ -34,10 +38,10 @@ fn patch(pod: &Pod, status: &Status, now: Timestamp) -> Option<Vec<u8>> {
         fields.insert("conditions".to_owned(), json!([condition]));
     }
     let node = match &status.nominated {
-        Nominated::AsItWas => None,
+        NominationChange::AsItWas => None,
         // Removes it.
-        Nominated::No => Some(Value::Null),
-        Nominated::On(node) => Some(json!(node)),
+        NominationChange::No => Some(Value::Null),
+        NominationChange::On(node) => Some(json!(node)),
     };
     fields.extend(node.map(|node| ("nominatedNodeName".to_owned(), node)));
     (!fields.is_empty()).then(|| of_status(pod, &fields))
@@ -47,12 +51,12 @@ fn patch(pod: &Pod, status: &Status, now: Timestamp) -> Option<Vec<u8>> {
 /// UpdatePodCondition: the transition time changes only with the status, which may already be `False`.
 fn pod_scheduled(pod: &Pod, condition: &Condition, now: Timestamp) -> Option<Value> {
     let generation = pod.edition.generation;
-    let told = pod.edition.unscheduled.as_deref();
-    let to_tell = Unscheduled::new(generation, condition.reason, &condition.message);
-    if told == Some(&to_tell) {
+    let current = pod.edition.unscheduled.as_deref();
+    let new = Unscheduled::new(generation, condition.reason, &condition.message);
+    if current == Some(&new) {
         return None;
     }
-    let transition = told.is_none().then_some(now);
+    let transition = current.is_none().then_some(now);
     Some(condition_of(
         "PodScheduled",
         "False",
@@ -104,7 +108,7 @@ fn condition_of(
 
 /// A patch of the status of this pod, with its uid.
 fn of_status(pod: &Pod, fields: &Map<String, Value>) -> Vec<u8> {
-    courier::json(&json!({ "metadata": { "uid": pod.uid }, "status": fields }))
+    sender::json(&json!({ "metadata": { "uid": pod.uid }, "status": fields }))
 }
 
 #[cfg(test)]
@@ -118,22 +122,23 @@ mod tests {
         Condition { reason: "Unschedulable", message: message.to_owned() }
     }
 
-    fn pod(generation: i64, told: Option<Unscheduled>) -> Pod {
-        let unscheduled = told.map(Box::new);
+    fn pod(generation: i64, current: Option<Unscheduled>) -> Pod {
+        let unscheduled = current.map(Box::new);
         let edition = Edition { generation, unscheduled, ..Edition::default() };
         Pod { key: PodKey::new("ns", "p"), uid: "u".into(), edition, ..Pod::default() }
     }
 
     #[track_caller]
-    fn check(pod: &Pod, status: &Status, expected: Option<&Value>) {
+    fn check(pod: &Pod, status: &StatusChange, expected: Option<&Value>) {
         let patch = patch(pod, status, NOW);
         let patch = patch.map(|patch| serde_json::from_slice::<Value>(&patch).expect("it is JSON"));
         assert_eq!(patch.as_ref(), expected);
     }
 
     #[test]
-    fn a_condition_that_is_new_says_since_when() {
-        let status = Status { condition: Some(condition("no room")), ..Status::default() };
+    fn a_new_condition_has_a_transition_time() {
+        let status =
+            StatusChange { condition: Some(condition("no room")), ..StatusChange::default() };
         let expected = json!({
             "metadata": { "uid": "u" },
             "status": { "conditions": [{
@@ -146,9 +151,10 @@ mod tests {
     }
 
     #[test]
-    fn a_condition_in_other_words_keeps_its_time() {
-        let told = Some(Unscheduled::new(0, "Unschedulable", "no node"));
-        let status = Status { condition: Some(condition("no room")), ..Status::default() };
+    fn a_condition_with_another_message_keeps_its_transition_time() {
+        let current = Some(Unscheduled::new(0, "Unschedulable", "no node"));
+        let status =
+            StatusChange { condition: Some(condition("no room")), ..StatusChange::default() };
         let expected = json!({
             "metadata": { "uid": "u" },
             "status": { "conditions": [{
@@ -156,23 +162,24 @@ mod tests {
                 "message": "no room", "lastProbeTime": null,
             }] },
         });
-        check(&pod(0, told), &status, Some(&expected));
+        check(&pod(0, current), &status, Some(&expected));
     }
 
     #[test]
-    fn a_condition_that_says_the_same_is_not_written_again() {
-        let told = Unscheduled::new(2, "Unschedulable", "no room");
-        let mut status = Status { condition: Some(condition("no room")), ..Status::default() };
-        check(&pod(2, Some(told)), &status, None);
-        status.nominated = Nominated::On("n".into());
+    fn an_equal_condition_is_not_written_again() {
+        let current = Unscheduled::new(2, "Unschedulable", "no room");
+        let mut status =
+            StatusChange { condition: Some(condition("no room")), ..StatusChange::default() };
+        check(&pod(2, Some(current)), &status, None);
+        status.nominated = NominationChange::On("n".into());
         let expected =
             json!({ "metadata": { "uid": "u" }, "status": { "nominatedNodeName": "n" } });
-        check(&pod(2, Some(told)), &status, Some(&expected));
+        check(&pod(2, Some(current)), &status, Some(&expected));
     }
 
     #[test]
-    fn a_nomination_is_taken_away_by_null() {
-        let status = Status { condition: None, nominated: Nominated::No };
+    fn a_nomination_is_removed_by_null() {
+        let status = StatusChange { condition: None, nominated: NominationChange::No };
         let expected =
             json!({ "metadata": { "uid": "u" }, "status": { "nominatedNodeName": null } });
         check(&pod(0, None), &status, Some(&expected));

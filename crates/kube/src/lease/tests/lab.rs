@@ -12,8 +12,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::super::{Clock, Election, Ended, Leadership, Settings, State};
-use crate::events::{Occurrence, Record};
-use crate::fake::{Fake, Reply};
+use crate::events::{EventRecorder, Occurrence};
+use crate::fake::{FakeApiServer, FakeResponse};
 
 pub(super) const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
 
@@ -31,7 +31,7 @@ pub(super) enum Trouble {
 /// An API server with one Lease.
 #[derive(Clone)]
 pub(super) struct Server {
-    pub(super) fake: Fake,
+    pub(super) fake: FakeApiServer,
     lease: Arc<Mutex<Option<Value>>>,
     trouble: Arc<Mutex<Trouble>>,
 }
@@ -41,38 +41,40 @@ impl Server {
         let lease = Arc::new(Mutex::new(None::<Value>));
         let trouble = Arc::new(Mutex::new(Trouble::None));
         let (object, wrong) = (lease.clone(), trouble.clone());
-        let fake = Fake::new(move |seen, _| {
+        let fake = FakeApiServer::new(move |seen, _| {
             let mut lease = object.lock().expect("no test panics in it");
             let trouble = *wrong.lock().expect("no test panics in it");
             if trouble == Trouble::Away {
-                return Reply::Broken;
+                return FakeResponse::Broken;
             }
             let verb = seen.line.split(' ').next().expect("a line has words");
             let present = lease.as_ref().map(|lease| lease["metadata"]["resourceVersion"].clone());
             let reply = match (verb, present) {
-                ("GET", Some(_)) => return Reply::Answer(200, lease.clone().unwrap_or_default()),
-                ("GET" | "PUT", None) => return Reply::not_found(),
-                ("POST", Some(_)) => return Reply::error(409, "AlreadyExists", "it exists"),
+                ("GET", Some(_)) => {
+                    return FakeResponse::Response(200, lease.clone().unwrap_or_default());
+                }
+                ("GET" | "PUT", None) => return FakeResponse::not_found(),
+                ("POST", Some(_)) => return FakeResponse::error(409, "AlreadyExists", "it exists"),
                 ("POST", None) => {
                     let mut made = seen.body.clone();
                     made["metadata"]["uid"] = json!("u");
                     made["metadata"]["resourceVersion"] = json!("1");
                     *lease = Some(made.clone());
-                    Reply::Answer(201, made)
+                    FakeResponse::Response(201, made)
                 }
                 ("PUT", Some(version)) if version != seen.body["metadata"]["resourceVersion"] => {
-                    return Reply::error(409, "Conflict", "the object has been modified");
+                    return FakeResponse::error(409, "Conflict", "the object has been modified");
                 }
                 ("PUT", Some(_)) => {
                     let mut made = seen.body.clone();
                     raise_version(&mut made);
                     *lease = Some(made.clone());
-                    Reply::Answer(200, made)
+                    FakeResponse::Response(200, made)
                 }
                 _ => panic!("nobody asks {:?}", seen.line),
             };
             match trouble {
-                Trouble::Deaf => Reply::Silence,
+                Trouble::Deaf => FakeResponse::Silence,
                 Trouble::None | Trouble::Away => reply,
             }
         });
@@ -141,7 +143,7 @@ impl Clocks {
 #[derive(Debug, Default)]
 struct Recorded(Mutex<Vec<String>>);
 
-impl Record for Recorded {
+impl EventRecorder for Recorded {
     fn record(&self, occurrence: Occurrence) {
         let text = format!("{} {}", occurrence.reason, occurrence.note);
         self.0.lock().expect("no test panics in it").push(text);

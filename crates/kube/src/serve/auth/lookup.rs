@@ -8,7 +8,7 @@ use kube::Client;
 use rustls::crypto::ring;
 use serde::Deserialize;
 
-use crate::call::{self, Ask, Failed};
+use crate::call::{self, ApiError, ApiRequest};
 use crate::client::Caller;
 use crate::serve::tls::{Authority, AuthorityError, ProxyInputs};
 
@@ -40,7 +40,7 @@ pub(in crate::serve) struct Found {
 #[derive(Debug, thiserror::Error)]
 pub(in crate::serve) enum LookupError {
     #[error("{0}")]
-    Ask(String),
+    Request(String),
     #[error("ConfigMap kube-system/extension-apiserver-authentication: {key}: {why}")]
     Content { key: &'static str, why: String },
     #[error("ConfigMap kube-system/extension-apiserver-authentication: {key}: {why}")]
@@ -61,10 +61,11 @@ impl Lookup {
 
     /// Reads the present state from the cluster.
     pub(in crate::serve) async fn look_up(&self) -> Result<Found, LookupError> {
-        let asked = call::ask(&self.caller, &Ask::get(PATH.to_owned()), TIMEOUT).await;
-        let bytes = asked.map_err(|failed: Failed| LookupError::Ask(failed.to_string()))?;
+        let asked =
+            call::send_and_read(&self.caller, &ApiRequest::get(PATH.to_owned()), TIMEOUT).await;
+        let bytes = asked.map_err(|failed: ApiError| LookupError::Request(failed.to_string()))?;
         let map: ConfigMap = serde_json::from_slice(&bytes)
-            .map_err(|error| LookupError::Ask(format!("the ConfigMap is unclear: {error}")))?;
+            .map_err(|error| LookupError::Request(format!("the ConfigMap is unclear: {error}")))?;
         map.found()
     }
 }

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 
-use crate::call::{self, Ask, Failed};
+use crate::call::{self, ApiError, ApiRequest};
 use crate::client::Caller;
 use crate::serve::limits;
 
@@ -68,13 +68,13 @@ impl Reviewer {
     ) -> Result<T, Unanswered> {
         let question = Question { api_version: kind.api_version, kind: kind.name, spec };
         let body = serde_json::to_vec(&question).map_err(|error| Unanswered(error.to_string()))?;
-        let ask = Ask::post(kind.path.to_owned(), body);
+        let ask = ApiRequest::post(kind.path.to_owned(), body);
         let mut pause = FIRST_PAUSE;
         for left in (0..TRIES).rev() {
             let asked = {
                 let permit = self.permits.acquire().await;
                 let _permit = permit.map_err(|error| Unanswered(error.to_string()))?;
-                call::ask(&self.caller, &ask, TIMEOUT).await
+                call::send_and_read(&self.caller, &ask, TIMEOUT).await
             };
             match asked {
                 Ok(bytes) => {
@@ -97,10 +97,10 @@ impl Reviewer {
 }
 
 /// Whether a retry may succeed. As in util/webhook, DefaultShouldRetry.
-fn is_passing(failed: &Failed) -> bool {
+fn is_passing(failed: &ApiError) -> bool {
     match failed {
-        Failed::NotSent(_) | Failed::Unanswered(_) => true,
-        Failed::Refused(refusal) => {
+        ApiError::NotSent(_) | ApiError::NoResponse(_) => true,
+        ApiError::Status(refusal) => {
             refusal.retry_after.is_some()
                 || matches!(
                     refusal.code,

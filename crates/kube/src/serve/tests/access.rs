@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::json;
 
 use super::fixture::{Setup, Signer, TOKEN, api_server};
-use crate::fake::{Fake, Reply};
+use crate::fake::{FakeApiServer, FakeResponse};
 
 const TOKEN_REVIEW: &str = "POST /apis/authentication.k8s.io/v1/tokenreviews";
 const ACCESS_REVIEW: &str = "POST /apis/authorization.k8s.io/v1/subjectaccessreviews";
@@ -66,7 +66,7 @@ async fn a_user_without_rights_gets_403_and_answers_hold_for_a_while() {
     server
         .ask(None, "DELETE", "/metrics", &[("Authorization", &format!("Bearer {TOKEN}"))], "")
         .await;
-    let asked = fake.seen().pop().expect("it was asked").body;
+    let asked = fake.requests().pop().expect("it was asked").body;
     let expected = json!({
         "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
         "spec": {
@@ -95,8 +95,8 @@ async fn answers_do_not_hold_longer_than_they_may() {
 #[tokio::test]
 async fn what_the_api_server_does_not_say_is_nobodys_right() {
     // The scheduler may not create reviews.
-    let refused = || Reply::error(403, "Forbidden", "cannot create reviews");
-    let fake = Fake::new(move |_, _| refused());
+    let refused = || FakeResponse::error(403, "Forbidden", "cannot create reviews");
+    let fake = FakeApiServer::new(move |_, _| refused());
     let server = Setup::new(Some(&fake)).start().await;
     assert_eq!(server.get_as_jane("/metrics").await.code, 401);
     let answer = server.get("/metrics", &[]).await;
@@ -125,7 +125,7 @@ async fn a_client_is_who_its_certificate_says() {
     let server = setup.start().await;
     let jane = authority.client("jane", &["devs"]);
     assert_eq!(server.ask(Some(&jane), "GET", "/configz", &[], "").await.code, 200);
-    let spec = fake.seen().pop().expect("it was asked").body["spec"].clone();
+    let spec = fake.requests().pop().expect("it was asked").body["spec"].clone();
     assert_eq!(spec["groups"], json!(["devs", "system:authenticated"]));
     let id = spec["extra"]["authentication.kubernetes.io/credential-id"][0].as_str();
     assert!(id.is_some_and(|id| id.starts_with("X509SHA256=") && id.len() == 11 + 64), "{spec}");
@@ -163,7 +163,7 @@ async fn a_proxy_is_believed_if_it_is_one() {
     ];
     let front = proxies.client("front", &[]);
     assert_eq!(server.ask(Some(&front), "GET", "/metrics", &says, "").await.code, 200);
-    let spec = fake.seen().pop().expect("it was asked").body["spec"].clone();
+    let spec = fake.requests().pop().expect("it was asked").body["spec"].clone();
     assert_eq!(spec["groups"], json!(["a", "b", "system:authenticated"]));
     assert_eq!(spec["extra"], json!({ "why": ["c"] }));
     for not_one in [proxies.client("other", &[]), others.client("front", &[])] {
@@ -177,12 +177,12 @@ async fn a_proxy_is_believed_if_it_is_one() {
 async fn authorities_are_looked_up_in_the_cluster() {
     let authority = Signer::new("clients");
     let pem = authority.pem.clone();
-    let fake = Fake::new(move |seen, _| {
+    let fake = FakeApiServer::new(move |seen, _| {
         let map =
             "GET /api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication";
         match seen.line == map {
-            true => Reply::Answer(200, json!({ "data": { "client-ca-file": pem } })),
-            false => Reply::Answer(201, json!({ "status": { "allowed": false } })),
+            true => FakeResponse::Response(200, json!({ "data": { "client-ca-file": pem } })),
+            false => FakeResponse::Response(201, json!({ "status": { "allowed": false } })),
         }
     });
     let mut setup = Setup::new(Some(&fake));
@@ -194,7 +194,7 @@ async fn authorities_are_looked_up_in_the_cluster() {
 
 #[tokio::test]
 async fn a_lookup_that_fails_matters_if_the_flag_says_so() {
-    let fake = Fake::new(|_, _| Reply::not_found());
+    let fake = FakeApiServer::new(|_, _| FakeResponse::not_found());
     for (tolerant, starts) in [(true, true), (false, false)] {
         let mut setup = Setup::new(Some(&fake));
         setup.options.authentication.skip_lookup = false;
@@ -240,9 +240,11 @@ async fn no_secret_is_logged_however_much_is_logged() {
     // If this were the only subscriber, a log statement that another test's thread reaches first would
     // be disabled for all threads, since that thread logs nothing.
     let _other = tracing::Dispatch::new(tracing_subscriber::registry());
-    let fake = Fake::new(|seen, before| match seen.line.contains("tokenreviews") && before == 0 {
-        true => Reply::error(403, "Forbidden", "no reviews"),
-        false => Reply::Answer(201, json!({ "status": { "authenticated": false } })),
+    let fake = FakeApiServer::new(|seen, before| {
+        match seen.line.contains("tokenreviews") && before == 0 {
+            true => FakeResponse::error(403, "Forbidden", "no reviews"),
+            false => FakeResponse::Response(201, json!({ "status": { "authenticated": false } })),
+        }
     });
     let setup = Setup::new(Some(&fake));
     let key = std::fs::read_to_string(setup.files.path().join("tls.key")).expect("it is there");

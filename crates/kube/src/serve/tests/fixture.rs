@@ -23,7 +23,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_util::sync::CancellationToken;
 
-use crate::fake::{Fake, Reply, Seen};
+use crate::fake::{FakeApiServer, FakeResponse, ReceivedRequest};
 use crate::serve::limits::Patience;
 use crate::serve::options::Options;
 use crate::serve::server::Server;
@@ -153,8 +153,8 @@ impl Inside for FakeInside {
 }
 
 /// An API server that knows only `jane`, by her token, and allows what `may` says.
-pub(super) fn api_server(may: impl Fn(&str) -> bool + Send + 'static) -> Fake {
-    Fake::new(move |seen: &Seen, _| {
+pub(super) fn api_server(may: impl Fn(&str) -> bool + Send + 'static) -> FakeApiServer {
+    FakeApiServer::new(move |seen: &ReceivedRequest, _| {
         let spec = &seen.body["spec"];
         let status = match seen.line.rsplit('/').next() {
             Some("tokenreviews") if spec["token"] == TOKEN => json!({
@@ -168,9 +168,9 @@ pub(super) fn api_server(may: impl Fn(&str) -> bool + Send + 'static) -> Fake {
                 let path = spec["nonResourceAttributes"]["path"].as_str().unwrap_or_default();
                 json!({ "allowed": spec["user"] == "jane" && may(path) })
             }
-            _ => return Reply::not_found(),
+            _ => return FakeResponse::not_found(),
         };
-        Reply::Answer(201, json!({ "kind": "Review", "status": status }))
+        FakeResponse::Response(201, json!({ "kind": "Review", "status": status }))
     })
 }
 
@@ -188,9 +188,9 @@ pub(super) struct Setup {
 
 impl Setup {
     /// A server that asks `fake`.
-    pub(super) fn new(fake: Option<&Fake>) -> Self {
+    pub(super) fn new(fake: Option<&FakeApiServer>) -> Self {
         let (signer, files) = (Signer::new("serving"), TempDir::new().expect("there is room"));
-        let client = fake.map(Fake::client);
+        let client = fake.map(FakeApiServer::client);
         let mut setup = Setup {
             options: Options::default(),
             clients: Clients { authentication: client.clone(), authorization: client },

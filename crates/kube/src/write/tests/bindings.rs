@@ -6,21 +6,21 @@ use std::sync::{Arc, Mutex};
 use plimsoll_framework::Release;
 use serde_json::{Value, json};
 
-use super::super::bindings_again;
+use super::super::binding_retries;
 use super::lab::{Lab, bind};
-use crate::fake::{Fake, Reply};
+use crate::fake::{FakeApiServer, FakeResponse};
 
 const BINDING: &str = "POST /api/v1/namespaces/ns/pods/p/binding";
 const POD: &str = "GET /api/v1/namespaces/ns/pods/p";
 
 /// The pod at the API server.
 #[expect(clippy::needless_pass_by_value, reason = "reads better where it is called")]
-fn is(uid: &str, node: Value) -> Reply {
-    Reply::Answer(200, json!({ "metadata": { "uid": uid }, "spec": { "nodeName": node } }))
+fn is(uid: &str, node: Value) -> FakeResponse {
+    FakeResponse::Response(200, json!({ "metadata": { "uid": uid }, "spec": { "nodeName": node } }))
 }
 
-async fn answer(script: &[(&str, &[Reply])]) -> (Result<(), String>, Vec<String>) {
-    let mut lab = Lab::new(Fake::scripted(script));
+async fn answer(script: &[(&str, &[FakeResponse])]) -> (Result<(), String>, Vec<String>) {
+    let mut lab = Lab::new(FakeApiServer::scripted(script));
     let answer = lab.answer_to(bind(7, "p", "n1")).await;
     lab.rest().await;
     (answer, lab.fake.lines())
@@ -28,8 +28,8 @@ async fn answer(script: &[(&str, &[Reply])]) -> (Result<(), String>, Vec<String>
 
 /// The answer, how often the binding was sent, and how often the pod was read.
 async fn check(
-    replies: &[Reply],
-    looks: &[Reply],
+    replies: &[FakeResponse],
+    looks: &[FakeResponse],
     expected: Result<(), &str>,
     sent: usize,
     looked: usize,
@@ -42,9 +42,10 @@ async fn check(
 
 #[tokio::test(start_paused = true)]
 async fn a_binding_is_written_as_kube_scheduler_writes_it() {
-    let mut lab = Lab::new(Fake::scripted(&[(BINDING, &[Reply::Answer(201, json!({}))])]));
+    let mut lab =
+        Lab::new(FakeApiServer::scripted(&[(BINDING, &[FakeResponse::Response(201, json!({}))])]));
     assert_eq!(lab.answer_to(bind(7, "p", "n1")).await, Ok(()));
-    let seen = lab.fake.seen();
+    let seen = lab.fake.requests();
     assert_eq!(seen.len(), 1);
     assert_eq!(
         (seen[0].line.as_str(), seen[0].content_type.as_str()),
@@ -60,7 +61,11 @@ async fn a_binding_is_written_as_kube_scheduler_writes_it() {
 
 #[tokio::test(start_paused = true)]
 async fn a_binding_whose_answer_is_lost_is_looked_after() {
-    for lost in [Reply::Broken, Reply::Silence, Reply::error(500, "InternalError", "oh")] {
+    for lost in [
+        FakeResponse::Broken,
+        FakeResponse::Silence,
+        FakeResponse::error(500, "InternalError", "oh"),
+    ] {
         check(&[lost], &[is("uid-p", json!("n1"))], Ok(()), 1, 1).await;
     }
 }
@@ -68,42 +73,43 @@ async fn a_binding_whose_answer_is_lost_is_looked_after() {
 #[tokio::test(start_paused = true)]
 async fn a_binding_that_was_lost_on_its_way_is_an_error_and_not_sent_again() {
     let late = "Post \"/api/v1/namespaces/ns/pods/p/binding\": context deadline exceeded";
-    check(&[Reply::Silence], &[is("uid-p", Value::Null)], Err(late), 1, 2).await;
-    check(&[Reply::Silence], &[is("uid-p", json!("n2"))], Err(late), 1, 1).await;
-    check(&[Reply::Silence], &[is("other", json!("n1"))], Err(late), 1, 1).await;
-    check(&[Reply::Silence], &[Reply::not_found()], Err(late), 1, 1).await;
+    check(&[FakeResponse::Silence], &[is("uid-p", Value::Null)], Err(late), 1, 2).await;
+    check(&[FakeResponse::Silence], &[is("uid-p", json!("n2"))], Err(late), 1, 1).await;
+    check(&[FakeResponse::Silence], &[is("other", json!("n1"))], Err(late), 1, 1).await;
+    check(&[FakeResponse::Silence], &[FakeResponse::not_found()], Err(late), 1, 1).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_binding_that_is_done_a_moment_later_is_found() {
     let looks = [is("uid-p", Value::Null), is("uid-p", json!("n1"))];
-    check(&[Reply::Broken], &looks, Ok(()), 1, 2).await;
+    check(&[FakeResponse::Broken], &looks, Ok(()), 1, 2).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn looking_goes_on_while_the_api_server_is_away_but_not_for_ever() {
-    let looks = [Reply::Unreachable, Reply::Broken, is("uid-p", json!("n1"))];
-    check(&[Reply::Broken], &looks, Ok(()), 1, 3).await;
-    let (answer, lines) = answer(&[(BINDING, &[Reply::Broken]), (POD, &[Reply::Silence])]).await;
+    let looks = [FakeResponse::Unreachable, FakeResponse::Broken, is("uid-p", json!("n1"))];
+    check(&[FakeResponse::Broken], &looks, Ok(()), 1, 3).await;
+    let (answer, lines) =
+        answer(&[(BINDING, &[FakeResponse::Broken]), (POD, &[FakeResponse::Silence])]).await;
     assert!(answer.is_err());
     assert_eq!(lines.len(), 5, "{lines:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_binding_that_was_not_taken_is_sent_again() {
-    let away = [Reply::Unreachable, Reply::Unreachable, Reply::ok()];
-    check(&away, &[Reply::not_found()], Ok(()), 3, 0).await;
-    let busy = [Reply::RetryAfter(429, 2), Reply::ok()];
+    let away = [FakeResponse::Unreachable, FakeResponse::Unreachable, FakeResponse::ok()];
+    check(&away, &[FakeResponse::not_found()], Ok(()), 3, 0).await;
+    let busy = [FakeResponse::RetryAfter(429, 2), FakeResponse::ok()];
     let before = tokio::time::Instant::now();
-    check(&busy, &[Reply::not_found()], Ok(()), 2, 0).await;
+    check(&busy, &[FakeResponse::not_found()], Ok(()), 2, 0).await;
     assert!(2 <= before.elapsed().as_secs(), "it was asked to wait");
 }
 
 /// The answer to a binding in a release, and how often it was sent.
-async fn sent(release: Release, replies: &[Reply]) -> (Result<(), String>, usize) {
+async fn sent(release: Release, replies: &[FakeResponse]) -> (Result<(), String>, usize) {
     let looks = [is("uid-p", Value::Null)];
-    let fake = Fake::scripted(&[(BINDING, replies), (POD, &looks)]);
-    let mut lab = Lab::with(fake, |options| options.bindings_again = bindings_again(release));
+    let fake = FakeApiServer::scripted(&[(BINDING, replies), (POD, &looks)]);
+    let mut lab = Lab::with(fake, |options| options.binding_retries = binding_retries(release));
     let answer = lab.answer_to(bind(7, "p", "n1")).await;
     lab.rest().await;
     let lines = lab.fake.lines();
@@ -113,34 +119,34 @@ async fn sent(release: Release, replies: &[Reply]) -> (Result<(), String>, usize
 #[tokio::test(start_paused = true)]
 async fn a_binding_that_failed_by_an_error_that_passes_is_sent_again_since_1_37() {
     for (code, reason) in [(500, "InternalError"), (503, "ServiceUnavailable"), (409, "Conflict")] {
-        let failure = || Reply::error(code, reason, "oh");
-        let once = [failure(), Reply::ok()];
+        let failure = || FakeResponse::error(code, reason, "oh");
+        let once = [failure(), FakeResponse::ok()];
         assert_eq!(sent(Release::V1_36, &once).await, (Err("oh".to_owned()), 1), "{code}");
         assert_eq!(sent(Release::V1_37, &once).await, (Ok(()), 2), "{code}");
         let always = [failure()];
         assert_eq!(sent(Release::V1_37, &always).await, (Err("oh".to_owned()), 4), "{code}");
     }
-    let lost = [Reply::Silence, Reply::ok()];
+    let lost = [FakeResponse::Silence, FakeResponse::ok()];
     let (answer, n_sent) = sent(Release::V1_37, &lost).await;
     assert!(answer.is_err() && n_sent == 1, "nobody knows whether it is done");
-    let refused = [Reply::error(422, "Invalid", "no"), Reply::ok()];
+    let refused = [FakeResponse::error(422, "Invalid", "no"), FakeResponse::ok()];
     assert_eq!(sent(Release::V1_37, &refused).await, (Err("no".to_owned()), 1));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_conflict_is_no_error_where_it_is_our_own_binding() {
     let text = "Operation cannot be fulfilled on pods/binding \"p\": pod p is already assigned to node \"n\"";
-    let conflict = [Reply::error(409, "Conflict", text)];
+    let conflict = [FakeResponse::error(409, "Conflict", text)];
     check(&conflict, &[is("uid-p", json!("n1"))], Ok(()), 1, 1).await;
     check(&conflict, &[is("uid-p", json!("n2"))], Err(text), 1, 1).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_the_api_server_refuses_is_told_in_its_words() {
-    let gone = [Reply::not_found()];
-    check(&gone, &[Reply::ok()], Err("pods \"p\" not found"), 1, 0).await;
-    let forbidden = [Reply::error(403, "Forbidden", "pods \"p\" is forbidden")];
-    check(&forbidden, &[Reply::ok()], Err("pods \"p\" is forbidden"), 1, 0).await;
+    let gone = [FakeResponse::not_found()];
+    check(&gone, &[FakeResponse::ok()], Err("pods \"p\" not found"), 1, 0).await;
+    let forbidden = [FakeResponse::error(403, "Forbidden", "pods \"p\" is forbidden")];
+    check(&forbidden, &[FakeResponse::ok()], Err("pods \"p\" is forbidden"), 1, 0).await;
 }
 
 /// What is logged.
@@ -176,9 +182,9 @@ async fn a_pod_that_is_deleted_while_it_is_bound_is_no_trouble() {
     let another = "Operation cannot be fulfilled on pods/binding \"p\": Precondition failed: UID in \
                    precondition: uid-p, UID in object meta: other";
     for deleted in [
-        Reply::not_found(),
-        Reply::error(409, "Conflict", going),
-        Reply::error(409, "Conflict", another),
+        FakeResponse::not_found(),
+        FakeResponse::error(409, "Conflict", going),
+        FakeResponse::error(409, "Conflict", another),
     ] {
         let (answer, lines) = answer(&[(BINDING, &[deleted])]).await;
         assert!(answer.is_err());
@@ -191,14 +197,14 @@ async fn a_pod_that_is_deleted_while_it_is_bound_is_no_trouble() {
     assert!(!lines.contains("WARN") && !lines.contains("ERROR"), "{lines}");
     assert_eq!(lines.matches("the pod was deleted meanwhile").count(), 3, "{lines}");
     // Other errors are logged as warnings.
-    let forbidden = [Reply::error(403, "Forbidden", "pods \"p\" is forbidden")];
+    let forbidden = [FakeResponse::error(403, "Forbidden", "pods \"p\" is forbidden")];
     assert!(answer(&[(BINDING, &forbidden)]).await.0.is_err());
     assert!(told(&log).contains("WARN"), "{}", told(&log));
 }
 
 #[tokio::test(start_paused = true)]
 async fn at_the_end_an_api_server_that_cannot_be_reached_is_soon_given_up() {
-    let mut lab = Lab::new(Fake::scripted(&[(BINDING, &[Reply::Unreachable])]));
+    let mut lab = Lab::new(FakeApiServer::scripted(&[(BINDING, &[FakeResponse::Unreachable])]));
     lab.writer.perform(vec![bind(7, "p", "n1")]);
     tokio::time::sleep(std::time::Duration::from_secs(4)).await;
     let begun = tokio::time::Instant::now();

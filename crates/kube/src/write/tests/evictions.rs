@@ -7,8 +7,8 @@ use plimsoll_engine::{Effect, Eviction, Write};
 use serde_json::json;
 
 use super::lab::{Lab, effect, pod};
-use crate::events::Subject;
-use crate::fake::{Fake, Reply};
+use crate::events::EventObject;
+use crate::fake::{FakeApiServer, FakeResponse};
 
 const STATUS: &str = "PATCH /api/v1/namespaces/ns/pods/low/status";
 const DELETE: &str = "DELETE /api/v1/namespaces/ns/pods/low";
@@ -20,8 +20,13 @@ fn evict(victim: Arc<Pod>) -> Effect {
 }
 
 /// Checks the answer, the requests, and how many events were recorded.
-async fn check(script: &[(&str, &[Reply])], expected: Result<(), &str>, lines: &[&str], n: usize) {
-    let mut lab = Lab::new(Fake::scripted(script));
+async fn check(
+    script: &[(&str, &[FakeResponse])],
+    expected: Result<(), &str>,
+    lines: &[&str],
+    n: usize,
+) {
+    let mut lab = Lab::new(FakeApiServer::scripted(script));
     let answer = lab.answer_to(evict(pod("low"))).await;
     lab.rest().await;
     assert_eq!(answer, expected.map_err(str::to_owned));
@@ -31,11 +36,11 @@ async fn check(script: &[(&str, &[Reply])], expected: Result<(), &str>, lines: &
 
 #[tokio::test(start_paused = true)]
 async fn an_eviction_is_written_as_kube_scheduler_writes_it() {
-    let mut lab = Lab::new(Fake::scripted(&[]));
+    let mut lab = Lab::new(FakeApiServer::scripted(&[]));
     let edition = Edition { generation: 3, ..Edition::default() };
     let victim = Arc::new(Pod { edition, ..(*pod("low")).clone() });
     assert_eq!(lab.answer_to(evict(victim.clone())).await, Ok(()));
-    let seen = lab.fake.seen();
+    let seen = lab.fake.requests();
     assert_eq!(lab.fake.lines(), [STATUS, DELETE]);
     assert_eq!(seen[0].content_type, "application/strategic-merge-patch+json");
     let mut patch = seen[0].body.clone();
@@ -56,8 +61,8 @@ async fn an_eviction_is_written_as_kube_scheduler_writes_it() {
     assert_eq!(seen[1].body, options);
     let events = lab.events.0.lock().expect("no test panics in it");
     let [event] = events.as_slice() else { panic!("one event is recorded, not {events:?}") };
-    assert_eq!(event.regarding, Subject::Pod(victim));
-    assert_eq!(event.related, Some(Subject::Pod(pod("high"))));
+    assert_eq!(event.regarding, EventObject::Pod(victim));
+    assert_eq!(event.related, Some(EventObject::Pod(pod("high"))));
     let words = [event.kind, event.reason, event.action, &event.note, &event.controller];
     let note = "Preempted by pod uid-high on node n";
     assert_eq!(words, ["Normal", "Preempted", "Preempting", note, "lab"]);
@@ -65,18 +70,18 @@ async fn an_eviction_is_written_as_kube_scheduler_writes_it() {
 
 #[tokio::test(start_paused = true)]
 async fn a_victim_that_is_gone_has_been_evicted() {
-    check(&[(STATUS, &[Reply::not_found()])], Ok(()), &[STATUS], 0).await;
-    check(&[(DELETE, &[Reply::not_found()])], Ok(()), &[STATUS, DELETE], 0).await;
+    check(&[(STATUS, &[FakeResponse::not_found()])], Ok(()), &[STATUS], 0).await;
+    check(&[(DELETE, &[FakeResponse::not_found()])], Ok(()), &[STATUS, DELETE], 0).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_pod_of_the_same_name_is_left_alone() {
     let text = "Operation cannot be fulfilled on uid: the UID in the precondition (uid-low) does \
                 not match the UID in record (x)";
-    let conflict = [Reply::error(409, "Conflict", text)];
+    let conflict = [FakeResponse::error(409, "Conflict", text)];
     check(&[(DELETE, &conflict)], Ok(()), &[STATUS, DELETE], 0).await;
-    let mut invalid = Reply::error(422, "Invalid", "metadata.uid: field is immutable");
-    if let Reply::Answer(_, body) = &mut invalid {
+    let mut invalid = FakeResponse::error(422, "Invalid", "metadata.uid: field is immutable");
+    if let FakeResponse::Response(_, body) = &mut invalid {
         body["details"] = json!({ "causes": [{ "field": "metadata.uid" }] });
     }
     check(&[(STATUS, &[invalid])], Ok(()), &[STATUS], 0).await;
@@ -84,22 +89,26 @@ async fn a_pod_of_the_same_name_is_left_alone() {
 
 #[tokio::test(start_paused = true)]
 async fn an_eviction_is_tried_again_whatever_happened() {
-    let trouble =
-        [Reply::Broken, Reply::RetryAfter(429, 1), Reply::RetryAfter(503, 1), Reply::ok()];
+    let trouble = [
+        FakeResponse::Broken,
+        FakeResponse::RetryAfter(429, 1),
+        FakeResponse::RetryAfter(503, 1),
+        FakeResponse::ok(),
+    ];
     let lines = [STATUS, STATUS, STATUS, STATUS, DELETE, DELETE, DELETE, DELETE];
     check(&[(STATUS, &trouble), (DELETE, &trouble)], Ok(()), &lines, 1).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_eviction_that_is_refused_is_an_error() {
-    let no = [Reply::error(403, "Forbidden", "no")];
+    let no = [FakeResponse::error(403, "Forbidden", "no")];
     check(&[(STATUS, &no)], Err("no"), &[STATUS], 0).await;
     check(&[(DELETE, &no)], Err("no"), &[STATUS, DELETE], 0).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_victim_that_is_about_to_go_is_let_go() {
-    let mut lab = Lab::new(Fake::scripted(&[]));
+    let mut lab = Lab::new(FakeApiServer::scripted(&[]));
     let deletion = Some(Timestamp::UNIX_EPOCH);
     let victim = Arc::new(Pod { deletion, ..(*pod("low")).clone() });
     assert_eq!(lab.answer_to(evict(victim)).await, Ok(()));

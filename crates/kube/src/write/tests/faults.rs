@@ -8,24 +8,24 @@ use plimsoll_engine::Write;
 use serde_json::json;
 
 use super::lab::{Lab, bind, effect, pod};
-use crate::events::{Occurrence, Record};
-use crate::fake::{Fake, Reply, Seen};
+use crate::events::{EventRecorder, Occurrence};
+use crate::fake::{FakeApiServer, FakeResponse, ReceivedRequest};
 
 /// The nodes of pods, and how often each was bound.
 type Bound = Arc<Mutex<BTreeMap<String, Vec<String>>>>;
 
-fn pod_of(seen: &Seen) -> String {
+fn pod_of(seen: &ReceivedRequest) -> String {
     let name = seen.line.split('/').nth(6).expect("every line names a pod");
     name.to_owned()
 }
 
 /// Carries out a request as an API server does, whether or not its answer arrives.
-fn done(bound: &Bound, seen: &Seen) -> Reply {
+fn done(bound: &Bound, seen: &ReceivedRequest) -> FakeResponse {
     let pod = pod_of(seen);
     let mut bound = bound.lock().expect("no test panics in it");
     let nodes = bound.entry(pod.clone()).or_default();
     if seen.line.starts_with("GET") {
-        return Reply::Answer(
+        return FakeResponse::Response(
             200,
             json!({
                 "metadata": { "uid": format!("uid-{pod}") }, "spec": { "nodeName": nodes.first() },
@@ -35,8 +35,8 @@ fn done(bound: &Bound, seen: &Seen) -> Reply {
     let node = seen.body["target"]["name"].as_str().expect("a binding names a node").to_owned();
     nodes.push(node);
     match nodes.len() {
-        1 => Reply::Answer(201, json!({})),
-        _ => Reply::error(409, "Conflict", "is already assigned"),
+        1 => FakeResponse::Response(201, json!({})),
+        _ => FakeResponse::error(409, "Conflict", "is already assigned"),
     }
 }
 
@@ -44,23 +44,25 @@ fn done(bound: &Bound, seen: &Seen) -> Reply {
 async fn no_pod_is_bound_twice_and_answers_are_true_whatever_is_lost() {
     let bound = Bound::default();
     let (server, mut n) = (bound.clone(), 0);
-    let fake = Fake::new(move |seen, _| {
+    let fake = FakeApiServer::new(move |seen, _| {
         n += 1;
         match n % 10 {
-            0 if n % 50 == 0 => Reply::Silence,
-            0 => Reply::Broken,
+            0 if n % 50 == 0 => FakeResponse::Silence,
+            0 => FakeResponse::Broken,
             1 => {
                 done(&server, seen);
-                if n % 50 == 1 { Reply::Silence } else { Reply::Broken }
+                if n % 50 == 1 { FakeResponse::Silence } else { FakeResponse::Broken }
             }
-            4 => Reply::RetryAfter(429, 1),
+            4 => FakeResponse::RetryAfter(429, 1),
             5 => {
                 done(&server, seen);
-                Reply::error(500, "InternalError", "etcdserver: request timed out")
+                FakeResponse::error(500, "InternalError", "etcdserver: request timed out")
             }
-            6 => Reply::Unreachable,
+            6 => FakeResponse::Unreachable,
             _ => match done(&server, seen) {
-                Reply::Answer(code, body) => Reply::Slow(Duration::from_millis(20), code, body),
+                FakeResponse::Response(code, body) => {
+                    FakeResponse::Slow(Duration::from_millis(20), code, body)
+                }
                 other => other,
             },
         }
@@ -88,7 +90,7 @@ async fn no_pod_is_bound_twice_and_answers_are_true_whatever_is_lost() {
 /// A recorder of events that panics.
 struct Breaks;
 
-impl Record for Breaks {
+impl EventRecorder for Breaks {
     fn record(&self, _: Occurrence) {
         panic!("the record breaks down, on purpose");
     }
@@ -96,7 +98,7 @@ impl Record for Breaks {
 
 #[tokio::test(start_paused = true)]
 async fn who_relies_on_the_writer_hears_if_it_breaks_down() {
-    let lab = Lab::with(Fake::scripted(&[]), |options| options.events = Arc::new(Breaks));
+    let lab = Lab::with(FakeApiServer::scripted(&[]), |options| options.events = Arc::new(Breaks));
     assert!(tokio::time::timeout(Duration::from_hours(1), lab.writer.ended()).await.is_err());
     let record = plimsoll_engine::Record {
         kind: "Normal",

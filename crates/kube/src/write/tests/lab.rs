@@ -9,14 +9,14 @@ use plimsoll_framework::Binding;
 use tokio::sync::mpsc;
 
 use super::super::{Options, Writer};
-use crate::events::{Occurrence, Record};
-use crate::fake::Fake;
+use crate::events::{EventRecorder, Occurrence};
+use crate::fake::FakeApiServer;
 
 /// Events that were recorded.
 #[derive(Debug, Default)]
 pub(super) struct Recorded(pub(super) Mutex<Vec<Occurrence>>);
 
-impl Record for Recorded {
+impl EventRecorder for Recorded {
     fn record(&self, occurrence: Occurrence) {
         self.0.lock().expect("no test panics in it").push(occurrence);
     }
@@ -25,17 +25,17 @@ impl Record for Recorded {
 /// A writer and the results of its work.
 pub(super) struct Lab {
     pub(super) writer: Writer,
-    pub(super) fake: Fake,
+    pub(super) fake: FakeApiServer,
     pub(super) events: Arc<Recorded>,
     answers: mpsc::UnboundedReceiver<(EffectId, Result<(), WriteError>)>,
 }
 
 impl Lab {
-    pub(super) fn new(fake: Fake) -> Self {
+    pub(super) fn new(fake: FakeApiServer) -> Self {
         Lab::with(fake, |_| {})
     }
 
-    pub(super) fn with(fake: Fake, change: impl FnOnce(&mut Options)) -> Self {
+    pub(super) fn with(fake: FakeApiServer, change: impl FnOnce(&mut Options)) -> Self {
         let events = Arc::new(Recorded::default());
         let mut options = Options::new(events.clone());
         change(&mut options);

@@ -9,19 +9,22 @@ use tokio::time::Instant;
 
 use super::super::{Load, Options};
 use super::lab::{Lab, bind, condition, nominate};
-use crate::fake::{Fake, Reply};
+use crate::fake::{FakeApiServer, FakeResponse};
 
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Every request takes a second.
-fn slow() -> Fake {
-    Fake::new(|_, _| Reply::Slow(SECOND, 200, json!({})))
+fn slow() -> FakeApiServer {
+    FakeApiServer::new(|_, _| FakeResponse::Slow(SECOND, 200, json!({})))
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_is_written_about_one_pod_does_not_overtake() {
     let status = "PATCH /api/v1/namespaces/ns/pods/p/status";
-    let fake = Fake::scripted(&[(status, &[Reply::Broken, Reply::Slow(SECOND, 200, json!({}))])]);
+    let fake = FakeApiServer::scripted(&[(
+        status,
+        &[FakeResponse::Broken, FakeResponse::Slow(SECOND, 200, json!({}))],
+    )]);
     let mut lab = Lab::new(fake);
     lab.writer.perform(vec![condition(1, "p", "no room"), bind(2, "p", "n"), bind(3, "q", "n")]);
     // The other pod need not wait.
@@ -36,7 +39,7 @@ async fn what_is_written_about_one_pod_does_not_overtake() {
 async fn conditions_that_wait_become_the_newest() {
     let mut lab = Lab::new(slow());
     lab.writer.perform(vec![condition(1, "p", "first")]);
-    while lab.fake.seen().is_empty() {
+    while lab.fake.requests().is_empty() {
         tokio::task::yield_now().await;
     }
     let later = [
@@ -47,7 +50,7 @@ async fn conditions_that_wait_become_the_newest() {
     ];
     lab.writer.perform(later.into());
     lab.rest().await;
-    let seen = lab.fake.seen();
+    let seen = lab.fake.requests();
     assert_eq!(seen.len(), 2);
     let status = &seen[1].body["status"];
     assert_eq!(status["conditions"][0]["message"], "third");
@@ -84,7 +87,7 @@ async fn bindings_go_before_conditions_which_go_all_the_same() {
     let n_conditions = lab.fake.lines().iter().filter(|line| line.ends_with("/status")).count();
     assert!((3..=8).contains(&n_conditions), "{n_conditions} of 20 so far");
     lab.rest().await;
-    assert_eq!(lab.fake.seen().len(), 50);
+    assert_eq!(lab.fake.requests().len(), 50);
 }
 
 #[tokio::test(start_paused = true)]
@@ -100,9 +103,9 @@ async fn who_makes_work_can_wait_until_there_is_less() {
 
 #[tokio::test(start_paused = true)]
 async fn what_has_waited_too_long_is_not_sent() {
-    let fake = Fake::scripted(&[(
+    let fake = FakeApiServer::scripted(&[(
         "POST /api/v1/namespaces/ns/pods/first",
-        &[Reply::Slow(SECOND * 14, 200, json!({}))],
+        &[FakeResponse::Slow(SECOND * 14, 200, json!({}))],
     )]);
     let mut lab = Lab::with(fake, |options| {
         options.in_flight = 1;
@@ -112,16 +115,16 @@ async fn what_has_waited_too_long_is_not_sent() {
     assert_eq!(lab.answer().await, (1, Ok(())));
     // Fourteen of forty seconds have passed, and it may take thirty-two.
     assert_eq!(lab.answer().await, (2, Err("timed out before it was sent".to_owned())));
-    assert_eq!(lab.fake.seen().len(), 1);
+    assert_eq!(lab.fake.requests().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn waiting_for_a_turn_takes_no_time_from_the_request() {
-    let fake = Fake::new(|_, _| Reply::Slow(SECOND * 14, 200, json!({})));
+    let fake = FakeApiServer::new(|_, _| FakeResponse::Slow(SECOND * 14, 200, json!({})));
     let wait = |span| {
         move |options: &mut Options| {
             options.patience = SECOND * 60;
-            options.turn = Arc::new(move || Box::pin(tokio::time::sleep(span)));
+            options.rate_limiter = Arc::new(move || Box::pin(tokio::time::sleep(span)));
         }
     };
     let mut lab = Lab::with(fake.clone(), wait(SECOND * 20));
@@ -130,19 +133,19 @@ async fn waiting_for_a_turn_takes_no_time_from_the_request() {
     let mut lab = Lab::with(fake, wait(SECOND * 40));
     let answer = lab.answer_to(bind(2, "q", "n")).await;
     assert_eq!(answer, Err("timed out before it was sent".to_owned()));
-    assert_eq!(lab.fake.seen().len(), 1);
+    assert_eq!(lab.fake.requests().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn nothing_is_sent_without_the_lease() {
     let leads = Arc::new(AtomicBool::new(true));
-    let fake = Fake::scripted(&[("POST", &[Reply::Unreachable])]);
+    let fake = FakeApiServer::scripted(&[("POST", &[FakeResponse::Unreachable])]);
     let asked = leads.clone();
     let mut lab = Lab::with(fake, |options| {
         options.may_write = Arc::new(move || asked.load(Ordering::Relaxed).then_some(SECOND * 5));
     });
     lab.writer.perform(vec![bind(1, "p", "n")]);
-    while lab.fake.seen().is_empty() {
+    while lab.fake.requests().is_empty() {
         tokio::task::yield_now().await;
     }
     // The API server did not process it, so it would be retried.
@@ -150,14 +153,14 @@ async fn nothing_is_sent_without_the_lease() {
     let error = "this scheduler does not hold the lease";
     assert_eq!(lab.answer().await, (1, Err(error.to_owned())));
     assert_eq!(lab.answer_to(bind(2, "q", "n")).await, Err(error.to_owned()));
-    assert_eq!(lab.fake.seen().len(), 1);
+    assert_eq!(lab.fake.requests().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_lost_lease_ends_everything_at_once() {
     let mut lab = Lab::with(slow(), |options| options.in_flight = 2);
     lab.writer.perform((0..5).map(|i| bind(i, &format!("p{i}"), "n")).collect());
-    while lab.fake.seen().len() < 2 {
+    while lab.fake.requests().len() < 2 {
         tokio::task::yield_now().await;
     }
     lab.writer.stop_at_once();
@@ -171,7 +174,7 @@ async fn a_lost_lease_ends_everything_at_once() {
     answered.sort_unstable();
     assert_eq!(answered, [0, 1, 2, 3, 4, 5]);
     lab.rest().await;
-    assert_eq!(lab.fake.seen().len(), 2);
+    assert_eq!(lab.fake.requests().len(), 2);
 }
 
 #[tokio::test(start_paused = true)]

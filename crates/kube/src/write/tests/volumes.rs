@@ -6,7 +6,7 @@ use plimsoll_framework::{ObjectWrite, WriteVerb};
 use serde_json::{Value, json};
 
 use super::lab::{Lab, effect, pod};
-use crate::fake::{Fake, Reply};
+use crate::fake::{FakeApiServer, FakeResponse};
 
 const PATCH: &str = "PATCH /api/v1/namespaces/ns/persistentvolumeclaims/c";
 const CLAIM: &str = "GET /api/v1/namespaces/ns/persistentvolumeclaims/c";
@@ -24,8 +24,8 @@ fn change() -> Effect {
     effect(3, &pod("p"), Write::Object(write))
 }
 
-async fn check(script: &[(&str, &[Reply])], expected: Result<(), &str>, lines: &[&str]) {
-    let mut lab = Lab::new(Fake::scripted(script));
+async fn check(script: &[(&str, &[FakeResponse])], expected: Result<(), &str>, lines: &[&str]) {
+    let mut lab = Lab::new(FakeApiServer::scripted(script));
     let answer = lab.answer_to(change()).await;
     assert_eq!(answer, expected.map_err(str::to_owned));
     assert_eq!(lab.fake.lines(), lines);
@@ -33,9 +33,9 @@ async fn check(script: &[(&str, &[Reply])], expected: Result<(), &str>, lines: &
 
 #[tokio::test(start_paused = true)]
 async fn a_change_is_a_merge_patch_of_the_object() {
-    let mut lab = Lab::new(Fake::scripted(&[]));
+    let mut lab = Lab::new(FakeApiServer::scripted(&[]));
     assert_eq!(lab.answer_to(change()).await, Ok(()));
-    let seen = lab.fake.seen();
+    let seen = lab.fake.requests();
     assert_eq!(lab.fake.lines(), [PATCH]);
     assert_eq!(seen[0].content_type, "application/merge-patch+json");
     assert_eq!(seen[0].body, merge());
@@ -46,7 +46,7 @@ async fn a_change_whose_answer_is_lost_is_looked_after() {
     let done = json!({ "metadata": {
         "uid": "u", "resourceVersion": "5", "annotations": { "node": "n1", "more": "x" } } });
     check(
-        &[(PATCH, &[Reply::Broken]), (CLAIM, &[Reply::Answer(200, done)])],
+        &[(PATCH, &[FakeResponse::Broken]), (CLAIM, &[FakeResponse::Response(200, done)])],
         Ok(()),
         &[PATCH, CLAIM],
     )
@@ -55,7 +55,7 @@ async fn a_change_whose_answer_is_lost_is_looked_after() {
     let late =
         "Patch \"/api/v1/namespaces/ns/persistentvolumeclaims/c\": context deadline exceeded";
     check(
-        &[(PATCH, &[Reply::Silence]), (CLAIM, &[Reply::Answer(200, undone)])],
+        &[(PATCH, &[FakeResponse::Silence]), (CLAIM, &[FakeResponse::Response(200, undone)])],
         Err(late),
         &[PATCH, CLAIM],
     )
@@ -65,5 +65,5 @@ async fn a_change_whose_answer_is_lost_is_looked_after() {
 #[tokio::test(start_paused = true)]
 async fn a_change_of_what_has_changed_meanwhile_is_an_error() {
     let text = "the object has been modified";
-    check(&[(PATCH, &[Reply::error(409, "Conflict", text)])], Err(text), &[PATCH]).await;
+    check(&[(PATCH, &[FakeResponse::error(409, "Conflict", text)])], Err(text), &[PATCH]).await;
 }

@@ -10,24 +10,24 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
-use crate::call::Failed;
+use crate::call::ApiError;
 use crate::client::Caller;
 
-use super::send::{self, Sender, Written};
-use super::series::{FINISHED_AFTER, Series};
-use super::wire::{Dialect, Event};
-use super::{Occurrence, Options, Tally};
+use super::correlator::{EventCorrelator, FINISHED_AFTER};
+use super::send::{self, Sender, WriteOutcome};
+use super::wire::{Dialect, WireEvent};
+use super::{LossCounters, Occurrence, Options};
 
 /// How often an event is tried. As in event_broadcaster.go.
 const TRIES_MAX: u32 = 12;
 /// How often the counts of series are written, so that the API server does not forget them.
 const REFRESHED_AFTER: Duration = Duration::from_mins(30);
 /// How often lost events are logged.
-const TOLD_AFTER: Duration = Duration::from_mins(1);
+const LOGGED_AFTER: Duration = Duration::from_mins(1);
 
-/// A command to the desk.
+/// A command to the queue.
 #[derive(Debug)]
-pub(super) enum Order {
+pub(super) enum EventCommand {
     /// Reply when all events are written.
     Finish(oneshot::Sender<()>),
     /// Stop.
@@ -36,52 +36,52 @@ pub(super) enum Order {
 
 /// An event that is being sent.
 #[derive(Debug)]
-struct Letter {
-    event: Event,
+struct QueuedEvent {
+    event: WireEvent,
     tries: u32,
 }
 
 /// Queues events and sends them.
-pub(super) struct Desk {
+pub(super) struct EventQueue {
     sender: Sender,
     options: Options,
-    tally: Arc<Tally>,
-    series: Series,
-    ready: VecDeque<Letter>,
+    losses: Arc<LossCounters>,
+    correlator: EventCorrelator,
+    ready: VecDeque<QueuedEvent>,
     /// Events that wait for a retry, by time; the number distinguishes equal times.
-    resting: BTreeMap<(Instant, u64), Letter>,
+    resting: BTreeMap<(Instant, u64), QueuedEvent>,
     n_rested: u64,
-    tasks: JoinSet<(Letter, Written)>,
+    tasks: JoinSet<(QueuedEvent, WriteOutcome)>,
     finishing: Vec<oneshot::Sender<()>>,
     /// The process ends and the API server cannot be reached: the remaining events are dropped.
     is_hopeless: bool,
     /// How many lost events have been logged.
-    n_told: u64,
+    n_logged: u64,
 }
 
-impl Desk {
-    pub(super) fn new(caller: Caller, options: Options, tally: Arc<Tally>) -> Self {
+impl EventQueue {
+    pub(super) fn new(caller: Caller, options: Options, losses: Arc<LossCounters>) -> Self {
         let (hostname, timeout) = (options.hostname.clone(), options.request_timeout);
-        Desk {
+        EventQueue {
             sender: Sender { caller, hostname, timeout },
             options,
-            tally,
-            series: Series::default(),
+            losses,
+            correlator: EventCorrelator::default(),
             ready: VecDeque::new(),
             resting: BTreeMap::new(),
             n_rested: 0,
             tasks: JoinSet::new(),
             finishing: Vec::new(),
             is_hopeless: false,
-            n_told: 0,
+            n_logged: 0,
         }
     }
 
-    /// Runs until it gets [`Order::Stop`], or all broadcasters are dropped.
+    /// Runs until it gets [`EventCommand::Stop`], or all broadcasters are dropped.
     pub(super) async fn run(
         mut self,
         mut occurrences: mpsc::Receiver<Occurrence>,
-        mut orders: mpsc::UnboundedReceiver<Order>,
+        mut commands: mpsc::UnboundedReceiver<EventCommand>,
     ) {
         // Events cannot be written before the API is known; they wait in the channel.
         let dialect = loop {
@@ -90,47 +90,47 @@ impl Desk {
                     Some(dialect) => break dialect,
                     None => return,
                 },
-                order = orders.recv() => match order {
-                    Some(Order::Finish(done)) => self.finishing.push(done),
-                    Some(Order::Stop) | None => return,
+                command = commands.recv() => match command {
+                    Some(EventCommand::Finish(done)) => self.finishing.push(done),
+                    Some(EventCommand::Stop) | None => return,
                 },
             }
         };
-        let [mut finish, mut refresh, mut tell] =
-            [FINISHED_AFTER, REFRESHED_AFTER, TOLD_AFTER].map(every);
+        let [mut finish, mut refresh, mut log] =
+            [FINISHED_AFTER, REFRESHED_AFTER, LOGGED_AFTER].map(every);
         loop {
             self.send(dialect);
-            self.say_if_finished(occurrences.is_empty());
+            self.reply_if_finished(occurrences.is_empty());
             let next = self.resting.first_key_value().map(|((at, _), _)| *at);
             let has_room = self.ready.len() + self.resting.len() < self.options.queue;
             tokio::select! {
-                order = orders.recv() => match order {
-                    Some(Order::Finish(done)) => {
+                command = commands.recv() => match command {
+                    Some(EventCommand::Finish(done)) => {
                         self.finishing.push(done);
                         self.hurry();
                     }
-                    Some(Order::Stop) | None => return,
+                    Some(EventCommand::Stop) | None => return,
                 },
                 Some(occurrence) = occurrences.recv(), if has_room => {
                     self.ready.extend(
-                        self.series.take_in(occurrence, dialect, Timestamp::now()).map(Letter::new),
+                        self.correlator.record(occurrence, dialect, Timestamp::now()).map(QueuedEvent::new),
                     );
                 }
                 Some(done) = self.tasks.join_next(), if !self.tasks.is_empty() => {
                     match done {
-                        Ok((letter, written)) => self.note(letter, written),
+                        Ok((queued, written)) => self.handle_result(queued, written),
                         Err(_) => self.lose(1),
                     }
                 }
                 () = until(next) => self.wake(),
                 _ = finish.tick() => {
-                    let over = self.series.finish();
-                    self.ready.extend(over.into_iter().map(Letter::new));
+                    let over = self.correlator.finish();
+                    self.ready.extend(over.into_iter().map(QueuedEvent::new));
                 }
                 _ = refresh.tick() => {
-                    self.ready.extend(self.series.refresh().into_iter().map(Letter::new));
+                    self.ready.extend(self.correlator.refresh().into_iter().map(QueuedEvent::new));
                 }
-                _ = tell.tick() => self.tell_losses(),
+                _ = log.tick() => self.log_losses(),
             }
         }
     }
@@ -156,10 +156,10 @@ impl Desk {
                 false => Some(rest.unwrap_or_else(send::pause)),
             };
             let Some(rest) = rest else {
-                tracing::warn!(error = %failed, "could not learn which events API there is; waiting events are dropped");
+                tracing::warn!(error = %failed, "could not discover the events API; dropping the waiting events");
                 return None;
             };
-            tracing::warn!(error = %failed, "could not learn which events API there is; trying again");
+            tracing::warn!(error = %failed, "could not discover the events API; retrying");
             tokio::time::sleep(rest).await;
         }
     }
@@ -172,12 +172,12 @@ impl Desk {
             self.resting.clear();
         }
         while self.tasks.len() < self.options.in_flight.max(1)
-            && let Some(letter) = self.ready.pop_front()
+            && let Some(queued) = self.ready.pop_front()
         {
             let sender = self.sender.clone();
             self.tasks.spawn(async move {
-                let written = sender.write(&letter.event, dialect).await;
-                (letter, written)
+                let written = sender.write(&queued.event, dialect).await;
+                (queued, written)
             });
         }
     }
@@ -191,32 +191,32 @@ impl Desk {
         self.ready.extend(std::mem::take(&mut self.resting).into_values());
     }
 
-    fn note(&mut self, mut letter: Letter, written: Written) {
+    fn handle_result(&mut self, mut queued: QueuedEvent, written: WriteOutcome) {
         let written = if self.is_finishing() { written.at_the_end() } else { written };
-        if self.is_finishing() && matches!(&written, Written::Rejected(Failed::NotSent(_))) {
+        if self.is_finishing() && matches!(&written, WriteOutcome::Rejected(ApiError::NotSent(_))) {
             self.is_hopeless = true;
             // Most of them wait in the rate limiter of the client.
             self.tasks.abort_all();
         }
         let error = match written {
-            Written::Done => return,
-            Written::Later(span, _) if letter.tries + 1 < TRIES_MAX => {
-                letter.tries += 1;
+            WriteOutcome::Done => return,
+            WriteOutcome::Later(span, _) if queued.tries + 1 < TRIES_MAX => {
+                queued.tries += 1;
                 self.n_rested += 1;
-                self.resting.insert((Instant::now() + span, self.n_rested), letter);
+                self.resting.insert((Instant::now() + span, self.n_rested), queued);
                 return;
             }
-            Written::Later(_, error) | Written::Rejected(error) => error,
+            WriteOutcome::Later(_, error) | WriteOutcome::Rejected(error) => error,
         };
         self.lose(1);
-        let event = &*letter.event.occurrence;
-        tracing::debug!(name = %letter.event.name, reason = event.reason, %error, "event was not written");
+        let occurrence = &*queued.event.occurrence;
+        tracing::debug!(name = %queued.event.name, reason = occurrence.reason, %error, "event was not written");
     }
 
     /// Counts `n` events as lost.
     fn lose(&self, n: usize) {
         let n = u64::try_from(n).unwrap_or(u64::MAX);
-        self.tally.rejected.fetch_add(n, Ordering::Relaxed);
+        self.losses.rejected.fetch_add(n, Ordering::Relaxed);
     }
 
     /// Retries the events whose pause is over.
@@ -229,7 +229,7 @@ impl Desk {
         }
     }
 
-    fn say_if_finished(&mut self, nothing_waits: bool) {
+    fn reply_if_finished(&mut self, nothing_waits: bool) {
         let is_idle = nothing_waits && self.ready.is_empty() && self.tasks.is_empty();
         if is_idle && self.resting.is_empty() {
             for done in self.finishing.drain(..) {
@@ -239,11 +239,11 @@ impl Desk {
         }
     }
 
-    fn tell_losses(&mut self) {
-        let dropped = self.tally.dropped.load(Ordering::Relaxed);
-        let rejected = self.tally.rejected.load(Ordering::Relaxed);
-        if self.n_told < dropped + rejected {
-            self.n_told = dropped + rejected;
+    fn log_losses(&mut self) {
+        let dropped = self.losses.dropped.load(Ordering::Relaxed);
+        let rejected = self.losses.rejected.load(Ordering::Relaxed);
+        if self.n_logged < dropped + rejected {
+            self.n_logged = dropped + rejected;
             tracing::warn!(
                 dropped,
                 rejected,
@@ -253,9 +253,9 @@ impl Desk {
     }
 }
 
-impl Letter {
-    fn new(event: Event) -> Self {
-        Letter { event, tries: 0 }
+impl QueuedEvent {
+    fn new(event: WireEvent) -> Self {
+        QueuedEvent { event, tries: 0 }
     }
 }
 

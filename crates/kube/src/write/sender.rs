@@ -1,4 +1,4 @@
-//! Sends single writes to the API server.
+//! Sends single writes to the API server, with retries.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,8 +13,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::Options;
 use super::backoff::Backoff;
-use super::job::{Job, Task};
-use crate::call::{self, Ask, Failed, segment};
+use super::job::{WriteJob, WriteTask};
+use crate::call::{self, ApiError, ApiRequest, segment};
 use crate::client::Caller;
 
 /// The error when another instance may lead, so that nothing may be sent.
@@ -33,8 +33,8 @@ const LAST_HOPE: Duration = Duration::from_secs(1);
 /// Most bodies are shorter than this: a binding, an event.
 const USUAL: usize = 768;
 
-/// Sends writes to the API server.
-pub(super) struct Courier {
+/// Sends single writes to the API server.
+pub(super) struct RequestSender {
     caller: Caller,
     options: Options,
     is_closed: AtomicBool,
@@ -48,42 +48,42 @@ pub(super) struct Courier {
 
 /// Why something was not written.
 #[derive(Debug)]
-pub(super) enum Unwritten {
+pub(super) enum WriteFailure {
     /// It failed.
     Failed(WriteError),
     /// The pod that it was about is deleted: nobody needs it any more.
     PodDeleted(String),
 }
 
-impl From<String> for Unwritten {
-    fn from(why: String) -> Self {
-        Unwritten::Failed(WriteError::other(why))
+impl From<ApiError> for WriteFailure {
+    fn from(error: ApiError) -> Self {
+        WriteFailure::Failed(WriteError::other(error.to_string()))
     }
 }
 
 /// When a request is retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Again {
+pub(super) enum RetryPolicy {
     /// Only if the API server certainly did not process it.
-    IfNotTaken,
+    IfNotProcessed,
     /// Whenever it may help: the request is idempotent.
-    IfItMayHelp,
+    IfIdempotent,
 }
 
-impl std::fmt::Debug for Courier {
+impl std::fmt::Debug for RequestSender {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Courier").field("options", &self.options).finish_non_exhaustive()
+        f.debug_struct("RequestSender").field("options", &self.options).finish_non_exhaustive()
     }
 }
 
-impl Courier {
+impl RequestSender {
     pub(super) fn new(caller: Caller, options: Options) -> Self {
         let (ends, hopeless) = (CancellationToken::new(), CancellationToken::new());
         let (is_closed, ends_since) = (AtomicBool::new(false), OnceLock::new());
-        Courier { caller, options, is_closed, ends, ends_since, hopeless }
+        RequestSender { caller, options, is_closed, ends, ends_since, hopeless }
     }
 
-    /// Tells the courier that the process is about to end: requests that cannot be sent are soon given
+    /// Tells the sender that the process is about to end: requests that cannot be sent are soon given
     /// up.
     pub(super) fn end_soon(&self) {
         self.ends_since.get_or_init(Instant::now);
@@ -103,65 +103,67 @@ impl Courier {
         &self.options
     }
 
-    /// Does what is to be done. The error is what the engine is told.
-    pub(super) async fn perform(&self, job: Job) -> Result<(), WriteError> {
-        let Job { pod, task, deadline } = job;
-        let done = match &task {
-            Task::Bind(_, node) => self.bind(&pod, node, deadline).await,
-            Task::Object(_, write) => {
-                self.write_object(write, deadline).await.map_err(Unwritten::Failed)
+    /// Carries out a write. The error is for the engine.
+    pub(super) async fn perform(&self, job: WriteJob) -> Result<(), WriteError> {
+        let WriteJob { pod, task, deadline } = job;
+        let result = match &task {
+            WriteTask::Bind(_, node) => self.bind(&pod, node, deadline).await,
+            WriteTask::Object(_, write) => {
+                self.write_object(write, deadline).await.map_err(WriteFailure::Failed)
             }
-            Task::Evict(_, eviction) => {
-                self.evict(&pod, eviction, deadline).await.map_err(Unwritten::from)
+            WriteTask::Evict(_, eviction) => {
+                self.evict(&pod, eviction, deadline).await.map_err(WriteFailure::from)
             }
-            Task::Status(status) => self.set_status(&pod, status).await.map_err(Unwritten::from),
+            WriteTask::Status(status) => {
+                self.set_status(&pod, status).await.map_err(WriteFailure::from)
+            }
         };
         let (what, pod) = (task.name(), &pod.key);
-        done.map_err(|unwritten| match unwritten {
-            Unwritten::Failed(error) => {
+        result.map_err(|failure| match failure {
+            WriteFailure::Failed(error) => {
                 tracing::warn!(%pod, what, %error, "write failed");
                 error
             }
             // This is not an error: the pod was deleted meanwhile.
-            Unwritten::PodDeleted(answer) => {
-                tracing::info!(%pod, what, answer, "the pod was deleted meanwhile: nothing is written");
-                WriteError::new(WriteCause::Conflict, answer)
+            WriteFailure::PodDeleted(message) => {
+                tracing::info!(%pod, what, error = message, "the pod was deleted meanwhile; the write is dropped");
+                WriteError::new(WriteCause::Conflict, message)
             }
         })
     }
 
-    /// Sends a request, with retries according to `again`, as long as it can be answered before
+    /// Sends a request, with retries according to `policy`, as long as it can be answered before
     /// `deadline`.
-    pub(super) async fn deliver(
+    pub(super) async fn send(
         &self,
-        ask: &Ask,
-        again: Again,
+        request: &ApiRequest,
+        policy: RetryPolicy,
         deadline: Instant,
-    ) -> Result<(), Failed> {
+    ) -> Result<(), ApiError> {
         let timeout = self.options.request_timeout;
         let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(5), RETRIES);
         let is_too_late = || deadline < Instant::now() + timeout;
         loop {
             if !is_too_late() {
-                let turn = self.hopeless.run_until_cancelled((self.options.turn)());
-                if turn.await.is_none() {
-                    return Err(Failed::NotSent(HOPELESS.to_owned()));
+                let rate_limiter = self.hopeless.run_until_cancelled((self.options.rate_limiter)());
+                if rate_limiter.await.is_none() {
+                    return Err(ApiError::NotSent(HOPELESS.to_owned()));
                 }
             }
             if is_too_late() {
-                return Err(Failed::NotSent(TOO_LATE.to_owned()));
+                return Err(ApiError::NotSent(TOO_LATE.to_owned()));
             }
             let span = (self.options.may_write)().filter(|_| !self.is_closed());
-            let Some(span) = span else { return Err(Failed::NotSent(NOT_LEADING.to_owned())) };
-            let answer = call::tell(&self.caller, ask, timeout.min(span)).await;
-            let Err(failed) = answer else { return Ok(()) };
-            if !again.allows(&failed) {
+            let Some(span) = span else { return Err(ApiError::NotSent(NOT_LEADING.to_owned())) };
+            let result = call::send(&self.caller, request, timeout.min(span)).await;
+            let Err(failed) = result else { return Ok(()) };
+            if !policy.allows(&failed) {
                 return Err(failed);
             }
             match backoff.next(failed.retry_after()) {
                 Some(wait) if Instant::now() + wait + timeout <= deadline => {
                     tracing::debug!(error = %failed, "a write failed; sending it again");
-                    if !self.rest(wait, &failed).await {
+                    if !self.pause(wait, &failed).await {
                         return Err(failed);
                     }
                 }
@@ -172,7 +174,7 @@ impl Courier {
 
     /// Waits before a retry. `false` if the request is given up instead, since the process ends and the
     /// API server cannot be reached.
-    pub(super) async fn rest(&self, wait: Duration, failed: &Failed) -> bool {
+    pub(super) async fn pause(&self, wait: Duration, failed: &ApiError) -> bool {
         let hopeless = async {
             self.ends.cancelled().await;
             let since = *self.ends_since.get_or_init(Instant::now);
@@ -180,7 +182,7 @@ impl Courier {
         };
         tokio::select! {
             biased;
-            () = hopeless, if matches!(failed, Failed::NotSent(_)) => {
+            () = hopeless, if matches!(failed, ApiError::NotSent(_)) => {
                 self.hopeless.cancel();
                 false
             }
@@ -193,55 +195,55 @@ impl Courier {
         &self,
         path: String,
         timeout: Duration,
-    ) -> Result<bytes::Bytes, Failed> {
-        call::ask(&self.caller, &Ask::get(path), timeout).await
+    ) -> Result<bytes::Bytes, ApiError> {
+        call::send_and_read(&self.caller, &ApiRequest::get(path), timeout).await
     }
 }
 
-impl Again {
-    fn allows(self, failed: &Failed) -> bool {
+impl RetryPolicy {
+    fn allows(self, failed: &ApiError) -> bool {
         match (self, failed) {
-            (_, Failed::NotSent(_)) => true,
-            (Again::IfNotTaken, Failed::Unanswered(_)) => false,
-            (Again::IfItMayHelp, Failed::Unanswered(_)) => true,
-            (_, Failed::Refused(refusal)) if refusal.code == StatusCode::TOO_MANY_REQUESTS => {
-                refusal.retry_after.is_some() || self == Again::IfItMayHelp
+            (_, ApiError::NotSent(_)) => true,
+            (RetryPolicy::IfNotProcessed, ApiError::NoResponse(_)) => false,
+            (RetryPolicy::IfIdempotent, ApiError::NoResponse(_)) => true,
+            (_, ApiError::Status(status)) if status.code == StatusCode::TOO_MANY_REQUESTS => {
+                status.retry_after.is_some() || self == RetryPolicy::IfIdempotent
             }
-            (Again::IfNotTaken, Failed::Refused(_)) => false,
-            (Again::IfItMayHelp, Failed::Refused(refusal)) => {
-                refusal.code.is_server_error()
-                    || refusal.code == StatusCode::REQUEST_TIMEOUT
-                    || (refusal.code == StatusCode::CONFLICT && !is_about_another(failed))
+            (RetryPolicy::IfNotProcessed, ApiError::Status(_)) => false,
+            (RetryPolicy::IfIdempotent, ApiError::Status(status)) => {
+                status.code.is_server_error()
+                    || status.code == StatusCode::REQUEST_TIMEOUT
+                    || (status.code == StatusCode::CONFLICT && !is_gone(failed))
             }
         }
     }
 }
 
 /// Whether a failed request may have taken effect.
-pub(super) fn may_be_done(failed: &Failed) -> bool {
+pub(super) fn may_have_taken_effect(failed: &ApiError) -> bool {
     match failed {
-        Failed::NotSent(_) => false,
-        Failed::Unanswered(_) => true,
-        Failed::Refused(refusal) => {
-            refusal.code.is_server_error() || refusal.code == StatusCode::REQUEST_TIMEOUT
+        ApiError::NotSent(_) => false,
+        ApiError::NoResponse(_) => true,
+        ApiError::Status(status) => {
+            status.code.is_server_error() || status.code == StatusCode::REQUEST_TIMEOUT
         }
     }
 }
 
 /// Whether the object is deleted, or another one now has its name, so that the uid in the request does
 /// not match.
-pub(super) fn is_about_another(failed: &Failed) -> bool {
+pub(super) fn is_gone(failed: &ApiError) -> bool {
     match failed {
-        Failed::NotSent(_) | Failed::Unanswered(_) => false,
-        Failed::Refused(refusal) => match refusal.code {
+        ApiError::NotSent(_) | ApiError::NoResponse(_) => false,
+        ApiError::Status(status) => match status.code {
             StatusCode::NOT_FOUND => true,
             StatusCode::UNPROCESSABLE_ENTITY => {
-                refusal.fields.iter().any(|field| field == "metadata.uid")
+                status.fields.iter().any(|field| field == "metadata.uid")
             }
             // As in rest's delete.go and storage's errors.go.
             StatusCode::CONFLICT => ["UID in precondition", "UID in the precondition"]
                 .iter()
-                .any(|words| refusal.message.contains(words)),
+                .any(|words| status.message.contains(words)),
             _ => false,
         },
     }
@@ -253,14 +255,14 @@ pub(super) fn earlier(deadline: Instant, span: Duration) -> Instant {
 }
 
 /// Whether the pod of a request is deleted or terminating. As in pod/storage/storage.go, assignPod.
-pub(super) fn is_about_deleted(failed: &Failed) -> bool {
-    let is_going = |failed: &Failed| match failed {
-        Failed::Refused(refusal) if refusal.code == StatusCode::CONFLICT => {
-            refusal.message.contains("is being deleted")
+pub(super) fn is_deleted_or_terminating(failed: &ApiError) -> bool {
+    let is_going = |failed: &ApiError| match failed {
+        ApiError::Status(status) if status.code == StatusCode::CONFLICT => {
+            status.message.contains("is being deleted")
         }
         _ => false,
     };
-    is_about_another(failed) || is_going(failed)
+    is_gone(failed) || is_going(failed)
 }
 
 /// The path of a pod.

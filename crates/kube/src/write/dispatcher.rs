@@ -9,10 +9,10 @@ use plimsoll_engine::{Effect, EffectId, WriteError};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{Id, JoinError, JoinSet};
 
-use super::Meter;
-use super::courier::Courier;
-use super::job::{Job, Work};
-use super::lanes::Lanes;
+use super::LoadMeter;
+use super::job::{EffectAction, WriteJob};
+use super::queues::PodWriteQueues;
+use super::sender::RequestSender;
 
 /// The most writes that may wait. A scheduler that respects [`Writer::load`](super::Writer::load) never
 /// reaches this.
@@ -21,9 +21,9 @@ const QUEUE_LIMIT: usize = 200_000;
 const STOPPED: &str = "the scheduler has stopped writing";
 const TOO_MUCH: &str = "too many writes are waiting";
 
-/// A command to the desk.
+/// A command to the dispatcher.
 #[derive(Debug)]
-pub(super) enum Order {
+pub(super) enum WriteCommand {
     /// Perform these effects.
     Perform(Vec<Effect>),
     /// Abort everything.
@@ -32,35 +32,35 @@ pub(super) enum Order {
     Finish(oneshot::Sender<()>),
 }
 
-type Answer = (EffectId, Result<(), WriteError>);
+type WriteResult = (EffectId, Result<(), WriteError>);
 
 /// Queues writes and starts them.
-pub(super) struct Desk {
-    courier: Arc<Courier>,
-    meter: Arc<Meter>,
-    orders: mpsc::UnboundedReceiver<Order>,
-    answers: mpsc::UnboundedSender<Answer>,
-    lanes: Lanes,
+pub(super) struct WriteDispatcher {
+    sender: Arc<RequestSender>,
+    meter: Arc<LoadMeter>,
+    commands: mpsc::UnboundedReceiver<WriteCommand>,
+    answers: mpsc::UnboundedSender<WriteResult>,
+    queues: PodWriteQueues,
     tasks: JoinSet<Result<(), WriteError>>,
     running: HashMap<Id, (PodKey, Option<EffectId>)>,
     is_closed: bool,
     finishing: Vec<oneshot::Sender<()>>,
 }
 
-impl Desk {
+impl WriteDispatcher {
     pub(super) fn new(
-        courier: Arc<Courier>,
-        meter: Arc<Meter>,
-        orders: mpsc::UnboundedReceiver<Order>,
-        answers: mpsc::UnboundedSender<Answer>,
+        sender: Arc<RequestSender>,
+        meter: Arc<LoadMeter>,
+        commands: mpsc::UnboundedReceiver<WriteCommand>,
+        answers: mpsc::UnboundedSender<WriteResult>,
     ) -> Self {
-        let lanes = Lanes::new(courier.options().in_flight);
-        Desk {
-            courier,
+        let queues = PodWriteQueues::new(sender.options().in_flight);
+        WriteDispatcher {
+            sender,
             meter,
-            orders,
+            commands,
             answers,
-            lanes,
+            queues,
             tasks: JoinSet::new(),
             running: HashMap::new(),
             is_closed: false,
@@ -71,13 +71,13 @@ impl Desk {
     /// Runs until the writer is dropped.
     pub(super) async fn run(mut self) {
         loop {
-            while let Some(job) = self.lanes.pop() {
+            while let Some(job) = self.queues.pop() {
                 self.begin(job);
             }
-            self.tell_load();
+            self.report_load();
             tokio::select! {
-                order = self.orders.recv() => match order {
-                    Some(order) => self.heed(order),
+                command = self.commands.recv() => match command {
+                    Some(command) => self.execute(command),
                     None => break,
                 },
                 Some(done) = self.tasks.join_next_with_id() => self.end(done),
@@ -86,45 +86,47 @@ impl Desk {
                 self.end(done);
             }
         }
-        self.courier.close();
+        self.sender.close();
         self.stop();
         while let Some(done) = self.tasks.join_next_with_id().await {
             self.end(done);
         }
     }
 
-    fn heed(&mut self, order: Order) {
-        match order {
-            Order::Perform(effects) => {
+    fn execute(&mut self, command: WriteCommand) {
+        match command {
+            WriteCommand::Perform(effects) => {
                 let n = effects.len();
                 for effect in effects {
-                    self.take_in(effect);
+                    self.enqueue(effect);
                 }
-                self.meter.handed_in.fetch_sub(n, Ordering::AcqRel);
+                self.meter.submitted.fetch_sub(n, Ordering::AcqRel);
             }
-            Order::Stop => self.stop(),
-            Order::Finish(done) => {
+            WriteCommand::Stop => self.stop(),
+            WriteCommand::Finish(done) => {
                 self.is_closed = true;
                 self.finishing.push(done);
             }
         }
     }
 
-    fn take_in(&mut self, effect: Effect) {
-        match Work::of(effect, self.courier.options().patience) {
+    fn enqueue(&mut self, effect: Effect) {
+        match EffectAction::of(effect, self.sender.options().patience) {
             // Events are recorded until the end, since they say what was done.
-            Work::Event(occurrence) => self.courier.options().events.record(*occurrence),
-            Work::Elsewhere => {}
-            Work::Job(job) if self.is_closed => self.refuse(&job, STOPPED),
-            Work::Job(job) if QUEUE_LIMIT <= self.lanes.n_queued() => self.refuse(&job, TOO_MUCH),
-            Work::Job(job) => self.lanes.push(job),
+            EffectAction::Event(occurrence) => self.sender.options().events.record(*occurrence),
+            EffectAction::Elsewhere => {}
+            EffectAction::Write(job) if self.is_closed => self.refuse(&job, STOPPED),
+            EffectAction::Write(job) if QUEUE_LIMIT <= self.queues.n_queued() => {
+                self.refuse(&job, TOO_MUCH)
+            }
+            EffectAction::Write(job) => self.queues.push(job),
         }
     }
 
-    fn begin(&mut self, job: Job) {
+    fn begin(&mut self, job: WriteJob) {
         let (key, awaited) = (job.about().clone(), job.awaited());
-        let courier = self.courier.clone();
-        let task = self.tasks.spawn(async move { courier.perform(job).await });
+        let sender = self.sender.clone();
+        let task = self.tasks.spawn(async move { sender.perform(job).await });
         self.running.insert(task.id(), (key, awaited));
     }
 
@@ -137,34 +139,34 @@ impl Desk {
             }
         };
         let Some((key, awaited)) = self.running.remove(&id) else { return };
-        self.lanes.done(&key);
+        self.queues.done(&key);
         self.answer(awaited, answer);
     }
 
     fn stop(&mut self) {
         self.is_closed = true;
-        for job in self.lanes.clear() {
+        for job in self.queues.clear() {
             self.refuse(&job, STOPPED);
         }
         self.tasks.abort_all();
     }
 
-    fn refuse(&self, job: &Job, why: &str) {
+    fn refuse(&self, job: &WriteJob, why: &str) {
         self.answer(job.awaited(), Err(WriteError::other(why)));
     }
 
     fn answer(&self, awaited: Option<EffectId>, answer: Result<(), WriteError>) {
         if let Some(id) = awaited {
-            // Where nobody listens any more the process is about to end.
+            // If the receiver is dropped, the process is about to end.
             let _ = self.answers.send((id, answer));
         }
     }
 
-    fn tell_load(&mut self) {
-        self.meter.queued.store(self.lanes.n_queued(), Ordering::SeqCst);
-        self.meter.in_flight.store(self.lanes.n_running(), Ordering::Release);
-        self.meter.tell();
-        if self.lanes.n_queued() == 0 && self.lanes.n_running() == 0 {
+    fn report_load(&mut self) {
+        self.meter.queued.store(self.queues.n_queued(), Ordering::SeqCst);
+        self.meter.in_flight.store(self.queues.n_running(), Ordering::Release);
+        self.meter.notify();
+        if self.queues.n_queued() == 0 && self.queues.n_running() == 0 {
             for done in self.finishing.drain(..) {
                 // An error means that nobody waits for it any more.
                 let _ = done.send(());
