@@ -292,7 +292,7 @@ fn status_of(
     let seconds =
         header.or((0 < details.retry_after_seconds).then_some(details.retry_after_seconds));
     let message = match status.message {
-        message if status.kind == "WireStatus" && !message.is_empty() => message,
+        message if status.kind == "Status" && !message.is_empty() => message,
         _ => generic_message(request, code),
     };
     let fields = details.causes.into_iter().map(|cause| cause.field).collect();

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::sync::{PoisonError, RwLock};
 
-use crate::failure::Failure;
+use crate::failure::FailureStatus;
 use crate::kinds::Qualified;
 
 /// A user, with the token that proves it.
@@ -98,12 +98,12 @@ pub(crate) enum What<'a> {
 
 /// The user who sends a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Caller {
+pub(crate) struct RequestUser {
     pub(crate) name: String,
     pub(crate) groups: Vec<String>,
 }
 
-impl Caller {
+impl RequestUser {
     fn anonymous() -> Self {
         let groups = vec!["system:unauthenticated".to_owned()];
         Self { name: "system:anonymous".to_owned(), groups }
@@ -149,14 +149,14 @@ impl Access {
     }
 
     /// Whose token it is.
-    pub(crate) fn user_of(&self, token: &str) -> Option<Caller> {
+    pub(crate) fn user_of(&self, token: &str) -> Option<RequestUser> {
         if token == self.admin {
             let groups = vec!["system:masters".to_owned()];
-            return Some(Caller { name: "admin".to_owned(), groups }.authenticated());
+            return Some(RequestUser { name: "admin".to_owned(), groups }.authenticated());
         }
         self.with_users(|users| {
             let user = users.iter().find(|user| !token.is_empty() && user.token == token)?;
-            let caller = Caller { name: user.name.clone(), groups: user.groups.clone() };
+            let caller = RequestUser { name: user.name.clone(), groups: user.groups.clone() };
             Some(caller.authenticated())
         })
     }
@@ -166,22 +166,22 @@ impl Access {
     pub(crate) fn caller(
         &self,
         authorization: Option<&str>,
-        certificate: Option<&Caller>,
-    ) -> Result<Caller, Failure> {
+        certificate: Option<&RequestUser>,
+    ) -> Result<RequestUser, FailureStatus> {
         let token = authorization.map(|value| value.strip_prefix("Bearer ").unwrap_or_default());
         match (certificate, token) {
             (Some(caller), _) => Ok(caller.clone()),
             (None, Some(token)) => match self.user_of(token.trim()) {
                 Some(caller) => Ok(caller),
-                None if self.required => Err(Failure::unauthorized()),
-                None => Ok(Caller::anonymous()),
+                None if self.required => Err(FailureStatus::unauthorized()),
+                None => Ok(RequestUser::anonymous()),
             },
-            (None, None) => Ok(Caller::anonymous()),
+            (None, None) => Ok(RequestUser::anonymous()),
         }
     }
 
     /// Whether a user of that name, or a member of one of the groups, may do it.
-    pub(crate) fn allows(&self, caller: &Caller, verb: &str, what: What<'_>) -> bool {
+    pub(crate) fn allows(&self, caller: &RequestUser, verb: &str, what: What<'_>) -> bool {
         let is_master = caller.groups.iter().any(|group| group == "system:masters");
         self.with_users(|users| {
             let is_same = |user: &&User| match user.name.as_str() {
@@ -196,11 +196,11 @@ impl Access {
     /// Refuses what the caller may not do, with the messages of kube-apiserver.
     pub(crate) fn check(
         &self,
-        caller: &Caller,
+        caller: &RequestUser,
         verb: &str,
         what: What<'_>,
         named: Option<Qualified>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), FailureStatus> {
         if !self.required || self.allows(caller, verb, what) || is_public(what) {
             return Ok(());
         }
@@ -208,7 +208,7 @@ impl Access {
         Err(match what {
             What::Path(path) => {
                 let message = format!("forbidden: User {user:?} cannot {verb} path {path:?}");
-                Failure::no_right(None, "", message)
+                FailureStatus::no_right(None, "", message)
             }
             What::Resource { group, resource, namespace, name } => {
                 let scope = match namespace {
@@ -222,7 +222,7 @@ impl Access {
                     "{plural}{of}{object} is forbidden: User {user:?} cannot {verb} resource {resource:?} in API \
                      group {group:?} {scope}"
                 );
-                Failure::no_right(named, name, message)
+                FailureStatus::no_right(named, name, message)
             }
         })
     }
@@ -284,7 +284,7 @@ mod tests {
         assert!(access.allows(&ann, "get", What::Path("/debug/cache")));
         assert!(!access.allows(&ann, "get", What::Path("/metrics")));
         assert!(access.allows(&ann, "get", What::Path("/openapi")));
-        assert!(!access.allows(&Caller::anonymous(), "get", What::Path("/openapi")));
+        assert!(!access.allows(&RequestUser::anonymous(), "get", What::Path("/openapi")));
     }
 
     #[test]

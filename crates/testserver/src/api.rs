@@ -25,14 +25,14 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use serde_json::Value;
 
-use crate::access::{Access, Caller, What};
+use crate::access::{Access, RequestUser, What};
 use crate::counts::{Requests, with_subresource};
-use crate::failure::Failure;
-use crate::faults::{Faults, Trouble};
+use crate::failure::FailureStatus;
+use crate::faults::{FaultKind, Faults};
 use crate::options::Options;
 use crate::protobuf;
 use crate::request::{self, Path, Query, Shape, Target};
-use crate::respond::{self, Answer, Body};
+use crate::respond::{self, Body, RequestOutcome};
 use crate::store::Shared;
 
 /// The largest body that is read, as in kube-apiserver.
@@ -50,7 +50,7 @@ pub(crate) struct Api {
 
 /// A request for objects, parsed.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct ObjectRequest {
     target: Target,
     query: Query,
     shape: Shape,
@@ -62,8 +62,8 @@ impl Api {
     pub(crate) async fn answer(
         &self,
         request: Request<Incoming>,
-        certificate: Option<&Caller>,
-    ) -> Answer {
+        certificate: Option<&RequestUser>,
+    ) -> RequestOutcome {
         let (parts, body) = request.into_parts();
         match self.try_answer(&parts, body, certificate).await {
             Ok(answer) => answer,
@@ -75,8 +75,8 @@ impl Api {
         &self,
         parts: &Parts,
         body: Incoming,
-        certificate: Option<&Caller>,
-    ) -> Result<Answer, Failure> {
+        certificate: Option<&RequestUser>,
+    ) -> Result<RequestOutcome, FailureStatus> {
         let authorization = parts.headers.get(header::AUTHORIZATION);
         let authorization = authorization.map(|value| value.to_str().unwrap_or_default());
         let caller = self.access.caller(authorization, certificate)?;
@@ -86,7 +86,7 @@ impl Api {
                 let verb = parts.method.as_str().to_ascii_lowercase();
                 self.requests.remember(&verb, what);
                 self.access.check(&caller, &verb, what, None)?;
-                self.other(parts, &path, body).await.map(Answer::from)
+                self.other(parts, &path, body).await.map(RequestOutcome::from)
             }
             Path::Review { group, plural } => {
                 let name = "";
@@ -94,9 +94,9 @@ impl Api {
                 self.requests.remember("create", what);
                 self.access.check(&caller, "create", what, None)?;
                 self.requests.count("create", plural.clone());
-                self.troubled("create", &plural, async {
+                self.with_faults("create", &plural, async {
                     if parts.method != Method::POST {
-                        return Err(Failure::method_not_allowed());
+                        return Err(FailureStatus::method_not_allowed());
                     }
                     let review = object_of(&read_object(parts, body).await?)?;
                     self.review(&plural, &caller, review).map(|review| respond::json(201, &review))
@@ -117,13 +117,13 @@ impl Api {
         parts: &Parts,
         target: Target,
         body: Incoming,
-        caller: &Caller,
-    ) -> Result<Answer, Failure> {
+        caller: &RequestUser,
+    ) -> Result<RequestOutcome, FailureStatus> {
         let mut query = request::query(parts.uri.query().unwrap_or_default())?;
         let reads = [Method::GET, Method::HEAD].contains(&parts.method);
         query.watch &= reads;
         let verb = request::verb(&parts.method, target.name.is_some(), query.watch)
-            .ok_or_else(Failure::method_not_allowed)?;
+            .ok_or_else(FailureStatus::method_not_allowed)?;
         let kind = target.id.kind();
         let resource = with_subresource(kind.plural, &target.subresource);
         let what = What::Resource {
@@ -137,7 +137,7 @@ impl Api {
         self.requests.count(verb, resource.clone());
         let shape = request::shape(parts)?;
         let content_type = content_type_of(parts).to_owned();
-        let asked = Asked { target, query, shape, verb, content_type };
+        let asked = ObjectRequest { target, query, shape, verb, content_type };
         let answer = async {
             match verb {
                 "watch" => self.watch(asked),
@@ -146,26 +146,26 @@ impl Api {
                 _ => self.write(&asked, &read_object(parts, body).await?),
             }
         };
-        self.troubled(verb, &resource, answer).await
+        self.with_faults(verb, &resource, answer).await
     }
 
     /// Runs `request` with the faults that apply to it.
-    async fn troubled(
+    async fn with_faults(
         &self,
         verb: &str,
         resource: &str,
-        request: impl Future<Output = Result<Response<Body>, Failure>>,
-    ) -> Result<Answer, Failure> {
+        request: impl Future<Output = Result<Response<Body>, FailureStatus>>,
+    ) -> Result<RequestOutcome, FailureStatus> {
         let plan = self.faults.plan(verb, resource);
         wait(plan.wait_before).await;
-        if let Some(trouble) = plan.before {
-            return Ok(answer_of(trouble));
+        if let Some(kind) = plan.before {
+            return Ok(answer_of(kind));
         }
         let answer = request.await;
         wait(plan.wait_after).await;
         match plan.after {
-            Some(trouble) => Ok(answer_of(trouble)),
-            None => answer.map(Answer::from),
+            Some(kind) => Ok(answer_of(kind)),
+            None => answer.map(RequestOutcome::from),
         }
     }
 
@@ -175,7 +175,7 @@ impl Api {
         parts: &Parts,
         path: &[String],
         body: Incoming,
-    ) -> Result<Response<Body>, Failure> {
+    ) -> Result<Response<Body>, FailureStatus> {
         let path: Vec<&str> = path.iter().map(String::as_str).collect();
         match path.as_slice() {
             ["healthz" | "livez" | "readyz", ..] => Ok(respond::text(200, "ok")),
@@ -193,27 +193,28 @@ async fn wait(wait: Duration) {
     }
 }
 
-fn answer_of(trouble: Trouble) -> Answer {
-    let failure = match trouble {
-        Trouble::Hangup => return Answer::Hangup,
-        Trouble::Reset => return Answer::Reset,
-        Trouble::Status(code) => Failure::chosen(code, "a fault on demand"),
-        Trouble::TooManyRequests { retry_after } => {
-            Failure::too_many_requests("too many requests, please try again later", retry_after)
-        }
+fn answer_of(kind: FaultKind) -> RequestOutcome {
+    let failure = match kind {
+        FaultKind::Hangup => return RequestOutcome::Hangup,
+        FaultKind::Reset => return RequestOutcome::Reset,
+        FaultKind::Status(code) => FailureStatus::chosen(code, "a fault on demand"),
+        FaultKind::TooManyRequests { retry_after } => FailureStatus::too_many_requests(
+            "too many requests, please try again later",
+            retry_after,
+        ),
         // A delay is not an answer; it is already over.
-        Trouble::Slow(_) => Failure::chosen(500, "a fault on demand"),
+        FaultKind::Slow(_) => FailureStatus::chosen(500, "a fault on demand"),
     };
     respond::failure(&failure).into()
 }
 
 /// Reads a body up to the limit.
-async fn read(body: Incoming) -> Result<Bytes, Failure> {
+async fn read(body: Incoming) -> Result<Bytes, FailureStatus> {
     let body = Limited::new(body, BODY_LIMIT).collect().await.map_err(|error| {
         if error.downcast_ref::<LengthLimitError>().is_some() {
-            Failure::too_large(BODY_LIMIT)
+            FailureStatus::too_large(BODY_LIMIT)
         } else {
-            Failure::bad_request(format!("the body could not be read: {error}"))
+            FailureStatus::bad_request(format!("the body could not be read: {error}"))
         }
     })?;
     Ok(body.to_bytes())
@@ -226,23 +227,26 @@ fn content_type_of(parts: &Parts) -> &str {
 }
 
 /// Reads a body and converts protobuf to JSON.
-async fn read_object(parts: &Parts, body: Incoming) -> Result<Bytes, Failure> {
+async fn read_object(parts: &Parts, body: Incoming) -> Result<Bytes, FailureStatus> {
     let body = read(body).await?;
     if content_type_of(parts) != protobuf::CONTENT_TYPE || body.is_empty() {
         return Ok(body);
     }
     let object = protobuf::to_json(&body);
-    let object = object.map_err(|_| Failure::unsupported_media_type(&["application/json"]))?;
+    let object =
+        object.map_err(|_| FailureStatus::unsupported_media_type(&["application/json"]))?;
     Ok(object.to_string().into())
 }
 
 /// A body that must be a JSON object.
-fn object_of(body: &[u8]) -> Result<Value, Failure> {
+fn object_of(body: &[u8]) -> Result<Value, FailureStatus> {
     let object: Value = serde_json::from_slice(body).map_err(|error| {
-        Failure::bad_request(format!("the object provided is unrecognized: {error}"))
+        FailureStatus::bad_request(format!("the object provided is unrecognized: {error}"))
     })?;
     match object {
         Value::Object(_) => Ok(object),
-        _ => Err(Failure::bad_request("the object provided is unrecognized: it is no JSON object")),
+        _ => Err(FailureStatus::bad_request(
+            "the object provided is unrecognized: it is no JSON object",
+        )),
     }
 }

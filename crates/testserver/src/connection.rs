@@ -15,9 +15,9 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
-use crate::access::Caller;
+use crate::access::RequestUser;
 use crate::api::Api;
-use crate::respond::Answer;
+use crate::respond::RequestOutcome;
 use crate::tls;
 
 /// The most connections that are served at once; others wait.
@@ -131,7 +131,7 @@ async fn connect(api: Api, tls: Option<TlsAcceptor>, stream: TcpStream) {
 
 async fn serve(
     api: Api,
-    caller: Option<Caller>,
+    caller: Option<RequestUser>,
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
 ) {
     let hangup = Arc::new(Notify::new());
@@ -142,9 +142,9 @@ async fn serve(
             let (api, hangup, caller) = (api.clone(), Arc::clone(&hangup), Arc::clone(&caller));
             async move {
                 match api.answer(request, caller.as_ref().as_ref()).await {
-                    Answer::Response(response) => Ok(response),
-                    Answer::Reset => Err(io::Error::from(io::ErrorKind::ConnectionReset)),
-                    Answer::Hangup => {
+                    RequestOutcome::Response(response) => Ok(response),
+                    RequestOutcome::Reset => Err(io::Error::from(io::ErrorKind::ConnectionReset)),
+                    RequestOutcome::Hangup => {
                         hangup.notify_one();
                         std::future::pending::<Result<_, Infallible>>()
                             .await

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::Serialize;
 
 use crate::access::What;
-use crate::kinds::Kind;
+use crate::kinds::ResourceKind;
 use crate::store::Shared;
 
 /// One write that took effect, in the order of the log.
@@ -49,7 +49,7 @@ impl Origin {
     /// A write that a test makes directly.
     pub(crate) const DIRECT: Self = Self { verb: "apply", subresource: "", node: None };
 
-    pub(crate) fn resource_of(&self, kind: &Kind) -> String {
+    pub(crate) fn resource_of(&self, kind: &ResourceKind) -> String {
         with_subresource(kind.plural, self.subresource)
     }
 }
@@ -150,12 +150,12 @@ impl Requests {
 
 /// A look at the counters.
 #[derive(Debug, Clone)]
-pub struct Counts {
+pub struct RequestCounts {
     pub(crate) shared: Arc<Shared>,
     pub(crate) requests: Arc<Requests>,
 }
 
-impl Counts {
+impl RequestCounts {
     /// How often `verb` (`get`, `list`, `watch`, `create`, `update`, `patch`, `delete`,
     /// `deletecollection`) was requested for `resource` (`pods`, `pods/binding`), whatever the answer.
     pub fn requests(&self, verb: &str, resource: &str) -> u64 {

@@ -3,11 +3,11 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::kinds::Kind;
+use crate::kinds::ResourceKind;
 use crate::store::field_object;
 
 /// Fills in the defaults of a kind. Fields that are set stay.
-pub(crate) fn fill(kind: &Kind, object: &mut Value) {
+pub(crate) fn fill(kind: &ResourceKind, object: &mut Value) {
     match kind.kind {
         "Pod" => pod(object),
         "Node" => node(object),
@@ -56,7 +56,7 @@ pub(crate) fn fill(kind: &Kind, object: &mut Value) {
 }
 
 /// The status of a new object that came over the API, for kinds whose status others write.
-pub(crate) fn reset_status(kind: &Kind, object: &mut Value) {
+pub(crate) fn reset_status(kind: &ResourceKind, object: &mut Value) {
     let status = match kind.kind {
         "PersistentVolumeClaim" | "PersistentVolume" => json!({ "phase": "Pending" }),
         "Namespace" => json!({ "phase": "Active" }),

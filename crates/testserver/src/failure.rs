@@ -14,7 +14,7 @@ pub(crate) const OBJECT_MODIFIED: &str =
 /// An answer other than success.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{message}")]
-pub struct Failure {
+pub struct FailureStatus {
     /// The HTTP status.
     pub code: u16,
     /// `NotFound`, `Conflict`, ... ; empty where kube-apiserver gives none.
@@ -27,7 +27,7 @@ pub struct Failure {
     pub(crate) proceed: Option<String>,
 }
 
-impl Failure {
+impl FailureStatus {
     fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
         Self { code, reason, message: message.into(), details: Map::new(), proceed: None }
     }
@@ -90,7 +90,7 @@ impl Failure {
 }
 
 /// One constructor for each of kube-apiserver's reasons.
-impl Failure {
+impl FailureStatus {
     pub(crate) fn not_found(what: Qualified, name: &str) -> Self {
         Self::new(404, "NotFound", format!("{what} {name:?} not found")).about(what, name)
     }

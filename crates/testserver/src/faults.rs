@@ -13,7 +13,7 @@ pub struct Fault {
     /// 10 means the tenth, the twentieth, ... of the matching requests.
     pub every: u64,
     /// What happens to them.
-    pub trouble: Trouble,
+    pub kind: FaultKind,
     /// Whether they still take effect.
     pub when: When,
     /// Only these verbs; default: all that write.
@@ -26,7 +26,7 @@ pub struct Fault {
 
 /// What happens to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trouble {
+pub enum FaultKind {
     /// It is answered with this status.
     Status(u16),
     /// It is answered with 429 and a time after which to retry.
@@ -53,11 +53,11 @@ pub enum When {
 
 impl Fault {
     /// Every `every`th write fails before it takes effect.
-    pub fn every(every: u64, trouble: Trouble) -> Self {
+    pub fn every(every: u64, kind: FaultKind) -> Self {
         let verbs = ["create", "update", "patch", "delete", "deletecollection"];
         Self {
             every: every.max(1),
-            trouble,
+            kind,
             when: When::Before,
             verbs: verbs.map(str::to_owned).to_vec(),
             resources: Vec::new(),
@@ -96,10 +96,10 @@ struct Rule {
 /// What to do with one request: at most one fault before it takes effect and one after, and the delays
 /// of all rules.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(crate) struct Plan {
+pub(crate) struct FaultPlan {
     pub(crate) wait_before: Duration,
-    pub(crate) before: Option<Trouble>,
-    pub(crate) after: Option<Trouble>,
+    pub(crate) before: Option<FaultKind>,
+    pub(crate) after: Option<FaultKind>,
     pub(crate) wait_after: Duration,
 }
 
@@ -197,8 +197,8 @@ impl Faults {
     }
 
     /// Counts a request, and says what is to happen to it.
-    pub(crate) fn plan(&self, verb: &str, resource: &str) -> Plan {
-        let mut plan = Plan::default();
+    pub(crate) fn plan(&self, verb: &str, resource: &str) -> FaultPlan {
+        let mut plan = FaultPlan::default();
         let mut rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
         for rule in rules.iter_mut().filter(|rule| rule.is_about(verb, resource)) {
             rule.seen += 1;
@@ -207,11 +207,11 @@ impl Faults {
                 continue;
             }
             rule.done += 1;
-            match (rule.fault.when, rule.fault.trouble) {
-                (When::Before, Trouble::Slow(wait)) => plan.wait_before += wait,
-                (When::After, Trouble::Slow(wait)) => plan.wait_after += wait,
-                (When::Before, trouble) => plan.before = Some(trouble),
-                (When::After, trouble) => plan.after = Some(trouble),
+            match (rule.fault.when, rule.fault.kind) {
+                (When::Before, FaultKind::Slow(wait)) => plan.wait_before += wait,
+                (When::After, FaultKind::Slow(wait)) => plan.wait_after += wait,
+                (When::Before, kind) => plan.before = Some(kind),
+                (When::After, kind) => plan.after = Some(kind),
             }
         }
         plan
@@ -234,11 +234,12 @@ mod tests {
     #[test]
     fn every_third_binding_goes_wrong_twice_and_nothing_else() {
         let faults = Faults::new(Arc::new(Shared::new(Options::default())));
-        faults.add(Fault::every(3, Trouble::Hangup).after().resources(&["pods/binding"]).times(2));
+        faults
+            .add(Fault::every(3, FaultKind::Hangup).after().resources(&["pods/binding"]).times(2));
         let wrong: Vec<u32> = (1..=12)
             .filter(|_| {
-                assert_eq!(faults.plan("create", "pods"), Plan::default());
-                faults.plan("create", "pods/binding").after == Some(Trouble::Hangup)
+                assert_eq!(faults.plan("create", "pods"), FaultPlan::default());
+                faults.plan("create", "pods/binding").after == Some(FaultKind::Hangup)
             })
             .collect();
         assert_eq!(wrong, [3, 6]);

@@ -10,7 +10,7 @@ pub(crate) use rows::KINDS;
 /// A row of the table: one kind of object that is stored once, whatever groups and versions show it.
 #[derive(Debug)]
 #[expect(clippy::struct_field_names, reason = "a kind has a kind, as the field says")]
-pub(crate) struct Kind {
+pub(crate) struct ResourceKind {
     /// `Pod`.
     pub(crate) kind: &'static str,
     /// `pods`.
@@ -20,7 +20,7 @@ pub(crate) struct Kind {
     /// Whether objects live in a namespace.
     pub(crate) namespaced: bool,
     /// Where it is served; the first is the group under which errors name it.
-    pub(crate) served: &'static [Served],
+    pub(crate) served: &'static [ServedVersion],
     /// How it differs from the plainest kind.
     pub(crate) traits: &'static [Trait],
     /// The fields that field selectors may use besides `metadata.name` and `metadata.namespace`, with
@@ -30,7 +30,7 @@ pub(crate) struct Kind {
 
 /// One group and version in which a kind is shown, and the releases that do (minor numbers, both included).
 #[derive(Debug)]
-pub(crate) struct Served {
+pub(crate) struct ServedVersion {
     /// `apps`; empty for the core group.
     pub(crate) group: &'static str,
     /// `v1`.
@@ -42,12 +42,12 @@ pub(crate) struct Served {
     /// Alpha versions are served only where the options ask for them.
     pub(crate) by_default: bool,
     /// How the stored form is turned into the one that is shown.
-    pub(crate) form: Form,
+    pub(crate) form: StoredForm,
 }
 
 /// How an object looks in one group and version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum StoredForm {
     /// As it is stored, except for `apiVersion`.
     Stored,
     /// An Event of `events.k8s.io`, which is stored as one of the core group.
@@ -92,9 +92,9 @@ pub struct CustomKind {
 pub(crate) const MOST_CUSTOM: usize = 64;
 
 /// The custom kinds of all servers of this process. A server serves those that its options name.
-static CUSTOM: RwLock<Vec<&'static Kind>> = RwLock::new(Vec::new());
+static CUSTOM: RwLock<Vec<&'static ResourceKind>> = RwLock::new(Vec::new());
 
-fn custom() -> Vec<&'static Kind> {
+fn custom() -> Vec<&'static ResourceKind> {
     CUSTOM.read().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
@@ -104,7 +104,7 @@ fn custom() -> Vec<&'static Kind> {
 /// If there are too many.
 pub(crate) fn add(new: &CustomKind) {
     let mut custom = CUSTOM.write().unwrap_or_else(PoisonError::into_inner);
-    let is_known = |kind: &&'static Kind| {
+    let is_known = |kind: &&'static ResourceKind| {
         kind.kind == new.kind && kind.served[0].api_version() == new.api_version
     };
     if custom.iter().any(is_known) {
@@ -113,15 +113,15 @@ pub(crate) fn add(new: &CustomKind) {
     assert!(custom.len() < MOST_CUSTOM, "there are more than {MOST_CUSTOM} custom kinds");
     let leak = |text: &str| -> &'static str { text.to_owned().leak() };
     let (group, version) = new.api_version.split_once('/').unwrap_or(("", &new.api_version));
-    let served = Served {
+    let served = ServedVersion {
         group: leak(group),
         version: leak(version),
         since: 0,
         until: u32::MAX,
         by_default: false,
-        form: Form::Stored,
+        form: StoredForm::Stored,
     };
-    custom.push(Box::leak(Box::new(Kind {
+    custom.push(Box::leak(Box::new(ResourceKind {
         kind: leak(&new.kind),
         plural: leak(&new.plural),
         short: &[],
@@ -133,7 +133,7 @@ pub(crate) fn add(new: &CustomKind) {
 }
 
 impl KindId {
-    pub(crate) fn kind(self) -> &'static Kind {
+    pub(crate) fn kind(self) -> &'static ResourceKind {
         match KINDS.get(self.0) {
             Some(kind) => kind,
             None => custom()[self.0 - KINDS.len()],
@@ -142,14 +142,14 @@ impl KindId {
 }
 
 /// All kinds with their places.
-pub(crate) fn all() -> impl Iterator<Item = (KindId, &'static Kind)> {
+pub(crate) fn all() -> impl Iterator<Item = (KindId, &'static ResourceKind)> {
     KINDS.iter().chain(custom()).enumerate().map(|(at, kind)| (KindId(at), kind))
 }
 
 /// The kind that clients call `plural`, or `plural.group` where several groups have one of that name.
 pub(crate) fn named(name: &str) -> Option<KindId> {
     let (plural, group) = name.split_once('.').map_or((name, None), |(p, g)| (p, Some(g)));
-    let fits = |kind: &Kind| {
+    let fits = |kind: &ResourceKind| {
         kind.plural == plural
             && group.is_none_or(|group| kind.served.iter().any(|served| served.group == group))
     };
@@ -157,15 +157,15 @@ pub(crate) fn named(name: &str) -> Option<KindId> {
 }
 
 /// The kind of an object that says `api_version` and `kind`, with the form it has there.
-pub(crate) fn of_object(api_version: &str, kind: &str) -> Option<(KindId, &'static Served)> {
+pub(crate) fn of_object(api_version: &str, kind: &str) -> Option<(KindId, &'static ServedVersion)> {
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     all().filter(|(_, row)| row.kind == kind).find_map(|(id, row)| {
-        let fits = |served: &&Served| served.group == group && served.version == version;
+        let fits = |served: &&ServedVersion| served.group == group && served.version == version;
         row.served.iter().find(fits).map(|served| (id, served))
     })
 }
 
-impl Kind {
+impl ResourceKind {
     pub(crate) fn has(&self, wanted: Trait) -> bool {
         self.traits.contains(&wanted)
     }
@@ -186,7 +186,7 @@ impl Kind {
     }
 }
 
-impl Served {
+impl ServedVersion {
     /// Whether a server of `release` serves it, considering its options.
     pub(crate) fn is_served(&self, release: u32, also: &[String], without: &[String]) -> bool {
         let api_version = self.api_version();
@@ -240,7 +240,7 @@ mod tests {
         let core = of_object("v1", "Event").expect("core events");
         let new = of_object("events.k8s.io/v1", "Event").expect("new events");
         assert_eq!(core.0, new.0);
-        assert_eq!((core.1.form, new.1.form), (Form::Stored, Form::Event));
+        assert_eq!((core.1.form, new.1.form), (StoredForm::Stored, StoredForm::Event));
     }
 
     #[test]
@@ -248,7 +248,7 @@ mod tests {
         let pdb = named("poddisruptionbudgets").expect("the table has budgets").kind();
         let at = |release| -> Vec<String> {
             let served = pdb.served.iter().filter(|s| s.is_served(release, &[], &[]));
-            served.map(Served::api_version).collect()
+            served.map(ServedVersion::api_version).collect()
         };
         assert_eq!(at(20), ["policy/v1beta1"]);
         assert_eq!(at(22), ["policy/v1", "policy/v1beta1"]);

@@ -6,7 +6,7 @@
 //! messages are exactly those of kube-apiserver.
 //!
 //! Unlike a real server it offers faults on demand ([`Faults`]), a log of writes and counts of requests
-//! ([`Counts`]), and direct access to the objects ([`Store`]).
+//! ([`RequestCounts`]), and direct access to the objects ([`Store`]).
 //!
 //! ```
 //! use plimsoll_testserver::{Options, TestServer};
@@ -24,7 +24,6 @@
 
 mod access;
 mod api;
-mod asker;
 pub mod bulk;
 mod connection;
 mod counts;
@@ -32,6 +31,7 @@ mod defaults;
 mod events;
 mod failure;
 mod faults;
+mod https_client;
 mod kinds;
 mod options;
 mod protobuf;
@@ -44,10 +44,10 @@ mod tls;
 mod validate;
 
 pub use access::{Access, Right, User};
-pub use asker::{Answer, Asker, Talk};
-pub use counts::{Applied, Counts, Request};
-pub use failure::Failure;
-pub use faults::{Fault, Faults, Trouble, When};
+pub use counts::{Applied, Request, RequestCounts};
+pub use failure::FailureStatus;
+pub use faults::{Fault, FaultKind, Faults, When};
+pub use https_client::{HttpsClient, HttpsResponse, TlsConnection};
 pub use kinds::CustomKind;
 pub use options::{Options, Terminating};
 pub use server::{StartError, TestServer};

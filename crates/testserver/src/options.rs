@@ -46,7 +46,7 @@ pub struct Options {
     /// everything.
     pub authenticate: bool,
     /// Whether every different request is remembered with all its details, for
-    /// [`crate::Counts::different_requests`]. Default: false.
+    /// [`crate::RequestCounts::different_requests`]. Default: false.
     pub remember_requests: bool,
     /// The seed of uids and generated names; `None` for a random one. Default: `None`.
     pub seed: Option<u64>,

@@ -3,8 +3,8 @@
 use http::Method;
 use http::request::Parts;
 
-use crate::failure::Failure;
-use crate::kinds::{self, Form, KindId, Served};
+use crate::failure::FailureStatus;
+use crate::kinds::{self, KindId, ServedVersion, StoredForm};
 use crate::options::Options;
 
 /// Where a path leads.
@@ -22,7 +22,7 @@ pub(crate) enum Path {
 #[derive(Debug, Clone)]
 pub(crate) struct Target {
     pub(crate) id: KindId,
-    pub(crate) served: &'static Served,
+    pub(crate) served: &'static ServedVersion,
     pub(crate) api_version: String,
     pub(crate) namespace: Option<String>,
     pub(crate) name: Option<String>,
@@ -38,7 +38,7 @@ impl Target {
         self.name.as_deref().unwrap_or_default()
     }
 
-    pub(crate) fn form(&self) -> Form {
+    pub(crate) fn form(&self) -> StoredForm {
         self.served.form
     }
 
@@ -84,7 +84,7 @@ pub(crate) fn path(options: &Options, text: &str) -> Path {
         _ => (plural, subresource),
     };
     let found = kinds::all().filter(|(_, kind)| kind.plural == plural).find_map(|(id, kind)| {
-        let fits = |served: &&Served| {
+        let fits = |served: &&ServedVersion| {
             served.group == group
                 && served.version == version
                 && served.is_served(options.release, &options.also, &options.without)
@@ -123,11 +123,11 @@ pub(crate) struct Query {
 }
 
 /// Reads a query; unknown parameters are ignored, as in kube-apiserver.
-pub(crate) fn query(text: &str) -> Result<Query, Failure> {
+pub(crate) fn query(text: &str) -> Result<Query, FailureStatus> {
     let mut query = Query::default();
     for (key, value) in form_urlencoded::parse(text.as_bytes()) {
         let number = |what: &str| {
-            let wrong = || Failure::bad_request(format!("{what}: Invalid value: {value:?}"));
+            let wrong = || FailureStatus::bad_request(format!("{what}: Invalid value: {value:?}"));
             value.parse::<i64>().map_err(|_| wrong())
         };
         let is_true = matches!(&*value, "true" | "1" | "");
@@ -178,7 +178,7 @@ pub(crate) enum Shape {
 }
 
 /// The first form the client accepts that the server can give.
-pub(crate) fn shape(parts: &Parts) -> Result<Shape, Failure> {
+pub(crate) fn shape(parts: &Parts) -> Result<Shape, FailureStatus> {
     let Some(accept) = parts.headers.get(http::header::ACCEPT).and_then(|a| a.to_str().ok()) else {
         return Ok(Shape::Object);
     };
@@ -200,7 +200,7 @@ pub(crate) fn shape(parts: &Parts) -> Result<Shape, Failure> {
             Some(_) => return None,
         })
     });
-    shapes.into_iter().next().ok_or_else(Failure::not_acceptable)
+    shapes.into_iter().next().ok_or_else(FailureStatus::not_acceptable)
 }
 
 #[cfg(test)]
@@ -225,7 +225,7 @@ mod tests {
         assert_eq!((namespace.id.kind().kind, namespace.name()), ("Namespace", "ns"));
         assert_eq!(target("/api/v1/namespaces/ns").name(), "ns");
         assert_eq!(target("/api/v1/namespaces/ns/bindings").subresource, "binding");
-        assert_eq!(target("/apis/events.k8s.io/v1/events").form(), Form::Event);
+        assert_eq!(target("/apis/events.k8s.io/v1/events").form(), StoredForm::Event);
     }
 
     #[test]

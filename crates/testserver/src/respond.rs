@@ -10,14 +10,14 @@ use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::Frame;
 use serde_json::Value;
 
-use crate::failure::Failure;
+use crate::failure::FailureStatus;
 
 /// The body of an answer: whole, or a stream.
 pub(crate) type Body = UnsyncBoxBody<Bytes, io::Error>;
 
 /// The outcome of a request.
 #[derive(Debug)]
-pub(crate) enum Answer {
+pub(crate) enum RequestOutcome {
     Response(Response<Body>),
     /// None: the connection is closed.
     Hangup,
@@ -25,7 +25,7 @@ pub(crate) enum Answer {
     Reset,
 }
 
-impl From<Response<Body>> for Answer {
+impl From<Response<Body>> for RequestOutcome {
     fn from(response: Response<Body>) -> Self {
         Self::Response(response)
     }
@@ -67,7 +67,7 @@ pub(crate) fn no_such_path() -> Response<Body> {
     text(404, "404 page not found\n")
 }
 
-pub(crate) fn failure(failure: &Failure) -> Response<Body> {
+pub(crate) fn failure(failure: &FailureStatus) -> Response<Body> {
     let mut response = json(failure.code, &failure.to_status());
     if let Some(seconds) = failure.retry_after_seconds() {
         response.headers_mut().insert(header::RETRY_AFTER, seconds.into());

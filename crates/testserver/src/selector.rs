@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::failure::Failure;
-use crate::kinds::Kind;
+use crate::failure::FailureStatus;
+use crate::kinds::ResourceKind;
 use crate::store::Stored;
 
 /// The selection of a list or a watch.
@@ -60,14 +60,14 @@ impl Requirement {
 }
 
 /// Reads `app=web,tier in (a, b),!old,cores>3`.
-pub(crate) fn parse_labels(text: &str) -> Result<Vec<Requirement>, Failure> {
+pub(crate) fn parse_labels(text: &str) -> Result<Vec<Requirement>, FailureStatus> {
     let parts = split_outside_parentheses(text);
     let parts = parts.iter().map(|part| part.trim()).filter(|part| !part.is_empty());
     parts.map(|part| requirement(part).ok_or_else(|| unreadable(text, part))).collect()
 }
 
-fn unreadable(text: &str, part: &str) -> Failure {
-    Failure::bad_request(format!("unable to parse requirement {part:?} of selector {text:?}"))
+fn unreadable(text: &str, part: &str) -> FailureStatus {
+    FailureStatus::bad_request(format!("unable to parse requirement {part:?} of selector {text:?}"))
 }
 
 /// Splits at commas, except within sets.
@@ -161,7 +161,7 @@ pub(crate) struct FieldRequirement {
 enum Field {
     Name,
     Namespace,
-    /// The place in `Kind::fields`.
+    /// The place in `ResourceKind::fields`.
     OfKind(usize),
 }
 
@@ -177,26 +177,34 @@ impl FieldRequirement {
 }
 
 /// Reads `spec.nodeName=n1,status.phase!=Failed`; a field that the kind does not offer is an error.
-pub(crate) fn parse_fields(kind: &Kind, text: &str) -> Result<Vec<FieldRequirement>, Failure> {
+pub(crate) fn parse_fields(
+    kind: &ResourceKind,
+    text: &str,
+) -> Result<Vec<FieldRequirement>, FailureStatus> {
     let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
     parts.map(|part| field_requirement(kind, text, part)).collect()
 }
 
-fn field_requirement(kind: &Kind, text: &str, part: &str) -> Result<FieldRequirement, Failure> {
+fn field_requirement(
+    kind: &ResourceKind,
+    text: &str,
+    part: &str,
+) -> Result<FieldRequirement, FailureStatus> {
     let split = |by: &str| part.split_once(by);
     let (name, value, equal) = split("!=")
         .map(|(name, value)| (name, value, false))
         .or_else(|| split("==").or_else(|| split("=")).map(|(name, value)| (name, value, true)))
         .ok_or_else(|| {
             let why = format!("invalid field selector: {text:?}; can't understand {part:?}");
-            Failure::bad_request(why)
+            FailureStatus::bad_request(why)
         })?;
     let field = match name {
         "metadata.name" => Field::Name,
         "metadata.namespace" if kind.namespaced => Field::Namespace,
         name => {
             let place = kind.fields.iter().position(|(field, _)| *field == name);
-            let unknown = || Failure::bad_request(format!("field label not supported: {name}"));
+            let unknown =
+                || FailureStatus::bad_request(format!("field label not supported: {name}"));
             Field::OfKind(place.ok_or_else(unknown)?)
         }
     };

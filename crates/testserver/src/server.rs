@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 use crate::access::Access;
 use crate::api::Api;
 use crate::connection::{self, Command, Listening};
-use crate::counts::{Counts, Requests};
+use crate::counts::{RequestCounts, Requests};
 use crate::faults::Faults;
 use crate::kinds;
 use crate::options::Options;
@@ -210,8 +210,11 @@ impl TestServer {
     }
 
     /// The requests that it received, and what it did.
-    pub fn counts(&self) -> Counts {
-        Counts { shared: Arc::clone(&self.store.shared), requests: Arc::clone(&self.requests) }
+    pub fn counts(&self) -> RequestCounts {
+        RequestCounts {
+            shared: Arc::clone(&self.store.shared),
+            requests: Arc::clone(&self.requests),
+        }
     }
 
     /// Closes the port and every connection at once. Objects, versions and history stay.

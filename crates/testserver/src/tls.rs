@@ -14,7 +14,7 @@ use rustls::server::WebPkiClientVerifier;
 use tokio_rustls::TlsAcceptor;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-use crate::access::Caller;
+use crate::access::RequestUser;
 use crate::server::StartError;
 
 /// The authority of one server.
@@ -101,10 +101,10 @@ impl Authority {
 }
 
 /// The user of a verified certificate.
-pub(crate) fn caller_of(certificate: &CertificateDer<'_>) -> Option<Caller> {
+pub(crate) fn caller_of(certificate: &CertificateDer<'_>) -> Option<RequestUser> {
     let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
     let subject = certificate.subject();
     let name = subject.iter_common_name().next()?.as_str().ok()?.to_owned();
     let groups = subject.iter_organization().filter_map(|group| group.as_str().ok());
-    Some(Caller::of_certificate(name, groups.map(str::to_owned).collect()))
+    Some(RequestUser::of_certificate(name, groups.map(str::to_owned).collect()))
 }

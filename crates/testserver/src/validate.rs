@@ -3,8 +3,8 @@
 
 use serde_json::Value;
 
-use crate::failure::{Failure, FieldError};
-use crate::kinds::Kind;
+use crate::failure::{FailureStatus, FieldError};
+use crate::kinds::ResourceKind;
 use crate::store::{Mode, text};
 
 /// The text for fields of a pod that cannot be changed (as in `ValidatePodUpdate`).
@@ -18,7 +18,7 @@ const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower ca
 '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 
 /// Refuses an invalid new object.
-pub(crate) fn new_object(kind: &Kind, object: &Value) -> Result<(), Failure> {
+pub(crate) fn new_object(kind: &ResourceKind, object: &Value) -> Result<(), FailureStatus> {
     let name = text(object, "/metadata/name");
     let mut errors = Vec::new();
     if name.is_empty() {
@@ -33,7 +33,12 @@ pub(crate) fn new_object(kind: &Kind, object: &Value) -> Result<(), Failure> {
 }
 
 /// Refuses a change of immutable fields. `new` is the object that would be stored.
-pub(crate) fn change(kind: &Kind, mode: Mode, old: &Value, new: &Value) -> Result<(), Failure> {
+pub(crate) fn change(
+    kind: &ResourceKind,
+    mode: Mode,
+    old: &Value,
+    new: &Value,
+) -> Result<(), FailureStatus> {
     let mut errors = Vec::new();
     if kind.kind == "Pod" && mode == Mode::Whole {
         let mut parts = [fixed_part(old), fixed_part(new)];
@@ -52,15 +57,15 @@ pub(crate) fn change(kind: &Kind, mode: Mode, old: &Value, new: &Value) -> Resul
     refuse(kind, text(old, "/metadata/name"), &errors)
 }
 
-fn refuse(kind: &Kind, name: &str, errors: &[FieldError]) -> Result<(), Failure> {
+fn refuse(kind: &ResourceKind, name: &str, errors: &[FieldError]) -> Result<(), FailureStatus> {
     match errors {
         [] => Ok(()),
-        errors => Err(Failure::invalid(kind.group_kind(), name, errors)),
+        errors => Err(FailureStatus::invalid(kind.group_kind(), name, errors)),
     }
 }
 
 /// Roles may have names such as `system:kube-scheduler`.
-fn may_be_named_freely(kind: &Kind) -> bool {
+fn may_be_named_freely(kind: &ResourceKind) -> bool {
     kind.group() == "rbac.authorization.k8s.io"
 }
 

@@ -106,7 +106,7 @@ pub(super) fn rest(failed: &ApiError) -> Option<Duration> {
 }
 
 /// The pause before a retry when the process is about to end. An API server that cannot be reached is
-/// not waited for, and a lost request is retried soon. Only the API server itself can request for a longer
+/// not waited for, and a lost request is retried soon. Only the API server itself can ask for a longer
 /// pause.
 pub(super) fn rest_at_the_end(failed: &ApiError, span: Duration) -> Option<Duration> {
     match failed {

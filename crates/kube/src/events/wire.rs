@@ -125,7 +125,7 @@ struct EventSeries {
     last_observed_time: Micros,
 }
 
-/// events.k8s.io/v1 WireEvent.
+/// events.k8s.io/v1 Event.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct EventsV1<'a> {
@@ -146,7 +146,7 @@ struct EventsV1<'a> {
     r#type: &'static str,
 }
 
-/// v1 WireEvent.
+/// v1 Event.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct CoreV1<'a> {
@@ -201,7 +201,7 @@ impl WireEvent {
             &*self.occurrence;
         EventsV1 {
             api_version: "events.k8s.io/v1",
-            kind: "WireEvent",
+            kind: "Event",
             metadata: self.metadata(),
             event_time: Micros(self.at),
             series: self.series.map(|repeats| EventSeries {
@@ -223,7 +223,7 @@ impl WireEvent {
         let Occurrence { controller, regarding, kind, reason, note, .. } = &*self.occurrence;
         CoreV1 {
             api_version: "v1",
-            kind: "WireEvent",
+            kind: "Event",
             metadata: self.metadata(),
             involved_object: regarding.reference(),
             reason,

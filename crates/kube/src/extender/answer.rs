@@ -43,7 +43,7 @@ go_object! {
 
 /// The properties of the extender that matter for the answer.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asked<'a> {
+pub(super) struct AskedExtender<'a> {
     /// Its URL, as it is configured.
     pub(super) url_prefix: &'a str,
     /// Whether it may answer with names of nodes.
@@ -53,7 +53,11 @@ pub(super) struct Asked<'a> {
 /// Reads the answer to a question.
 ///
 /// The error is what the extender says is wrong, or what is wrong with its answer.
-pub(super) fn read(asked: Asked<'_>, question: &Question, text: &[u8]) -> Result<Reply, CallFault> {
+pub(super) fn read(
+    asked: AskedExtender<'_>,
+    question: &Question,
+    text: &[u8],
+) -> Result<Reply, CallFault> {
     match question {
         Question::Filter(nodes) => filtered(asked, nodes, decode(text)?).map(Reply::Filtered),
         Question::Prioritize(_) => {
@@ -94,7 +98,7 @@ fn no_error(error: String) -> Result<(), CallFault> {
 
 /// As in extender.go, Filter.
 fn filtered(
-    asked: Asked<'_>,
+    asked: AskedExtender<'_>,
     nodes: &[Str],
     result: Option<FilterResult>,
 ) -> Result<Filtered, CallFault> {

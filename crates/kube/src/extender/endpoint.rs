@@ -21,7 +21,7 @@ use rustls::pki_types::ServerName;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use super::answer::{self, Asked};
+use super::answer::{self, AskedExtender};
 use super::ask::{self, Pieces};
 use super::fault::{CallFault, ConfigFault};
 use super::{Around, chain, tls};
@@ -111,7 +111,7 @@ impl Endpoint {
         let body = ask::write(question, pod, self.config.node_cache_capable, originals)?;
         let in_time = self.config.timeout().min(may_take);
         let text = self.post(self.verb(question), body, in_time).await?;
-        let asked = Asked {
+        let asked = AskedExtender {
             url_prefix: &self.config.url_prefix,
             node_cache_capable: self.config.node_cache_capable,
         };

@@ -2,13 +2,13 @@
 
 use plimsoll_engine::Question;
 
-use super::answer::{Asked, read};
+use super::answer::{AskedExtender, read};
 
 /// The answer of an extender to each question that it can be asked.
 pub fn answer(input: &[u8]) {
     let nodes = || ["a".into(), "b".into()].into();
     for node_cache_capable in [false, true] {
-        let asked = Asked { url_prefix: "http://127.0.0.1", node_cache_capable };
+        let asked = AskedExtender { url_prefix: "http://127.0.0.1", node_cache_capable };
         for question in [
             Question::Filter(nodes()),
             Question::Prioritize(nodes()),

@@ -36,7 +36,7 @@ use crate::originals::Originals;
 use crate::write::MayWrite;
 
 /// An answer to the effect of this number; for [`Event::Extended`](plimsoll_engine::Event::Extended).
-pub type Answer = (EffectId, Result<Reply, ExtenderError>);
+pub type ExtenderAnswer = (EffectId, Result<Reply, ExtenderError>);
 
 /// An extender with an unusable configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -52,7 +52,7 @@ pub struct SetupError {
 pub struct Extenders {
     endpoints: Vec<Arc<Endpoint>>,
     around: Around,
-    answers: UnboundedSender<Answer>,
+    answers: UnboundedSender<ExtenderAnswer>,
     runtime: Handle,
     stopped: CancellationToken,
     questions: TaskTracker,
@@ -84,7 +84,7 @@ impl Extenders {
         extenders: impl IntoIterator<Item = &'a Extender>,
         originals: Arc<dyn Originals>,
         may_write: MayWrite,
-        answers: UnboundedSender<Answer>,
+        answers: UnboundedSender<ExtenderAnswer>,
     ) -> Result<Self, SetupError> {
         let endpoint = |(place, extender): (usize, &Extender)| {
             let endpoint = Endpoint::new(extender.clone());

@@ -17,7 +17,7 @@ use plimsoll_engine::{Call, Effect, EffectId, ExtenderId, Question, Reply, Write
 use serde_json::value::RawValue;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-use super::{Answer, Extenders};
+use super::{ExtenderAnswer, Extenders};
 use crate::originals::Originals;
 use crate::write::{MayWrite, always};
 
@@ -26,9 +26,9 @@ const LONG: Duration = Duration::from_mins(1);
 
 /// Pods and nodes by name.
 #[derive(Default)]
-struct Written(BTreeMap<String, &'static str>);
+struct StoredOriginals(BTreeMap<String, &'static str>);
 
-impl Originals for Written {
+impl Originals for StoredOriginals {
     fn pod(&self, key: &PodKey) -> Option<Arc<RawValue>> {
         self.node(&key.name)
     }
@@ -46,7 +46,7 @@ fn originals() -> Arc<dyn Originals> {
         ("a", r#"{"metadata":{"name":"a"},"status":{"x":"ü"}}"#),
         ("b", r#"{"metadata":{"name":"b"}}"#),
     ];
-    Arc::new(Written(all.map(|(name, text)| (name.to_owned(), text)).into()))
+    Arc::new(StoredOriginals(all.map(|(name, text)| (name.to_owned(), text)).into()))
 }
 
 fn extender(url_prefix: &str) -> Extender {
@@ -67,20 +67,20 @@ fn pod(name: &str) -> Arc<Pod> {
 }
 
 /// Questions to one extender, and its answers.
-struct Line {
+struct ExtenderFixture {
     extenders: Extenders,
-    answers: UnboundedReceiver<Answer>,
+    answers: UnboundedReceiver<ExtenderAnswer>,
 }
 
-impl Line {
+impl ExtenderFixture {
     fn to(extender: &Extender) -> Self {
-        Line::led_by(extender, always())
+        ExtenderFixture::led_by(extender, always())
     }
 
     fn led_by(extender: &Extender, may_write: MayWrite) -> Self {
         let (sender, answers) = unbounded_channel();
         let extenders = Extenders::new([extender], originals(), may_write, sender);
-        Line { extenders: extenders.expect("it can be called"), answers }
+        ExtenderFixture { extenders: extenders.expect("it can be called"), answers }
     }
 
     fn send(&self, id: u64, pod: Arc<Pod>, question: Question) {
@@ -98,9 +98,9 @@ impl Line {
 
 /// What an extender answers about the pod `p`.
 async fn ask(extender: &Extender, question: Question) -> Result<Reply, String> {
-    let mut line = Line::to(extender);
-    line.send(7, pod("p"), question);
-    let (id, reply) = line.next().await;
+    let mut fixture = ExtenderFixture::to(extender);
+    fixture.send(7, pod("p"), question);
+    let (id, reply) = fixture.next().await;
     assert_eq!(id, 7);
     reply
 }

@@ -1,5 +1,5 @@
 //! Which instance leads, and until when.
 
 mod candidates;
-mod lab;
+mod fixture;
 mod terms;

@@ -15,7 +15,7 @@ use super::pulse::Pulse;
 use super::scores;
 use crate::extender::{self, Extenders};
 use crate::lease::State;
-use crate::serve::Question;
+use crate::serve::EngineQuery;
 use crate::watch::Unsynced;
 use crate::write::Writer;
 
@@ -39,15 +39,15 @@ const LOOK_WHILE_QUEUED: Duration = Duration::from_millis(2);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// Answers to writes.
-pub(crate) type Answer = (EffectId, Result<(), WriteError>);
+pub(crate) type WriteAnswer = (EffectId, Result<(), WriteError>);
 
 /// All inputs of the engine.
 pub(crate) struct Inbox {
     pub(crate) events: mpsc::Receiver<Vec<Event>>,
-    pub(crate) answers: mpsc::UnboundedReceiver<Answer>,
+    pub(crate) answers: mpsc::UnboundedReceiver<WriteAnswer>,
     /// Answers of extenders.
-    pub(crate) replies: mpsc::UnboundedReceiver<extender::Answer>,
-    pub(crate) questions: mpsc::Receiver<Question>,
+    pub(crate) replies: mpsc::UnboundedReceiver<extender::ExtenderAnswer>,
+    pub(crate) queries: mpsc::Receiver<EngineQuery>,
     /// The kinds that have not been listed completely.
     pub(crate) unsynced: watch::Receiver<Unsynced>,
     /// Whether this instance leads.
@@ -70,7 +70,7 @@ pub(crate) struct Core {
     /// Whether scores of nodes are logged here; a ranking logs them itself.
     logs_scores: bool,
     /// How many differences between decisions have been logged.
-    differences_told: usize,
+    differences_logged: usize,
 }
 
 impl Core {
@@ -93,7 +93,7 @@ impl Core {
             ready,
             pulse,
             logs_scores,
-            differences_told: 0,
+            differences_logged: 0,
         }
     }
 
@@ -109,16 +109,16 @@ impl Core {
     }
 
     /// Logs the first few differences that audits have found.
-    fn tell_differences(&mut self) {
+    fn log_differences(&mut self) {
         let found = &self.scheduler.audit().differences;
-        for difference in found.iter().skip(self.differences_told) {
+        for difference in found.iter().skip(self.differences_logged) {
             tracing::error!(
                 %difference,
                 "a decision from memory differed from the one from scratch, which is used; \
                  please report it"
             );
         }
-        self.differences_told = found.len();
+        self.differences_logged = found.len();
     }
 
     async fn decide(&mut self) {
@@ -148,7 +148,7 @@ impl Core {
             if self.logs_scores {
                 scores::log(&self.scheduler.take_decisions());
             }
-            self.tell_differences();
+            self.log_differences();
             let is_late = || HANDED_OVER_AFTER <= self.clock.now().since(handed_over);
             if next != Next::Again || HANDED_OVER <= effects.len() || is_late() {
                 self.perform(&mut effects);
@@ -176,8 +176,8 @@ impl Core {
             // An answer is sent before its call ends.
             let is_binding = self.extenders.is_binding();
             let load = self.writer.load();
-            let is_told = self.inbox.answers.is_empty() && self.inbox.replies.is_empty();
-            if load.queued + load.in_flight == 0 && !is_binding && is_told {
+            let is_empty = self.inbox.answers.is_empty() && self.inbox.replies.is_empty();
+            if load.queued + load.in_flight == 0 && !is_binding && is_empty {
                 return;
             }
             tokio::time::sleep(LOOK_EVERY).await;
@@ -213,8 +213,8 @@ impl Core {
         while let Ok(reply) = self.inbox.replies.try_recv() {
             self.observe_reply(reply);
         }
-        while let Ok(question) = self.inbox.questions.try_recv() {
-            question.answer(self.clock.now(), &mut self.scheduler);
+        while let Ok(query) = self.inbox.queries.try_recv() {
+            query.answer(self.clock.now(), &mut self.scheduler);
             self.pulse.beat();
         }
     }
@@ -243,8 +243,8 @@ impl Core {
             Some(batch) = inbox.events.recv() => self.observe(batch),
             Some(answer) = inbox.answers.recv() => self.observe_answer(answer),
             Some(reply) = inbox.replies.recv() => self.observe_reply(reply),
-            Some(question) = inbox.questions.recv() => {
-                question.answer(self.clock.now(), &mut self.scheduler);
+            Some(query) = inbox.queries.recv() => {
+                query.answer(self.clock.now(), &mut self.scheduler);
             }
             Ok(()) = inbox.unsynced.changed(), if !self.knows_all => {}
             Ok(()) = inbox.leads.changed() => {}
@@ -271,11 +271,11 @@ impl Core {
         }
     }
 
-    fn observe_answer(&mut self, (id, result): Answer) {
+    fn observe_answer(&mut self, (id, result): WriteAnswer) {
         self.scheduler.observe(self.clock.now(), Event::Done(id, result));
     }
 
-    fn observe_reply(&mut self, (id, reply): extender::Answer) {
+    fn observe_reply(&mut self, (id, reply): extender::ExtenderAnswer) {
         self.scheduler.observe(self.clock.now(), Event::Extended(id, reply));
     }
 }

@@ -3,9 +3,9 @@
 //! [`run`] connects, watches, takes part in the leader election and, once it leads, lets the engine
 //! decide and the writer write, until it is stopped or loses the lease.
 
+mod candidacy;
 mod clock;
 mod core;
-mod post;
 mod pulse;
 mod scores;
 mod served;
@@ -22,13 +22,13 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use self::candidacy::Candidacy;
 use self::clock::Clock;
 pub use self::clock::stopwatch;
 use self::core::{Core, Inbox};
-use self::post::Post;
 use self::pulse::Pulse;
 pub use self::scores::SCORES;
-use self::served::Known;
+use self::served::ServedState;
 pub use self::served::{Serving, SetVerbosity};
 use crate::api_resource::ServedVersions;
 use crate::client::{Access, AccessError, Connection, RestMetrics, connect};
@@ -38,7 +38,7 @@ use crate::identity::hostname;
 use crate::lease::{self, SettingsError};
 use crate::limit::{Bucket, Rate};
 use crate::originals::OriginalStore;
-use crate::serve::{Desk, Question, ServeError};
+use crate::serve::{EngineHandle, EngineQuery, ServeError};
 use crate::watch::{self as watches, Pace, WatchMetrics, Watches};
 use crate::write::{self, Writer};
 
@@ -50,7 +50,7 @@ const ENGINE: &str = "the engine";
 
 /// Everything that is needed to start.
 #[derive(Debug)]
-pub struct Setup {
+pub struct RunConfig {
     /// The profiles that decide.
     pub profiles: Vec<Profile>,
     /// The rankings that replace the scores of the profiles, in the order of the profiles; empty if the
@@ -126,61 +126,64 @@ pub enum RunError {
 }
 
 /// Runs until `stop` is cancelled or the lease is lost.
-pub async fn run(setup: Setup, stop: CancellationToken) -> Result<Exit, RunError> {
+pub async fn run(config: RunConfig, stop: CancellationToken) -> Result<Exit, RunError> {
     // A ranking logs its scores itself.
-    let logs_scores = setup.rankings.is_empty();
-    let profiles = ranked(setup.profiles, setup.rankings);
-    let scheduler = Scheduler::new(profiles, setup.engine, setup.seed)?;
+    let logs_scores = config.rankings.is_empty();
+    let profiles = ranked(config.profiles, config.rankings);
+    let scheduler = Scheduler::new(profiles, config.engine, config.seed)?;
     let mut scheduler =
-        scheduler.with_extenders(setup.extenders.iter().map(extender::for_engine).collect());
+        scheduler.with_extenders(config.extenders.iter().map(extender::for_engine).collect());
     let metrics = Arc::new(RestMetrics::default());
     let watch_metrics = WatchMetrics::default();
-    let access = setup.access;
+    let access = config.access;
     // Nothing has been started that would have to be finished.
     let connected = stop.run_until_cancelled(connect(access.clone(), metrics.clone())).await;
     let Some(connection) = connected.transpose()? else { return Ok(Exit::Stopped) };
-    let broadcaster =
-        Broadcaster::new(connection.caller("events", setup.rate), events::Options::new(hostname()));
-    let record = Arc::new(broadcaster.clone());
+    let broadcaster = Broadcaster::new(
+        connection.caller("events", config.rate),
+        events::Options::new(hostname()),
+    );
+    let recorder = Arc::new(broadcaster.clone());
     let end_election = CancellationToken::new();
-    let mut post = Post::take(&connection, setup.election, record.clone(), end_election.clone())?;
+    let mut candidacy =
+        Candidacy::take(&connection, config.election, recorder.clone(), end_election.clone())?;
     let (answers, answered) = mpsc::unbounded_channel();
-    let writing = writing(record, &post, setup.rate, setup.engine.release);
+    let writing = writing(recorder, &candidacy, config.rate, config.engine.release);
     let (say, replies) = mpsc::unbounded_channel();
     let originals = Arc::new(OriginalStore::default());
     let (may_write, served) = (writing.may_write.clone(), writing.served.clone());
-    let extenders = Extenders::new(&setup.extenders, originals.clone(), may_write, say)?;
+    let extenders = Extenders::new(&config.extenders, originals.clone(), may_write, say)?;
     let extenders = Arc::new(extenders);
     let caller = connection.caller("scheduler", Rate::UNLIMITED);
     let writer = Arc::new(Writer::new(caller, writing, answers));
-    let (clock, (desk, mut questions)) = (Clock::start(), Desk::new());
+    let (clock, (engine_handle, mut queries)) = (Clock::start(), EngineHandle::new());
     let (ready, is_ready) = watch::channel(false);
-    let (pulse, stuck) = (Pulse::new(setup.stall_timeout), CancellationToken::new());
+    let (pulse, stuck) = (Pulse::new(config.stall_timeout), CancellationToken::new());
     let end_serving = CancellationToken::new();
     let _ends = end_serving.clone().drop_guard();
-    if let Some(serving) = setup.serving {
-        let known = Known {
-            desk,
+    if let Some(serving) = config.serving {
+        let served_state = ServedState {
+            engine: engine_handle,
             metrics,
             watched: watch_metrics.clone(),
-            leadership: post.leadership.clone(),
-            state: post.state.clone(),
+            leadership: candidacy.leadership.clone(),
+            state: candidacy.state.clone(),
             is_ready,
             stop: stop.clone(),
             stuck: stuck.clone(),
         };
-        if !begin_to_serve(serving, &access, known, &stop, end_serving).await? {
-            return post.give_back(end_election).await;
+        if !begin_to_serve(serving, &access, served_state, &stop, end_serving).await? {
+            return candidacy.give_back(end_election).await;
         }
     }
 
-    if setup.delay_cache_until_active {
-        let asked = answer(&mut questions, clock, &mut scheduler);
-        if !leads_at_last(&mut post, &stop, asked).await? {
-            return post.give_back(end_election).await;
+    if config.delay_cache_until_active {
+        let asked = answer(&mut queries, clock, &mut scheduler);
+        if !leads_at_last(&mut candidacy, &stop, asked).await? {
+            return candidacy.give_back(end_election).await;
         }
     }
-    let originals = (!setup.extenders.is_empty()).then_some(originals);
+    let originals = (!config.extenders.is_empty()).then_some(originals);
     let (mut watched, events) =
         begin_to_watch(&connection, &scheduler, originals, served, watch_metrics);
     let stop_deciding = CancellationToken::new();
@@ -188,14 +191,14 @@ pub async fn run(setup: Setup, stop: CancellationToken) -> Result<Exit, RunError
         events,
         answers: answered,
         replies,
-        questions,
+        queries,
         unsynced: watched.unsynced(),
-        leads: post.state.clone(),
+        leads: candidacy.state.clone(),
         stop: stop_deciding.clone(),
     };
     let outlets = (writer.clone(), extenders.clone());
     let core = Core::new(scheduler, clock, inbox, outlets, ready, pulse.clone(), logs_scores);
-    let mut core = on_own_thread(core, setup.grace);
+    let mut core = on_own_thread(core, config.grace);
 
     // The new leader must not be disturbed by earlier decisions.
     let stop_at_once = || {
@@ -204,8 +207,8 @@ pub async fn run(setup: Setup, stop: CancellationToken) -> Result<Exit, RunError
         stop_deciding.cancel();
     };
     let parts = cannot_go_on(&mut watched, &writer, &pulse, &mut core);
-    let ended = match until_it_ends(&mut post, &stop, parts).await {
-        Ending::Told => None,
+    let ended = match until_it_ends(&mut candidacy, &stop, parts).await {
+        Ending::Stopped => None,
         Ending::Lost(lost) => {
             stop_at_once();
             return lost.map(|()| Exit::LostLease);
@@ -214,15 +217,15 @@ pub async fn run(setup: Setup, stop: CancellationToken) -> Result<Exit, RunError
             // Its last decisions are as old as its last progress.
             stop_at_once();
             stuck.cancel();
-            let spans = (setup.stall_timeout, setup.grace);
-            return Err(give_up(&mut post, end_election, spans, &stop).await);
+            let spans = (config.stall_timeout, config.grace);
+            return Err(give_up(&mut candidacy, end_election, spans, &stop).await);
         }
         Ending::Part(part) => Some(part),
     };
     stop_deciding.cancel();
     let core = (ended != Some(ENGINE)).then_some(core);
-    finish(core, &extenders, &writer, &broadcaster, setup.grace).await;
-    let exit = post.give_back(end_election).await?;
+    finish(core, &extenders, &writer, &broadcaster, config.grace).await;
+    let exit = candidacy.give_back(end_election).await?;
     ended.map_or(Ok(exit), |part| Err(RunError::Ended(part)))
 }
 
@@ -235,15 +238,15 @@ fn ranked(profiles: Vec<Profile>, rankings: Vec<Arc<dyn Prioritize>>) -> Vec<Pro
     ranked.map(|(profile, by)| profile.ranked_by(scores::logged(by))).collect()
 }
 
-/// Waits for the lease, and answers questions meanwhile. Returns whether this instance leads.
+/// Waits for the lease, and answers queries meanwhile. Returns whether this instance leads.
 async fn leads_at_last(
-    post: &mut Post,
+    candidacy: &mut Candidacy,
     stop: &CancellationToken,
-    asked: impl Future<Output = Infallible>,
+    queries: impl Future<Output = Infallible>,
 ) -> Result<bool, RunError> {
     tokio::select! {
-        leads = post.wait_to_lead(stop) => leads,
-        never = asked => match never {},
+        leads = candidacy.wait_to_lead(stop) => leads,
+        never = queries => match never {},
     }
 }
 
@@ -251,7 +254,7 @@ async fn leads_at_last(
 #[derive(Debug)]
 enum Ending {
     /// It was stopped.
-    Told,
+    Stopped,
     /// The lease is lost, or the election has ended and no longer renews it.
     Lost(Result<(), RunError>),
     /// The engine is stuck.
@@ -278,28 +281,33 @@ async fn cannot_go_on(
 
 /// Waits until it is stopped, the lease is lost, or `parts` report that they cannot continue.
 async fn until_it_ends(
-    post: &mut Post,
+    candidacy: &mut Candidacy,
     stop: &CancellationToken,
     parts: impl Future<Output = Ending>,
 ) -> Ending {
     let ending = tokio::select! {
         biased;
-        () = stop.cancelled() => Ending::Told,
-        lost = post.lost() => Ending::Lost(lost),
+        () = stop.cancelled() => Ending::Stopped,
+        lost = candidacy.lost() => Ending::Lost(lost),
         ending = parts => ending,
     };
     match ending {
         // The parts observe the lease themselves: one that ends because of it may be noticed first.
-        Ending::Part(_) if post.has_lost() => Ending::Lost(Ok(())),
+        Ending::Part(_) if candidacy.has_lost() => Ending::Lost(Ok(())),
         ending => ending,
     }
 }
 
 /// The options of the writer: it writes only while this instance leads, and respects the rate limit.
-fn writing(record: Arc<Broadcaster>, post: &Post, rate: Rate, release: Release) -> write::Options {
-    let mut writing = write::Options::new(record);
+fn writing(
+    recorder: Arc<Broadcaster>,
+    candidacy: &Candidacy,
+    rate: Rate,
+    release: Release,
+) -> write::Options {
+    let mut writing = write::Options::new(recorder);
     writing.binding_retries = write::binding_retries(release);
-    if let Some(leadership) = &post.leadership {
+    if let Some(leadership) = &candidacy.leadership {
         writing.may_write = leadership.may_write();
     }
     // A request that waits in the rate limiter of a client would count as sent.
@@ -317,11 +325,11 @@ fn writing(record: Arc<Broadcaster>, post: &Post, rate: Rate, release: Release) 
 async fn begin_to_serve(
     serving: Serving,
     access: &Access,
-    known: Known,
+    state: ServedState,
     stop: &CancellationToken,
     end: CancellationToken,
 ) -> Result<bool, RunError> {
-    let server = stop.run_until_cancelled(served::listen(serving, access, known)).await;
+    let server = stop.run_until_cancelled(served::listen(serving, access, state)).await;
     let Some(server) = server.transpose()? else { return Ok(false) };
     if let Some(server) = server {
         tokio::spawn(server.serve(end));
@@ -332,7 +340,7 @@ async fn begin_to_serve(
 /// The engine is stuck: releases the lease, so that another instance can lead at once. This one never
 /// leads again. Its health checks report the reason for a while, and then the process ends.
 async fn give_up(
-    post: &mut Post,
+    candidacy: &mut Candidacy,
     end_election: CancellationToken,
     (limit, grace): (Duration, Duration),
     stop: &CancellationToken,
@@ -342,7 +350,7 @@ async fn give_up(
         ends_within = ?grace,
         "the engine is stuck: no more writes, the lease is released, and the process exits"
     );
-    if let Err(error) = post.give_back(end_election).await {
+    if let Err(error) = candidacy.give_back(end_election).await {
         tracing::error!(%error, "could not release the lease; it will expire");
     }
     let _ = tokio::time::timeout(grace, stop.cancelled()).await;
@@ -377,16 +385,16 @@ async fn finish(
     broadcaster.finish(remains()).await;
 }
 
-/// Answers questions forever, while the engine has nothing else to do.
+/// Answers queries forever, while the engine has nothing else to do.
 async fn answer(
-    questions: &mut mpsc::Receiver<Question>,
+    queries: &mut mpsc::Receiver<EngineQuery>,
     clock: Clock,
     scheduler: &mut Scheduler,
 ) -> Infallible {
-    while let Some(question) = questions.recv().await {
-        question.answer(clock.now(), scheduler);
+    while let Some(query) = queries.recv().await {
+        query.answer(clock.now(), scheduler);
     }
-    // There will be no more questions.
+    // There will be no more queries.
     std::future::pending().await
 }
 
@@ -423,23 +431,23 @@ mod tests {
     #[tokio::test]
     async fn a_part_that_ends_since_the_lease_is_lost_is_no_bug() {
         let (leads, state) = watch::channel(State::Leading);
-        let mut post = Post::at(state);
+        let mut candidacy = Candidacy::at(state);
         // As the engine does: it notices that the lease is lost and ends, after the last check whether
         // the lease is lost.
         let engine = async {
             leads.send_replace(State::Lost);
             Ending::Part(ENGINE)
         };
-        let ending = until_it_ends(&mut post, &CancellationToken::new(), engine).await;
+        let ending = until_it_ends(&mut candidacy, &CancellationToken::new(), engine).await;
         assert!(matches!(ending, Ending::Lost(Ok(()))), "{ending:?}");
     }
 
     #[tokio::test]
     async fn a_part_that_ends_while_it_leads_is_a_bug() {
         let (_leads, state) = watch::channel(State::Leading);
-        let mut post = Post::at(state);
+        let mut candidacy = Candidacy::at(state);
         let engine = std::future::ready(Ending::Part(ENGINE));
-        let ending = until_it_ends(&mut post, &CancellationToken::new(), engine).await;
+        let ending = until_it_ends(&mut candidacy, &CancellationToken::new(), engine).await;
         assert!(matches!(ending, Ending::Part("the engine")), "{ending:?}");
     }
 }

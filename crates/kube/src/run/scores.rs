@@ -81,9 +81,9 @@ mod tests {
     use super::*;
 
     #[derive(Clone, Default)]
-    struct Kept(Arc<Mutex<Vec<u8>>>);
+    struct LogBuffer(Arc<Mutex<Vec<u8>>>);
 
-    impl io::Write for Kept {
+    impl io::Write for LogBuffer {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.0.lock().expect("nobody panics with it").extend_from_slice(bytes);
             Ok(bytes.len())
@@ -94,7 +94,7 @@ mod tests {
         }
     }
 
-    /// What is logged of a decision at this level.
+    /// What is logged about a decision at this level.
     fn logged(level: Level) -> (Detail, String) {
         let node = |name: &str, verdict| NodeDecision { name: name.into(), verdict };
         let scored = |scores: &[(&str, i64)]| NodeVerdict::Scored {
@@ -110,8 +110,8 @@ mod tests {
                 node("n2", NodeVerdict::NotJudged),
             ],
         };
-        let kept = Kept::default();
-        let writer = kept.clone();
+        let buffer = LogBuffer::default();
+        let writer = buffer.clone();
         let log = tracing_subscriber::fmt()
             .with_writer(move || writer.clone())
             // Without colour codes between the target and the text.
@@ -125,7 +125,7 @@ mod tests {
             super::log(&[decision]);
             detail()
         });
-        let text = kept.0.lock().expect("nobody panics with it").clone();
+        let text = buffer.0.lock().expect("nobody panics with it").clone();
         (detail, String::from_utf8(text).expect("it is text"))
     }
 
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_told_unless_it_is_wanted() {
+    fn scores_are_not_logged_at_lower_levels() {
         assert_eq!(logged(Level::DEBUG), (Detail::None, String::new()));
     }
 }

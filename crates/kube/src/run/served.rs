@@ -14,17 +14,17 @@ use crate::client::{Access, AccessError, RestMetrics, connect};
 use crate::lease::{Leadership, State};
 use crate::limit::Rate;
 use crate::serve::{
-    Ask, Build, Check, Checks, Clients, Desk, Explained, Feature, Inside, Options, Server, Soon,
-    Told, VerbosityError,
+    Build, Check, Checks, Clients, EngineHandle, Explained, Feature, Options, ProcessInfo,
+    SchedulerView, Server, ServerSources, Soon, VerbosityError,
 };
 use crate::watch::WatchMetrics;
 
-/// Sets how much is logged, as `-v` does; else says why not.
+/// Sets the log level, as `-v` does.
 pub type SetVerbosity = Arc<dyn Fn(&str) -> Result<(), VerbosityError> + Send + Sync>;
 
-/// What is served, and how.
+/// The options of the server.
 pub struct Serving {
-    /// Where, and to whom.
+    /// Addresses, certificates and access.
     pub options: Options,
     /// A listening socket that replaces `--bind-address` and `--secure-port`.
     pub listener: Option<std::net::TcpListener>,
@@ -34,7 +34,7 @@ pub struct Serving {
     pub authorization: Option<Access>,
     /// The configuration in effect, as JSON in the form of version v1.
     pub configuration: Arc<str>,
-    /// What was built.
+    /// The build.
     pub build: Build,
     /// The feature gates.
     pub features: Vec<Feature>,
@@ -53,8 +53,8 @@ impl std::fmt::Debug for Serving {
 }
 
 /// The state of the scheduler for health checks.
-pub(super) struct Known {
-    pub(super) desk: Desk,
+pub(super) struct ServedState {
+    pub(super) engine: EngineHandle,
     pub(super) metrics: Arc<RestMetrics>,
     pub(super) watched: WatchMetrics,
     pub(super) leadership: Option<Leadership>,
@@ -70,32 +70,32 @@ pub(super) struct Known {
 pub(super) async fn listen(
     serving: Serving,
     own: &Access,
-    known: Known,
+    served: ServedState,
 ) -> Result<Option<Server>, RunError> {
     let Serving { authentication, authorization, configuration, .. } = &serving;
     let clients = Clients {
-        authentication: reviewer(authentication.as_ref(), own, &known.metrics)
+        authentication: reviewer(authentication.as_ref(), own, &served.metrics)
             .await
             .map_err(|error| RunError::Reviews { flag: "--authentication-kubeconfig", error })?,
-        authorization: reviewer(authorization.as_ref(), own, &known.metrics)
+        authorization: reviewer(authorization.as_ref(), own, &served.metrics)
             .await
             .map_err(|error| RunError::Reviews { flag: "--authorization-kubeconfig", error })?,
     };
-    let checks = checks(&known);
+    let checks = checks(&served);
     let registry = Registry::new();
     let registered =
-        known.metrics.register(&registry).and_then(|()| known.watched.register(&registry));
-    let led = known.leadership.as_ref().map(|leadership| leadership.register(&registry));
+        served.metrics.register(&registry).and_then(|()| served.watched.register(&registry));
+    let led = served.leadership.as_ref().map(|leadership| leadership.register(&registry));
     if let Some(error) = registered.err().or(led.and_then(Result::err)) {
         tracing::error!(%error, "could not register some metrics; they are not served");
     }
-    let inside = Scheduler {
-        desk: known.desk,
+    let view = EngineView {
+        engine: served.engine,
         configuration: configuration.clone(),
-        state: known.state,
+        state: served.state,
         set_verbosity: serving.set_verbosity.clone(),
     };
-    let told = Told {
+    let process = ProcessInfo {
         checks,
         registries: vec![registry],
         build: serving.build.clone(),
@@ -103,10 +103,10 @@ pub(super) async fn listen(
         flags: serving.flags.clone(),
         profiling: serving.profiling,
     };
-    let ask = Ask { inside: Arc::new(inside), clients, told };
+    let sources = ServerSources { scheduler: Arc::new(view), clients, process };
     Ok(match serving.listener {
-        Some(listener) => Some(Server::over(listener, &serving.options, ask).await?),
-        None => Server::bind(&serving.options, ask).await?,
+        Some(listener) => Some(Server::over(listener, &serving.options, sources).await?),
+        None => Server::bind(&serving.options, sources).await?,
     })
 }
 
@@ -127,10 +127,10 @@ async fn reviewer(
     }
 }
 
-/// Why a health check fails. The last two have the words of kube-scheduler's server.go.
+/// Why a health check fails. The last two messages are those of kube-scheduler's server.go.
 #[derive(Debug, thiserror::Error)]
 enum Unhealthy {
-    #[error("the engine does not move any more")]
+    #[error("the engine makes no progress")]
     Stuck,
     #[error("handlers are not fully synchronized")]
     NotSynchronized,
@@ -138,21 +138,22 @@ enum Unhealthy {
     Stopping,
 }
 
-/// As in kube-scheduler's server.go: the watchdog of the election everywhere, and beside it whether the
-/// cluster is known and the process is not ending. What kube-scheduler has not is whether the engine moves.
-fn checks(known: &Known) -> Checks {
-    let election = known
+/// As in kube-scheduler's server.go: all endpoints check the leader election, and `/readyz` also whether
+/// the cluster is known and the process is not ending. Unlike in kube-scheduler, all check that the engine
+/// makes progress.
+fn checks(served: &ServedState) -> Checks {
+    let election = served
         .leadership
         .clone()
         .map(|leadership| Check::new("leaderElection", move || leadership.check()));
-    let stuck = known.stuck.clone();
-    let moves = Check::new("engine", move || match stuck.is_cancelled() {
+    let stuck = served.stuck.clone();
+    let engine = Check::new("engine", move || match stuck.is_cancelled() {
         false => Ok(()),
         true => Err(Unhealthy::Stuck),
     });
-    let election: Vec<Check> = election.into_iter().chain([moves]).collect();
-    let (is_ready, stop) = (known.is_ready.clone(), known.stop.clone());
-    let told_whole = |name: &str| {
+    let election: Vec<Check> = election.into_iter().chain([engine]).collect();
+    let (is_ready, stop) = (served.is_ready.clone(), served.stop.clone());
+    let synced = |name: &str| {
         let is_ready = is_ready.clone();
         Check::new(name, move || match *is_ready.borrow() {
             true => Ok(()),
@@ -164,37 +165,37 @@ fn checks(known: &Known) -> Checks {
         true => Err(Unhealthy::Stopping),
     });
     let mut readyz = election.clone();
-    readyz.extend([ends, told_whole("informer-sync"), told_whole("sched-handler-sync")]);
+    readyz.extend([ends, synced("informer-sync"), synced("sched-handler-sync")]);
     Checks { healthz: election.clone(), livez: election, readyz }
 }
 
 /// The scheduler as the server sees it.
-struct Scheduler {
-    desk: Desk,
+struct EngineView {
+    engine: EngineHandle,
     configuration: Arc<str>,
     state: watch::Receiver<State>,
     set_verbosity: SetVerbosity,
 }
 
-impl Inside for Scheduler {
+impl SchedulerView for EngineView {
     fn metrics(&self) -> Soon<'_, Vec<Family>> {
-        Box::pin(self.desk.metrics())
+        Box::pin(self.engine.metrics())
     }
 
     fn reset_metrics(&self) -> Soon<'_, ()> {
-        Box::pin(self.desk.reset_metrics())
+        Box::pin(self.engine.reset_metrics())
     }
 
     fn explain(&self, pod: PodKey) -> Soon<'_, Explained> {
-        Box::pin(self.desk.explain(pod))
+        Box::pin(self.engine.explain(pod))
     }
 
     fn pods(&self) -> Soon<'_, Vec<PodInfo>> {
-        Box::pin(self.desk.pods())
+        Box::pin(self.engine.pods())
     }
 
     fn dump(&self) -> Soon<'_, String> {
-        Box::pin(self.desk.dump())
+        Box::pin(self.engine.dump())
     }
 
     fn configuration(&self) -> Arc<str> {

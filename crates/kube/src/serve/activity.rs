@@ -30,7 +30,7 @@ struct Requests {
 /// The state of a connection, least valuable first: this one is closed if another connection needs its
 /// place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Standing {
+pub(super) enum ConnectionState {
     /// It had enough time for a request, but never finished one.
     Useless,
     /// It has no request in progress.
@@ -69,16 +69,18 @@ impl Activity {
         requests.under_way.is_empty() && patience <= requests.idle_since.elapsed()
     }
 
-    /// Its state, and since when. A new connection is [`Standing::Fresh`] for the time `fresh`.
-    pub(super) fn standing(&self, fresh: Duration) -> (Standing, Instant) {
+    /// Its state, and since when. A new connection is [`ConnectionState::Fresh`] for the time `fresh`.
+    pub(super) fn standing(&self, fresh: Duration) -> (ConnectionState, Instant) {
         let requests = self.lock();
         let began = requests.under_way.first().map(|(_, began)| *began);
         match (requests.has_finished, began) {
-            (true, Some(began)) => (Standing::Busy, began),
-            (true, None) => (Standing::Idle, requests.idle_since),
+            (true, Some(began)) => (ConnectionState::Busy, began),
+            (true, None) => (ConnectionState::Idle, requests.idle_since),
             // A first request that never ends counts like none.
-            (false, _) if requests.opened.elapsed() < fresh => (Standing::Fresh, requests.opened),
-            (false, _) => (Standing::Useless, requests.opened),
+            (false, _) if requests.opened.elapsed() < fresh => {
+                (ConnectionState::Fresh, requests.opened)
+            }
+            (false, _) => (ConnectionState::Useless, requests.opened),
         }
     }
 

@@ -20,12 +20,12 @@ use tower::ServiceExt as _;
 
 use super::guests::Guest;
 use super::limits::{self, Patience};
-use super::site::{Peer, Site};
+use super::server_state::{Peer, ServerState};
 
 /// What connections need to be served.
 #[derive(Clone)]
 pub(super) struct Service {
-    pub(super) site: Arc<Site>,
+    pub(super) state: Arc<ServerState>,
     pub(super) router: Router,
     pub(super) max_streams: u32,
     pub(super) patience: Patience,
@@ -55,8 +55,8 @@ impl Service {
         stream: TcpStream,
         address: IpAddr,
     ) -> Option<TlsStream<TcpStream>> {
-        let Service { site, patience, .. } = self;
-        let acceptor = TlsAcceptor::from(site.material.borrow().config.clone());
+        let Service { state, patience, .. } = self;
+        let acceptor = TlsAcceptor::from(state.material.borrow().config.clone());
         let shake = async {
             // A client that sends nothing does not count towards the limit.
             stream.readable().await?;
@@ -65,7 +65,7 @@ impl Service {
             }
             acceptor.accept(stream).await
         };
-        let span = match site.guests.are_many() {
+        let span = match state.guests.are_many() {
             true => patience.handshake_in_a_crowd.min(patience.handshake),
             false => patience.handshake,
         };
@@ -78,7 +78,7 @@ impl Service {
     }
 
     fn may_shake_hands(&self, address: IpAddr) -> bool {
-        let handshakes = self.site.handshakes.lock();
+        let handshakes = self.state.handshakes.lock();
         let mut handshakes = handshakes.unwrap_or_else(PoisonError::into_inner);
         handshakes.allows(address, std::time::Instant::now())
     }

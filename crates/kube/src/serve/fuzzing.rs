@@ -23,8 +23,11 @@ use super::connection::builder;
 use super::limits::{self, Patience};
 use super::options::Options;
 use super::server::Server;
-use super::site::Peer;
-use super::{Ask, Clients, Explained, Inside, Silent, Soon, Told, VerbosityError};
+use super::server_state::Peer;
+use super::{
+    Clients, Explained, ProcessInfo, SchedulerView, ServerSources, Soon, Unresponsive,
+    VerbosityError,
+};
 
 /// An answer that takes longer will never arrive, since no request here waits for anything.
 const LONG: Duration = Duration::from_secs(30);
@@ -33,10 +36,10 @@ const LONG: Duration = Duration::from_secs(30);
 struct Nobody;
 
 fn silent<T: Send + 'static>() -> Soon<'static, T> {
-    futures::future::ready(Err(Silent)).boxed()
+    futures::future::ready(Err(Unresponsive)).boxed()
 }
 
-impl Inside for Nobody {
+impl SchedulerView for Nobody {
     fn metrics(&self) -> Soon<'_, Vec<Family>> {
         futures::future::ready(Ok(Vec::new())).boxed()
     }
@@ -93,9 +96,10 @@ async fn router() -> Router {
     options.authorization.always_allow_paths = vec!["/*".to_owned()];
     let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
     let listener = listener.expect("there is a free port");
-    let told = Told { profiling: true, ..Told::default() };
-    let ask = Ask { inside: Arc::new(Nobody), clients: Clients::default(), told };
-    Server::on(listener, &options, ask).await.expect("the options are right").router()
+    let process = ProcessInfo { profiling: true, ..ProcessInfo::default() };
+    let sources =
+        ServerSources { scheduler: Arc::new(Nobody), clients: Clients::default(), process };
+    Server::on(listener, &options, sources).await.expect("the options are right").router()
 }
 
 async fn exchange(input: &[u8], is_h2: bool, router: &Router) {

@@ -10,8 +10,8 @@ use axum::response::Response;
 use http::header::{AUTHORIZATION, CONTENT_LENGTH};
 use http::{Method, StatusCode};
 
-use super::auth::Verdict;
-use super::site::{Peer, Site};
+use super::auth::Authorization;
+use super::server_state::{Peer, ServerState};
 use super::{limits, reply};
 
 /// Health checks cost almost nothing, and must always be answered.
@@ -19,17 +19,17 @@ const FREE: [&str; 3] = ["/healthz", "/livez", "/readyz"];
 
 /// Passes a request on, or answers why not.
 pub(super) async fn pass(
-    State(site): State<Arc<Site>>,
+    State(state): State<Arc<ServerState>>,
     Extension(peer): Extension<Arc<Peer>>,
     mut request: Request,
     next: Next,
 ) -> Response {
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-    let response = match admit(&site, &peer, &mut request).await {
+    let response = match admit(&state, &peer, &mut request).await {
         Err(refusal) => refusal,
         Ok(()) if FREE.contains(&path.as_str()) => next.run(request).await,
         Ok(()) => {
-            if let Ok(_permit) = site.work.try_acquire() {
+            if let Ok(_permit) = state.work.try_acquire() {
                 next.run(request).await
             } else {
                 let why = "too many requests are being answered, please try again later";
@@ -41,9 +41,9 @@ pub(super) async fn pass(
     reply::uncached(response)
 }
 
-async fn admit(site: &Site, peer: &Peer, request: &mut Request) -> Result<(), Response> {
+async fn admit(state: &ServerState, peer: &Peer, request: &mut Request) -> Result<(), Response> {
     let allowed = {
-        let mut rates = site.rates.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rates = state.rates.lock().unwrap_or_else(PoisonError::into_inner);
         rates.allows(peer.address, Instant::now())
     };
     if !allowed {
@@ -55,9 +55,9 @@ async fn admit(site: &Site, peer: &Peer, request: &mut Request) -> Result<(), Re
     if limits::BODY_BYTES < length {
         return Err(reply::error(StatusCode::PAYLOAD_TOO_LARGE, "http: request body too large"));
     }
-    let material = site.material.borrow().clone();
+    let material = state.material.borrow().clone();
     let (headers, uri) = (request.headers(), request.uri());
-    let user = match site.authenticator.who(&peer.chain, headers, &material).await {
+    let user = match state.authenticator.who(&peer.chain, headers, &material).await {
         Ok(user) => user,
         Err(error) => {
             tracing::warn!(peer = %peer.address, %error, "Unable to authenticate the request");
@@ -65,12 +65,12 @@ async fn admit(site: &Site, peer: &Peer, request: &mut Request) -> Result<(), Re
         }
     };
     let verb = verb(request.method());
-    match site.authorizer.may(&user, &verb, uri.path()).await {
-        Verdict::Allowed => {}
-        Verdict::Forbidden(why) => {
+    match state.authorizer.may(&user, &verb, uri.path()).await {
+        Authorization::Allowed => {}
+        Authorization::Forbidden(why) => {
             return Err(reply::forbidden(headers, uri, &user, &verb, &why));
         }
-        Verdict::Unknown(why) => {
+        Authorization::Unknown(why) => {
             tracing::warn!(user = %user.name, %verb, path = uri.path(), %why, "could not authorize the request");
             return Err(reply::internal(uri, &why));
         }

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::activity::{Activity, Standing};
+use super::activity::{Activity, ConnectionState};
 use super::limits;
 use super::rate::network;
 
@@ -92,7 +92,7 @@ impl Table {
         for connection in self.connections.values() {
             *sizes.entry(connection.client).or_default() += 1;
         }
-        let rank = |connection: &Connection| -> (Standing, Reverse<usize>, Instant) {
+        let rank = |connection: &Connection| -> (ConnectionState, Reverse<usize>, Instant) {
             let (standing, since) = connection.activity.standing(limits::FRESH);
             let size = sizes.get(&connection.client).copied().unwrap_or_default();
             (standing, Reverse(size), since)

@@ -7,8 +7,8 @@ use std::sync::{Mutex, PoisonError};
 use axum::response::Response;
 use http::StatusCode;
 
+use super::process_info::{Check, CheckError, Checks};
 use super::reply;
-use super::told::{Check, CheckError, Checks};
 
 /// All health checks, by endpoint, and their results so far.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ impl Health {
                     excluded.remove(at);
                     format!("[+]{name} excluded: ok\n")
                 }
-                None => match self.look(endpoint, check) {
+                None => match self.run_check(endpoint, check) {
                     Ok(()) => format!("[+]{name} ok\n"),
                     Err(why) => {
                         tracing::info!(endpoint, check = %name, %why, "health check failed");
@@ -94,7 +94,7 @@ impl Health {
         let Some(check) = checks.find(|check| check.name == name) else {
             return reply::not_found();
         };
-        match (check.look)() {
+        match (check.check)() {
             Ok(()) => reply::text(StatusCode::OK, "ok"),
             Err(why) => {
                 let text = format!("internal server error: {why}");
@@ -109,14 +109,14 @@ impl Health {
         results.iter().map(|(key, results)| (key.clone(), *results)).collect()
     }
 
-    fn look(&self, endpoint: &'static str, check: &Check) -> Result<(), CheckError> {
-        let came = (check.look)();
+    fn run_check(&self, endpoint: &'static str, check: &Check) -> Result<(), CheckError> {
+        let result = (check.check)();
         let mut all = self.results.lock().unwrap_or_else(PoisonError::into_inner);
         let results = all.entry((check.name.clone(), endpoint)).or_default();
-        results.well = came.is_ok();
-        results.successes += u64::from(came.is_ok());
-        results.errors += u64::from(came.is_err());
-        came
+        results.well = result.is_ok();
+        results.successes += u64::from(result.is_ok());
+        results.errors += u64::from(result.is_err());
+        result
     }
 }
 

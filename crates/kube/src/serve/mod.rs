@@ -2,7 +2,7 @@
 //!
 //! It serves HTTPS as kube-scheduler does, on port 10259 with given or self-signed certificates, to
 //! users whom the API server authorizes. [`Server::bind`] listens, and [`Server::serve`] serves until
-//! it is stopped. The content comes through [`Inside`]; [`Desk`] sends the questions to an engine on
+//! it is stopped. The content comes through [`SchedulerView`]; [`EngineHandle`] sends the questions to an engine on
 //! its own thread.
 //!
 //! | Path | What |
@@ -20,32 +20,32 @@
 mod activity;
 mod auth;
 mod connection;
-mod desk;
+mod engine_handle;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 mod gate;
 mod guests;
 mod health;
-mod inside;
 mod limits;
 mod listen;
 mod metrics;
 mod negotiate;
 mod options;
+mod process_info;
 mod rate;
 mod reply;
 mod routes;
+mod scheduler_view;
 mod server;
-mod site;
+mod server_state;
 #[cfg(test)]
 mod tests;
 mod tls;
-mod told;
 mod zpages;
 
-pub use desk::{Desk, Question};
-pub use inside::{Explained, Inside, Silent, Soon, VerbosityError};
+pub use engine_handle::{EngineHandle, EngineQuery};
 pub use listen::ListenError;
 pub use options::{AuthnOptions, AuthzOptions, OptionError, Options, ProxyOptions, ServingOptions};
-pub use server::{Ask, Clients, ServeError, Server};
-pub use told::{Build, Check, Checks, Feature, Told};
+pub use process_info::{Build, Check, Checks, Feature, ProcessInfo};
+pub use scheduler_view::{Explained, SchedulerView, Soon, Unresponsive, VerbosityError};
+pub use server::{Clients, ServeError, Server, ServerSources};

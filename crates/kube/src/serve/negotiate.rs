@@ -2,7 +2,7 @@
 //!
 //! As in apiserver's endpoints/handlers/negotiation and server/statusz: a client that sends no
 //! `Accept`, `text/plain` or `*/*` gets text. JSON and YAML require that it also names group, version
-//! and kind of the object (`application/json;v=v1beta1;g=config.k8s.io;as=Statusz`). Of several forms
+//! and kind of the object (`application/json;v=v1beta1;g=config.k8s.io;as=Statusz`). Of several media types
 //! the first available one is used.
 
 use std::collections::BTreeMap;
@@ -18,24 +18,24 @@ const GROUP: &str = "config.k8s.io";
 /// The number of clauses of a header that are read: clients name a handful.
 const CLAUSES: usize = 32;
 
-/// All forms of a page. `*/*` stands for them in this order.
-const FORMS: [Form; 3] = [Form::Json, Form::Yaml, Form::Text];
+/// All media types of a page. `*/*` stands for them in this order.
+const MEDIA_TYPES: [MediaType; 3] = [MediaType::Json, MediaType::Yaml, MediaType::Text];
 
-/// A form of an answer.
+/// A media type of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum MediaType {
     Json,
     Yaml,
     Text,
 }
 
-impl Form {
+impl MediaType {
     /// Its media type.
     pub(super) fn as_str(self) -> &'static str {
         match self {
-            Form::Json => "application/json",
-            Form::Yaml => "application/yaml",
-            Form::Text => "text/plain",
+            MediaType::Json => "application/json",
+            MediaType::Yaml => "application/yaml",
+            MediaType::Text => "text/plain",
         }
     }
 }
@@ -65,76 +65,81 @@ impl Version {
     }
 }
 
-/// The negotiated form of a page.
+/// The negotiated media type of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum Negotiated {
     Text,
     /// An object of this version. `pretty` indents JSON.
     Object {
-        form: Form,
+        media_type: MediaType,
         version: Version,
         pretty: bool,
     },
 }
 
-impl Told {
+impl Negotiated {
     /// The type of the answer. As in responsewriters/writers.go, generateMediaTypeWithGVK.
-    pub(super) fn content_type(form: Form, version: Version, kind: &str) -> String {
-        format!("{};g={GROUP};v={};as={kind}", form.as_str(), version.as_str())
+    pub(super) fn content_type(media_type: MediaType, version: Version, kind: &str) -> String {
+        format!("{};g={GROUP};v={};as={kind}", media_type.as_str(), version.as_str())
     }
 }
 
-/// No form that the client accepts is available.
+/// No media type that the client accepts is available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NotAcceptable {
-    /// The form of the error; indented JSON if the client accepts none of ours.
-    pub(super) form: Option<Form>,
+    /// The media type of the error; indented JSON if the client accepts none of ours.
+    pub(super) media_type: Option<MediaType>,
     pub(super) pretty: bool,
 }
 
 impl NotAcceptable {
     /// As in negotiation/errors.go, errNotAcceptable.
     pub(super) fn message() -> String {
-        let forms = FORMS.map(Form::as_str).join(", ");
-        format!("only the following media types are accepted: {forms}")
+        let media_types = MEDIA_TYPES.map(MediaType::as_str).join(", ");
+        format!("only the following media types are accepted: {media_types}")
     }
 }
 
-/// Negotiates the form of a page of `kind`.
-pub(super) fn negotiate(headers: &HeaderMap, uri: &Uri, kind: &str) -> Result<Told, NotAcceptable> {
+/// Negotiates the media type of a page of `kind`.
+pub(super) fn negotiate(
+    headers: &HeaderMap,
+    uri: &Uri,
+    kind: &str,
+) -> Result<Negotiated, NotAcceptable> {
     let accept = headers.get(ACCEPT).map(|value| String::from_utf8_lossy(value.as_bytes()));
     let accept = accept.unwrap_or_default();
     if accept.trim().is_empty() {
-        return Ok(Told::Text);
+        return Ok(Negotiated::Text);
     }
     let clauses = parse(&accept);
     let for_people = reply::is_for_people(headers, uri);
     for clause in &clauses {
-        for form in FORMS.into_iter().filter(|form| clause.names(*form)) {
+        for media_type in MEDIA_TYPES.into_iter().filter(|media_type| clause.names(*media_type)) {
             let pretty = for_people || clause.is("pretty", "1");
-            match (form, clause.version_of(kind)) {
-                (_, Wanted::Never) => {}
-                (Form::Text, Wanted::Plain) => return Ok(Told::Text),
-                (Form::Text, Wanted::Object(_)) | (_, Wanted::Plain) => {}
-                (form, Wanted::Object(version)) => {
-                    return Ok(Told::Object { form, version, pretty });
+            match (media_type, clause.version_of(kind)) {
+                (_, RequestedObject::Never) => {}
+                (MediaType::Text, RequestedObject::Plain) => return Ok(Negotiated::Text),
+                (MediaType::Text, RequestedObject::Object(_)) | (_, RequestedObject::Plain) => {}
+                (media_type, RequestedObject::Object(version)) => {
+                    return Ok(Negotiated::Object { media_type, version, pretty });
                 }
             }
         }
     }
-    // An error is sent in a form that the client accepts without naming a kind.
+    // An error is sent in a media type that the client accepts without naming a kind.
     let plain = clauses.iter().find_map(|clause| {
-        let form = FORMS.into_iter().find(|form| clause.names(*form))?;
+        let media_type = MEDIA_TYPES.into_iter().find(|media_type| clause.names(*media_type))?;
         let is_plain = clause.names_no_object() && !clause.is_given("sv");
-        let streams =
-            clause.is_given("stream") && (form != Form::Json || !clause.is("stream", "watch"));
-        (is_plain && !streams).then(|| (form, for_people || clause.is("pretty", "1")))
+        let streams = clause.is_given("stream")
+            && (media_type != MediaType::Json || !clause.is("stream", "watch"));
+        (is_plain && !streams).then(|| (media_type, for_people || clause.is("pretty", "1")))
     });
-    let (form, pretty) = plain.map_or((None, true), |(form, pretty)| (Some(form), pretty));
-    Err(NotAcceptable { form, pretty })
+    let (media_type, pretty) =
+        plain.map_or((None, true), |(media_type, pretty)| (Some(media_type), pretty));
+    Err(NotAcceptable { media_type, pretty })
 }
 
-/// One of the forms that a client accepts.
+/// One of the media types that a client accepts.
 #[derive(Debug)]
 struct Clause<'a> {
     kind: &'a str,
@@ -144,7 +149,7 @@ struct Clause<'a> {
 }
 
 /// Which object a clause requests.
-enum Wanted {
+enum RequestedObject {
     /// None.
     Plain,
     Object(Version),
@@ -153,9 +158,9 @@ enum Wanted {
 }
 
 impl Clause<'_> {
-    /// Whether it stands for this form.
-    fn names(&self, form: Form) -> bool {
-        let (kind, subkind) = form.as_str().split_once('/').unwrap_or_default();
+    /// Whether it stands for this media type.
+    fn names(&self, media_type: MediaType) -> bool {
+        let (kind, subkind) = media_type.as_str().split_once('/').unwrap_or_default();
         match (self.kind, self.subkind) {
             ("*", "*") => true,
             (own, "*") => own == kind,
@@ -175,17 +180,17 @@ impl Clause<'_> {
         ["as", "g", "v"].iter().all(|parameter| !self.parameters.contains_key(parameter))
     }
 
-    fn version_of(&self, kind: &str) -> Wanted {
+    fn version_of(&self, kind: &str) -> RequestedObject {
         if self.is_given("stream") || self.is_given("sv") {
-            return Wanted::Never;
+            return RequestedObject::Never;
         }
         if self.names_no_object() {
-            return Wanted::Plain;
+            return RequestedObject::Plain;
         }
         let version = self.parameters.get("v").and_then(|version| Version::named(version));
         match version.filter(|_| self.is("g", GROUP) && self.is("as", kind)) {
-            Some(version) => Wanted::Object(version),
-            None => Wanted::Never,
+            Some(version) => RequestedObject::Object(version),
+            None => RequestedObject::Never,
         }
     }
 
@@ -252,9 +257,13 @@ fn clause(text: &str) -> Option<Clause<'_>> {
 mod tests {
     use super::*;
 
-    const BETA: Told = Told::Object { form: Form::Json, version: Version::V1Beta1, pretty: false };
+    const BETA: Negotiated = Negotiated::Object {
+        media_type: MediaType::Json,
+        version: Version::V1Beta1,
+        pretty: false,
+    };
 
-    fn asked(accept: Option<&str>) -> Result<Told, NotAcceptable> {
+    fn asked(accept: Option<&str>) -> Result<Negotiated, NotAcceptable> {
         let mut headers = HeaderMap::new();
         if let Some(accept) = accept {
             headers.insert(ACCEPT, accept.parse().expect("a header"));
@@ -277,7 +286,7 @@ mod tests {
             Some("application/json;v=foo;g=config.k8s.io;as=Statusz,*/*"),
             Some("application/json;v=v1beta1;g=config.k8s.io;as=Flagz,text/plain"),
         ] {
-            assert_eq!(asked(accept), Ok(Told::Text), "{accept:?}");
+            assert_eq!(asked(accept), Ok(Negotiated::Text), "{accept:?}");
         }
     }
 
@@ -285,20 +294,21 @@ mod tests {
     fn who_names_an_object_gets_it_in_the_version_that_comes_first() {
         let (beta, alpha) =
             ("v=v1beta1;g=config.k8s.io;as=Statusz", "as=Statusz;g=config.k8s.io;v=v1alpha1");
-        let told = |form, version| Ok(Told::Object { form, version, pretty: false });
+        let object =
+            |media_type, version| Ok(Negotiated::Object { media_type, version, pretty: false });
         for (accept, expected) in [
             (format!("application/json;{beta}"), Ok(BETA)),
             (format!("application/json; {beta} , application/json;{alpha}"), Ok(BETA)),
             (
                 format!("application/json;{alpha},application/json;{beta}"),
-                told(Form::Json, Version::V1Alpha1),
+                object(MediaType::Json, Version::V1Alpha1),
             ),
-            (format!("application/yaml;{beta}"), told(Form::Yaml, Version::V1Beta1)),
+            (format!("application/yaml;{beta}"), object(MediaType::Yaml, Version::V1Beta1)),
             (format!("application/*;{beta}"), Ok(BETA)),
             (format!("*/*;{beta}"), Ok(BETA)),
             (
                 format!("application/json;q=0.5;{beta},application/yaml;{beta}"),
-                told(Form::Yaml, Version::V1Beta1),
+                object(MediaType::Yaml, Version::V1Beta1),
             ),
             (format!("application/json;{beta},text/plain"), Ok(BETA)),
         ] {
@@ -308,12 +318,12 @@ mod tests {
 
     #[test]
     fn what_cannot_be_had_is_refused_in_a_form_that_the_client_takes() {
-        let refused = |form, pretty| Err(NotAcceptable { form, pretty });
+        let refused = |media_type, pretty| Err(NotAcceptable { media_type, pretty });
         for (accept, expected) in [
             ("application/xml", refused(None, true)),
-            ("application/json", refused(Some(Form::Json), false)),
-            ("application/json;pretty=1", refused(Some(Form::Json), true)),
-            ("application/yaml", refused(Some(Form::Yaml), false)),
+            ("application/json", refused(Some(MediaType::Json), false)),
+            ("application/json;pretty=1", refused(Some(MediaType::Json), true)),
+            ("application/yaml", refused(Some(MediaType::Yaml), false)),
             ("application/json;v=v1beta1;g=config.k8s.io", refused(None, true)),
             ("application/json;v=v1;g=config.k8s.io;as=Statusz", refused(None, true)),
             ("application/json;v=v1beta1;g=config.k8s.io;as=Statusz;sv=v1", refused(None, true)),

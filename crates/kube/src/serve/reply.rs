@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use serde::Serialize;
 
 use super::auth::User;
-use super::negotiate::Form;
+use super::negotiate::MediaType;
 
 const PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -42,13 +42,13 @@ pub(super) fn of_type(code: StatusCode, kind: HeaderValue, body: impl Into<Body>
 /// An answer that is an object, in JSON or YAML. `content_type` says which object.
 pub(super) fn object(
     code: StatusCode,
-    form: Form,
+    media_type: MediaType,
     pretty: bool,
     content_type: &str,
     value: &impl Serialize,
 ) -> Response {
-    let body = match (form, pretty) {
-        (Form::Yaml, _) => {
+    let body = match (media_type, pretty) {
+        (MediaType::Yaml, _) => {
             serde_json::to_value(value).map(|value| plimsoll_config::to_yaml(&value))
         }
         (_, true) => serde_json::to_string_pretty(value),
@@ -87,7 +87,7 @@ pub(super) fn uncached(mut response: Response) -> Response {
 /// `Status` of the API machinery.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Status<'a> {
+struct ErrorStatus<'a> {
     kind: &'a str,
     api_version: &'a str,
     metadata: Empty,
@@ -126,9 +126,15 @@ pub(super) fn forbidden(
 }
 
 /// No form that the client accepts is available. As in negotiation/errors.go.
-pub(super) fn not_acceptable(form: Form, pretty: bool, message: &str) -> Response {
+pub(super) fn not_acceptable(media_type: MediaType, pretty: bool, message: &str) -> Response {
     let code = StatusCode::NOT_ACCEPTABLE;
-    object(code, form, pretty, form.as_str(), &Status::new(code, "NotAcceptable", message, None))
+    object(
+        code,
+        media_type,
+        pretty,
+        media_type.as_str(),
+        &ErrorStatus::new(code, "NotAcceptable", message, None),
+    )
 }
 
 fn status(
@@ -139,13 +145,13 @@ fn status(
     message: &str,
     details: Option<Empty>,
 ) -> Response {
-    let status = Status::new(code, reason, message, details);
-    object(code, Form::Json, is_for_people(headers, uri), Form::Json.as_str(), &status)
+    let status = ErrorStatus::new(code, reason, message, details);
+    object(code, MediaType::Json, is_for_people(headers, uri), MediaType::Json.as_str(), &status)
 }
 
-impl<'a> Status<'a> {
+impl<'a> ErrorStatus<'a> {
     fn new(code: StatusCode, reason: &'a str, message: &'a str, details: Option<Empty>) -> Self {
-        Status {
+        ErrorStatus {
             kind: "Status",
             api_version: "v1",
             metadata: Empty {},

@@ -1,4 +1,4 @@
-//! What is served where.
+//! The paths of the server.
 
 use std::sync::Arc;
 
@@ -14,22 +14,23 @@ use plimsoll_api::PodKey;
 use plimsoll_engine::record::Record;
 
 use super::health::Health;
-use super::inside::{Explained, Silent};
-use super::site::Site;
+use super::scheduler_view::{Explained, Unresponsive};
+use super::server_state::ServerState;
 use super::{gate, limits, metrics, reply, zpages};
 
-type Here = State<Arc<Site>>;
+type AppState = State<Arc<ServerState>>;
 type Pairs = Query<Vec<(String, String)>>;
 
-/// What is served where. As in kube-scheduler the method does not matter for paths that change nothing.
-pub(super) fn routes(site: Arc<Site>) -> Router {
+/// The paths of the server. As in kube-scheduler the method does not matter for paths that change nothing.
+pub(super) fn routes(state: Arc<ServerState>) -> Router {
     let mut router = Router::new();
-    for (endpoint, _) in site.health.endpoints() {
-        let all =
-            async move |State(site): Here, Query(query): Pairs| site.health.all(endpoint, &query);
+    for (endpoint, _) in state.health.endpoints() {
+        let all = async move |State(state): AppState, Query(query): Pairs| {
+            state.health.all(endpoint, &query)
+        };
         // The names of checks may contain slashes.
-        let one = async move |State(site): Here, Path(name): Path<String>| {
-            Health::one(&site.health, endpoint, &name)
+        let one = async move |State(state): AppState, Path(name): Path<String>| {
+            Health::one(&state.health, endpoint, &name)
         };
         router = router
             .route(&format!("/{endpoint}"), any(all))
@@ -46,54 +47,54 @@ pub(super) fn routes(site: Arc<Site>) -> Router {
         .route("/flagz", any(zpages::flags))
         .route("/statusz", any(zpages::status))
         .fallback(async || reply::not_found())
-        .layer(from_fn_with_state(site.clone(), gate::pass))
-        .with_state(site)
+        .layer(from_fn_with_state(state.clone(), gate::pass))
+        .with_state(state)
 }
 
 /// `DELETE` resets the metrics. As in component-base's metrics/http.go, HandlerWithReset.
-async fn all_metrics(State(site): Here, method: Method) -> Response {
+async fn all_metrics(State(state): AppState, method: Method) -> Response {
     if method == Method::DELETE {
-        return match site.inside.reset_metrics().await {
+        return match state.scheduler.reset_metrics().await {
             Ok(()) => reply::error(StatusCode::OK, "metrics reset"),
             Err(silent) => unavailable(silent),
         };
     }
-    match site.inside.metrics().await {
-        Ok(engine) => metrics::all(&engine, &site.registries, &site.build, &site.features),
+    match state.scheduler.metrics().await {
+        Ok(engine) => metrics::all(&engine, &state.registries, &state.build, &state.features),
         Err(silent) => unavailable(silent),
     }
 }
 
 /// As in app/server.go, installMetricHandler: only the leader serves them, so that no pod is reported
 /// twice.
-async fn resources(State(site): Here) -> Response {
-    if !site.inside.is_leader() {
+async fn resources(State(state): AppState) -> Response {
+    if !state.scheduler.is_leader() {
         return Response::new(Body::empty());
     }
-    match site.inside.pods().await {
+    match state.scheduler.pods().await {
         Ok(pods) => metrics::resources(pods),
         Err(silent) => unavailable(silent),
     }
 }
 
-async fn slis(State(site): Here) -> Response {
-    metrics::slis(&site.health)
+async fn slis(State(state): AppState) -> Response {
+    metrics::slis(&state.health)
 }
 
 /// As in component-base's configz/configz.go.
-async fn configuration(State(site): Here) -> Response {
-    let configuration = site.inside.configuration();
+async fn configuration(State(state): AppState) -> Response {
+    let configuration = state.scheduler.configuration();
     reply::json(StatusCode::OK, format!("{{\"componentconfig\":{configuration}}}"))
 }
 
 /// What would be decided about a pending pod, and why.
-async fn explain(State(site): Here, Query(query): Pairs) -> Response {
-    let pod = match wanted(&query) {
+async fn explain(State(state): AppState, Query(query): Pairs) -> Response {
+    let pod = match requested_pod(&query) {
         Ok(pod) => pod,
-        Err(why) => return reply::error(StatusCode::BAD_REQUEST, &why),
+        Err(error) => return reply::error(StatusCode::BAD_REQUEST, &error.to_string()),
     };
     let gone = |why: &str| reply::error(StatusCode::NOT_FOUND, &format!("pod {pod} {why}"));
-    match site.inside.explain(pod.clone()).await {
+    match state.scheduler.explain(pod.clone()).await {
         Ok(Explained::Decision(decision)) => match serde_json::to_string(&Record::of(&decision)) {
             Ok(record) => reply::json(StatusCode::OK, record + "\n"),
             Err(error) => {
@@ -110,12 +111,24 @@ async fn explain(State(site): Here, Query(query): Pairs) -> Response {
     }
 }
 
-/// The pod in a query. The error says what is wrong with the query.
-fn wanted(query: &[(String, String)]) -> Result<PodKey, String> {
-    const USAGE: &str = "ask for one pending pod: /explain?pod=NAMESPACE/NAME";
-    let [(key, pod)] = query else { return Err(USAGE.to_owned()) };
+const EXPLAIN_USAGE: &str = "ask for one pending pod: /explain?pod=NAMESPACE/NAME";
+
+/// An invalid query of `/explain`.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+enum QueryError {
+    #[error("{EXPLAIN_USAGE}")]
+    NotOneParameter,
+    #[error("unknown parameter {0:?}; {EXPLAIN_USAGE}")]
+    UnknownParameter(String),
+    #[error("pod {0:?} is no NAMESPACE/NAME; {EXPLAIN_USAGE}")]
+    NoPodKey(String),
+}
+
+/// The pod in a query of `/explain`.
+fn requested_pod(query: &[(String, String)]) -> Result<PodKey, QueryError> {
+    let [(key, pod)] = query else { return Err(QueryError::NotOneParameter) };
     if key != "pod" {
-        return Err(format!("unknown parameter {key:?}; {USAGE}"));
+        return Err(QueryError::UnknownParameter(key.clone()));
     }
     match pod.split_once('/') {
         Some((namespace, name))
@@ -123,20 +136,20 @@ fn wanted(query: &[(String, String)]) -> Result<PodKey, String> {
         {
             Ok(PodKey::new(namespace, name))
         }
-        _ => Err(format!("pod {pod:?} is no NAMESPACE/NAME; {USAGE}")),
+        _ => Err(QueryError::NoPodKey(pod.clone())),
     }
 }
 
-async fn dump(State(site): Here) -> Response {
-    match site.inside.dump().await {
+async fn dump(State(state): AppState) -> Response {
+    match state.scheduler.dump().await {
         Ok(text) => reply::text(StatusCode::OK, text),
         Err(silent) => unavailable(silent),
     }
 }
 
 /// As in routes/flags.go, StringFlagPutHandler, and logs.go, GlogSetter.
-async fn verbosity(State(site): Here, method: Method, body: Body) -> Response {
-    if !site.profiling {
+async fn verbosity(State(state): AppState, method: Method, body: Body) -> Response {
+    if !state.profiling {
         return reply::not_found();
     }
     if method != Method::PUT {
@@ -153,7 +166,7 @@ async fn verbosity(State(site): Here, method: Method, body: Body) -> Response {
             return reply::text(StatusCode::BAD_REQUEST, text);
         }
     };
-    match site.inside.set_verbosity(&level) {
+    match state.scheduler.set_verbosity(&level) {
         Ok(()) => {
             let text = format!("successfully set klog.logging.verbosity to {level}");
             reply::text(StatusCode::OK, text)
@@ -165,7 +178,7 @@ async fn verbosity(State(site): Here, method: Method, body: Body) -> Response {
     }
 }
 
-fn unavailable(silent: Silent) -> Response {
+fn unavailable(silent: Unresponsive) -> Response {
     reply::busy(StatusCode::SERVICE_UNAVAILABLE, &silent.to_string(), 1)
 }
 
@@ -177,7 +190,7 @@ mod tests {
     fn a_pod_is_asked_for_by_namespace_and_name() {
         let ask = |pairs: &[(&str, &str)]| {
             let owned = |&(key, value): &(&str, &str)| (key.to_owned(), value.to_owned());
-            wanted(&pairs.iter().map(owned).collect::<Vec<_>>())
+            requested_pod(&pairs.iter().map(owned).collect::<Vec<_>>())
         };
         assert_eq!(ask(&[("pod", "team/web-0")]), Ok(PodKey::new("team", "web-0")));
         for wrong in [
@@ -188,7 +201,7 @@ mod tests {
             &[("node", "a/b")],
             &[("pod", "a/b"), ("pod", "a/c")],
         ] {
-            let why = ask(wrong).expect_err("it is wrong");
+            let why = ask(wrong).expect_err("it is wrong").to_string();
             assert!(why.contains("/explain?pod=NAMESPACE/NAME"), "{why}");
         }
     }

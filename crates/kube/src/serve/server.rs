@@ -15,16 +15,17 @@ use super::auth::{Authenticator, Authorizer, AuthorizerError, Lookup, NoChance};
 use super::connection::Service;
 use super::guests::Guests;
 use super::health::Health;
-use super::inside::Inside;
 use super::limits::Patience;
 use super::listen::{self, ListenError};
 use super::options::{OptionError, Options};
+use super::process_info::ProcessInfo;
 use super::rate::{Handshakes, Rates};
-use super::site::Site;
+use super::scheduler_view::SchedulerView;
+use super::server_state::ServerState;
 use super::tls::{
-    KeepError, Keeper, Material, Own, SelfSignedError, SniFiles, Terms, own_certificate,
+    CertificateSource, KeepError, Keeper, Material, SelfSignedError, SniFiles, Terms,
+    own_certificate,
 };
-use super::told::Told;
 use super::{limits, routes};
 
 /// The pause after an error of the listening socket, such as too many open files.
@@ -71,26 +72,29 @@ enum Why {
 }
 
 /// The sources of the server.
-pub struct Ask {
+pub struct ServerSources {
     /// The scheduler.
-    pub inside: Arc<dyn Inside>,
+    pub scheduler: Arc<dyn SchedulerView>,
     /// The API server.
     pub clients: Clients,
-    /// Everything else.
-    pub told: Told,
+    /// Information about this process.
+    pub process: ProcessInfo,
 }
 
-impl std::fmt::Debug for Ask {
+impl std::fmt::Debug for ServerSources {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Ask { inside: _, clients, told } = self;
-        f.debug_struct("Ask").field("clients", clients).field("told", told).finish_non_exhaustive()
+        let ServerSources { scheduler: _, clients, process } = self;
+        f.debug_struct("ServerSources")
+            .field("clients", clients)
+            .field("process", process)
+            .finish_non_exhaustive()
     }
 }
 
 /// A server that listens, and serves once [`Server::serve`] is called.
 pub struct Server {
     listener: TcpListener,
-    pub(super) site: Arc<Site>,
+    pub(super) state: Arc<ServerState>,
     router: Router,
     max_streams: u32,
     pub(super) patience: Patience,
@@ -107,7 +111,10 @@ impl std::fmt::Debug for Server {
 impl Server {
     /// Starts to listen; `None` with `--secure-port=0`. Before connections are accepted, certificates
     /// are read and authorities are looked up in the cluster.
-    pub async fn bind(options: &Options, ask: Ask) -> Result<Option<Self>, ServeError> {
+    pub async fn bind(
+        options: &Options,
+        sources: ServerSources,
+    ) -> Result<Option<Self>, ServeError> {
         let errors = options.validate();
         if !errors.is_empty() {
             return Err(Why::Options(errors).into());
@@ -117,46 +124,50 @@ impl Server {
             return Ok(None);
         }
         let listener = listen::listen(&options.serving, port).map_err(Why::from)?;
-        Ok(Some(Server::on(listener, options, ask).await?))
+        Ok(Some(Server::on(listener, options, sources).await?))
     }
 
     /// Uses a socket that already listens.
     pub async fn over(
         listener: std::net::TcpListener,
         options: &Options,
-        ask: Ask,
+        sources: ServerSources,
     ) -> Result<Self, ServeError> {
         let errors = options.validate();
         if !errors.is_empty() {
             return Err(Why::Options(errors).into());
         }
         let listener = listen::take_over(listener).map_err(Why::from)?;
-        Server::on(listener, options, ask).await
+        Server::on(listener, options, sources).await
     }
 
     /// The same with validated options.
     pub(super) async fn on(
         listener: TcpListener,
         options: &Options,
-        ask: Ask,
+        sources: ServerSources,
     ) -> Result<Self, ServeError> {
-        Ok(Server::make(listener, options, ask).await?)
+        Ok(Server::make(listener, options, sources).await?)
     }
 
-    async fn make(listener: TcpListener, options: &Options, ask: Ask) -> Result<Self, Why> {
+    async fn make(
+        listener: TcpListener,
+        options: &Options,
+        sources: ServerSources,
+    ) -> Result<Self, Why> {
         let Options { serving, authentication, authorization } = options;
         let terms = Terms::new(serving).map_err(Why::Options)?;
         for name in &terms.left_out {
             tracing::warn!(%name, "the TLS option is too weak or not supported; it is not offered");
         }
         let own = match (&serving.cert_file, &serving.key_file) {
-            (Some(cert), Some(key)) => Own::Files(cert.clone(), key.clone()),
+            (Some(cert), Some(key)) => CertificateSource::Files(cert.clone(), key.clone()),
             _ => own_certificate(serving.cert_dir.as_deref(), serving.bind_address)?,
         };
         let named: Result<Vec<_>, _> =
             serving.sni.iter().map(String::as_str).map(SniFiles::parse).collect();
         let named = named.map_err(|error| Why::Options(vec![error]))?;
-        let Ask { inside, clients, told } = ask;
+        let ServerSources { scheduler, clients, process } = sources;
         if clients.authentication.is_none() && !authentication.skip_lookup {
             tracing::warn!(
                 "no --authentication-kubeconfig and not in a cluster: tokens are not accepted, and client CAs \
@@ -166,20 +177,20 @@ impl Server {
         let lookup = clients.authentication.clone().map(Lookup::new);
         let mut keeper = Keeper::new(options, terms, own, named, lookup);
         let (material, current) = watch::channel(keeper.begin().await?);
-        let site = Arc::new(Site {
-            inside,
+        let state = Arc::new(ServerState {
+            scheduler,
             authenticator: Authenticator::new(
                 clients.authentication,
                 authentication.token_cache_ttl,
             )?,
             authorizer: Authorizer::new(clients.authorization, authorization)?,
             material: current,
-            health: Health::new(told.checks),
-            registries: told.registries,
-            build: told.build,
-            features: told.features,
-            flags: told.flags,
-            profiling: told.profiling,
+            health: Health::new(process.checks),
+            registries: process.registries,
+            build: process.build,
+            features: process.features,
+            flags: process.flags,
+            profiling: process.profiling,
             rates: Mutex::new(Rates::new(limits::RATE, limits::BURST, limits::CLIENTS)),
             handshakes: Mutex::new(Handshakes::new(Instant::now())),
             work: Semaphore::new(limits::REQUESTS),
@@ -188,8 +199,8 @@ impl Server {
         let max_streams = u32::try_from(serving.max_streams).unwrap_or(0);
         Ok(Server {
             listener,
-            router: routes::routes(site.clone()),
-            site,
+            router: routes::routes(state.clone()),
+            state,
             max_streams: if max_streams == 0 { limits::STREAMS } else { max_streams },
             patience: Patience::default(),
             keeper,
@@ -210,12 +221,12 @@ impl Server {
 
     /// Serves until `stop`, and then finishes requests in progress, for a few seconds at most.
     pub async fn serve(self, stop: CancellationToken) {
-        let Server { listener, site, router, max_streams, patience, keeper, material } = self;
+        let Server { listener, state, router, max_streams, patience, keeper, material } = self;
         tracing::info!(address = ?listener.local_addr().ok(), "Serving securely");
         let mut tasks = JoinSet::new();
         let keeping = tokio::spawn(keeper.keep(material, patience.files));
-        let guests = site.guests.clone();
-        let service = Service { site, router, max_streams, patience, stop: stop.clone() };
+        let guests = state.guests.clone();
+        let service = Service { state, router, max_streams, patience, stop: stop.clone() };
         loop {
             // Connections that are closing may take a moment.
             let has_room = tasks.len() < limits::CONNECTIONS + limits::LEAVING;

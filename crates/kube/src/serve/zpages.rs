@@ -14,9 +14,9 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
-use super::negotiate::{Form, NotAcceptable, Told, Version, negotiate};
-use super::site::Site;
-use super::told::Build;
+use super::negotiate::{MediaType, Negotiated, NotAcceptable, Version, negotiate};
+use super::process_info::Build;
+use super::server_state::ServerState;
 use super::{metrics, reply};
 use crate::wire_time;
 
@@ -29,9 +29,13 @@ const WARNING: &str = "Warning: This endpoint is not meant to be machine parseab
 const PATHS: [&str; 6] = ["/configz", "/flagz", "/healthz", "/livez", "/metrics", "/readyz"];
 
 /// The flags in effect. As in apiserver's server/flagz.
-pub(super) async fn flags(State(site): State<Arc<Site>>, headers: HeaderMap, uri: Uri) -> Response {
+pub(super) async fn flags(
+    State(state): State<Arc<ServerState>>,
+    headers: HeaderMap,
+    uri: Uri,
+) -> Response {
     let flags: BTreeMap<&str, &str> =
-        site.flags.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        state.flags.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     let text = || {
         let mut text = format!("\n{COMPONENT} flagz\n{WARNING}\n");
         for (name, value) in &flags {
@@ -44,34 +48,38 @@ pub(super) async fn flags(State(site): State<Arc<Site>>, headers: HeaderMap, uri
 
 /// What runs, and since when. As in apiserver's server/statusz.
 pub(super) async fn status(
-    State(site): State<Arc<Site>>,
+    State(state): State<Arc<ServerState>>,
     headers: HeaderMap,
     uri: Uri,
 ) -> Response {
-    let status = Status::new(metrics::started(), SystemTime::now(), &site.build);
+    let status = StatusPage::new(metrics::started(), SystemTime::now(), &state.build);
     page(&headers, &uri, "Statusz", || status.text(), |head| Statusz { head, status: &status })
 }
 
-/// A page in the form that the client accepts.
+/// A page in the media type that the client accepts.
 fn page<T: Serialize>(
     headers: &HeaderMap,
     uri: &Uri,
     kind: &'static str,
     text: impl FnOnce() -> String,
-    object: impl FnOnce(Head) -> T,
+    object: impl FnOnce(PageHead) -> T,
 ) -> Response {
-    let (form, version, pretty) = match negotiate(headers, uri, kind) {
-        Ok(Told::Text) => return reply::text(StatusCode::OK, text()),
-        Ok(Told::Object { form, version, pretty }) => (form, version, pretty),
-        Err(NotAcceptable { form, pretty }) => {
+    let (media_type, version, pretty) = match negotiate(headers, uri, kind) {
+        Ok(Negotiated::Text) => return reply::text(StatusCode::OK, text()),
+        Ok(Negotiated::Object { media_type, version, pretty }) => (media_type, version, pretty),
+        Err(NotAcceptable { media_type, pretty }) => {
             let message = NotAcceptable::message();
-            return reply::not_acceptable(form.unwrap_or(Form::Json), pretty, &message);
+            return reply::not_acceptable(media_type.unwrap_or(MediaType::Json), pretty, &message);
         }
     };
-    let head =
-        Head { kind, api_version: version.api_version(), metadata: Metadata { name: COMPONENT } };
-    let content_type = Told::content_type(form, version, kind);
-    let mut response = reply::object(StatusCode::OK, form, pretty, &content_type, &object(head));
+    let head = PageHead {
+        kind,
+        api_version: version.api_version(),
+        metadata: PageMetadata { name: COMPONENT },
+    };
+    let content_type = Negotiated::content_type(media_type, version, kind);
+    let mut response =
+        reply::object(StatusCode::OK, media_type, pretty, &content_type, &object(head));
     if version == Version::V1Alpha1 {
         let page = kind.to_ascii_lowercase();
         let told = format!(
@@ -87,14 +95,14 @@ fn page<T: Serialize>(
 /// The first fields of every object.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Head {
+struct PageHead {
     kind: &'static str,
     api_version: String,
-    metadata: Metadata,
+    metadata: PageMetadata,
 }
 
 #[derive(Serialize)]
-struct Metadata {
+struct PageMetadata {
     name: &'static str,
 }
 
@@ -102,7 +110,7 @@ struct Metadata {
 #[derive(Serialize)]
 struct Flagz<'a> {
     #[serde(flatten)]
-    head: Head,
+    head: PageHead,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     flags: &'a BTreeMap<&'a str, &'a str>,
 }
@@ -111,15 +119,15 @@ struct Flagz<'a> {
 #[derive(Serialize)]
 struct Statusz<'a> {
     #[serde(flatten)]
-    head: Head,
+    head: PageHead,
     #[serde(flatten)]
-    status: &'a Status,
+    status: &'a StatusPage,
 }
 
 /// What runs, and since when.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Status {
+struct StatusPage {
     #[serde(serialize_with = "seconds")]
     start_time: Timestamp,
     uptime_seconds: u64,
@@ -130,12 +138,12 @@ struct Status {
     paths: [&'static str; PATHS.len()],
 }
 
-impl Status {
+impl StatusPage {
     fn new(started: Option<SystemTime>, now: SystemTime, build: &Build) -> Self {
         let started = started.unwrap_or(SystemTime::UNIX_EPOCH);
         let up = now.duration_since(started).unwrap_or(Duration::ZERO);
         let version = &build.git_version;
-        Status {
+        StatusPage {
             start_time: Timestamp::try_from(started).unwrap_or(Timestamp::UNIX_EPOCH),
             uptime_seconds: up.as_secs(),
             go_version: build.go_version.clone(),
@@ -186,14 +194,14 @@ mod tests {
 
     use super::*;
 
-    fn status() -> Status {
+    fn status() -> StatusPage {
         let started = UNIX_EPOCH + Duration::from_secs(1_725_603_591);
         let build = Build {
             git_version: "v1.36.2".to_owned(),
             emulation_version: "1.36".to_owned(),
             ..Build::default()
         };
-        Status::new(Some(started), started + Duration::from_secs(3723), &build)
+        StatusPage::new(Some(started), started + Duration::from_secs(3723), &build)
     }
 
     #[test]
@@ -214,10 +222,10 @@ mod tests {
 
     #[test]
     fn the_object_has_the_fields_of_statusz_in_their_order() {
-        let head = Head {
+        let head = PageHead {
             kind: "Statusz",
             api_version: Version::V1Beta1.api_version(),
-            metadata: Metadata { name: COMPONENT },
+            metadata: PageMetadata { name: COMPONENT },
         };
         let object = Statusz { head, status: &status() };
         expect![[r#"

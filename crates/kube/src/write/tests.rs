@@ -3,6 +3,6 @@
 mod bindings;
 mod evictions;
 mod faults;
-mod lab;
+mod fixture;
 mod order;
 mod volumes;

@@ -10,7 +10,7 @@ use std::path::Path;
 use plimsoll_document::Document;
 use plimsoll_kube::lease::Clock;
 use plimsoll_kube::run::Exit;
-use plimsoll_testserver::{Asker, Fault, Options, Right, TestServer, Trouble, User};
+use plimsoll_testserver::{Fault, FaultKind, HttpsClient, Options, Right, TestServer, User};
 use serde_json::{Value, json};
 
 use crate::lab::{Instance, election, eventually, fill, node, placed, pod, pods, until_placed};
@@ -272,10 +272,10 @@ fn prior(name: &str, milli_cpu: u32, priority: i32) -> Value {
 fn exported() -> Exported {
     let server = cluster();
     fill(&server, (0..3).map(node));
-    let (instance, asker) = Instance::serving(&server, |setup| {
-        setup.election = Some(election("ours", Clock::default()));
+    let (instance, client) = Instance::serving(&server, |config| {
+        config.election = Some(election("ours", Clock::default()));
     });
-    let asker = asker.with_token("token");
+    let client = client.with_token("token");
     fill(&server, pods("web", 24));
     until_placed(&server, 24);
     // One that fits nowhere until a node comes, one with a gate, and one whose binding fails as often as it is sent.
@@ -286,7 +286,7 @@ fn exported() -> Exported {
     fill(&server, [gated, large]);
     server
         .faults()
-        .add(Fault::every(1, Trouble::Status(500)).resources(&["pods/binding"]).times(SENDS));
+        .add(Fault::every(1, FaultKind::Status(500)).resources(&["pods/binding"]).times(SENDS));
     fill(&server, [pod("again", 100)]);
     until_placed(&server, 25);
     // One for which others have to go.
@@ -300,30 +300,30 @@ fn exported() -> Exported {
             && rows("scheduler_preemption_goroutines_execution_total")
             && rows("kube_pod_resource_request")
     };
-    let mut all = scraped(&asker);
-    eventually_counts(&mut all, &asker, done);
+    let mut all = scraped(&client);
+    eventually_counts(&mut all, &client, done);
     assert_eq!(instance.stop(), Exit::Stopped);
     all
 }
 
 /// Both pages of metrics.
-fn scraped(asker: &Asker) -> Exported {
+fn scraped(client: &HttpsClient) -> Exported {
     let mut all = Exported::default();
     for path in ["/metrics", "/metrics/resources"] {
         eventually(&format!("{path} answers"), || {
-            asker.get(path).is_ok_and(|answer| answer.code == 200)
+            client.get(path).is_ok_and(|answer| answer.code == 200)
         });
-        all.add(&asker.get(path).expect("it answers").body);
+        all.add(&client.get(path).expect("it answers").body);
     }
     all
 }
 
 #[track_caller]
-fn eventually_counts(all: &mut Exported, asker: &Asker, done: impl Fn(&Exported) -> bool) {
+fn eventually_counts(all: &mut Exported, client: &HttpsClient, done: impl Fn(&Exported) -> bool) {
     let last = std::cell::RefCell::new(std::mem::take(all));
     eventually("all is counted", || {
         done(&last.borrow()) || {
-            *last.borrow_mut() = scraped(asker);
+            *last.borrow_mut() = scraped(client);
             false
         }
     });

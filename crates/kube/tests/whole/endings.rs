@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use plimsoll_kube::lease::{Clock, Settings};
 use plimsoll_kube::limit::Rate;
 use plimsoll_kube::run::Exit;
-use plimsoll_testserver::{Fault, Options as ServerOptions, TestServer, Trouble};
+use plimsoll_testserver::{Fault, FaultKind, Options as ServerOptions, TestServer};
 
 use crate::lab::{Instance, election, eventually, fill, node, pod, pods, until_placed};
 
@@ -17,15 +17,15 @@ fn an_api_server_that_does_not_answer_delays_the_end_by_one_grace_period_and_no_
     let server = TestServer::start(ServerOptions::default());
     fill(&server, (0..4).map(node));
     // Neither bindings nor events are answered.
-    let silent = Fault::every(1, Trouble::Slow(Duration::from_hours(1)));
+    let silent = Fault::every(1, FaultKind::Slow(Duration::from_hours(1)));
     server.faults().add(silent.resources(&["pods/binding", "events"]));
     let grace = Duration::from_secs(12);
-    let instance = Instance::with(&server, |setup| {
-        setup.grace = grace;
+    let instance = Instance::with(&server, |config| {
+        config.grace = grace;
         // Long terms, so that nothing is given up earlier for their sake.
         let [lease_duration, renew_deadline] = [60, 50].map(Duration::from_secs);
         let settings = election("first", Clock::default());
-        setup.election = Some(Settings { lease_duration, renew_deadline, ..settings });
+        config.election = Some(Settings { lease_duration, renew_deadline, ..settings });
     });
     fill(&server, pods("web", 40));
     eventually("some are being bound", || 0 < server.counts().requests("create", "pods/binding"));
@@ -67,16 +67,16 @@ const GONE: Duration = Duration::from_secs(5);
 fn an_api_server_that_is_gone_does_not_delay_the_end() {
     let server = TestServer::start(ServerOptions::default());
     fill(&server, (0..4).map(node));
-    let instance = Instance::with(&server, |setup| {
-        setup.grace = Duration::from_mins(3);
+    let instance = Instance::with(&server, |config| {
+        config.grace = Duration::from_mins(3);
         // Not too few for what is under way at once, but for what waits.
-        setup.rate = Rate { qps: 5.0, burst: 10 };
-        setup.election = Some(election("first", Clock::default()));
+        config.rate = Rate { qps: 5.0, burst: 10 };
+        config.election = Some(election("first", Clock::default()));
     });
     fill(&server, pods("web", 5));
     until_placed(&server, 5);
     // Bindings, conditions and events are under way, and will never be answered.
-    let silent = Fault::every(1, Trouble::Slow(Duration::from_hours(1)));
+    let silent = Fault::every(1, FaultKind::Slow(Duration::from_hours(1)));
     server.faults().add(silent.resources(&["pods/binding", "pods/status", "events"]));
     let before = server.counts().requests("create", "pods/binding");
     fill(&server, pods("late", 50));

@@ -11,7 +11,7 @@ use axum::{Json, Router};
 use plimsoll_config::Catalogue;
 use plimsoll_engine::Profile;
 use plimsoll_framework::FeatureGates;
-use plimsoll_kube::run::Setup;
+use plimsoll_kube::run::RunConfig;
 use plimsoll_plugins::{default_profile, in_tree};
 use plimsoll_testserver::{Options, TestServer};
 use serde_json::{Value, json};
@@ -27,7 +27,7 @@ fn with_gpu(name: &str) -> Value {
 }
 
 /// Sets an instance up as a configuration file with these extenders does.
-fn configure(setup: &mut Setup, extenders: &str) {
+fn configure(config: &mut RunConfig, extenders: &str) {
     let head = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n";
     let (registry, profile) = (in_tree(), default_profile());
     let catalogue = Catalogue::of(&registry, &profile);
@@ -35,8 +35,8 @@ fn configure(setup: &mut Setup, extenders: &str) {
     let configuration = plimsoll_config::load("s.yaml", &text, &catalogue).expect("it is valid");
     let profiles =
         Profile::all_of(&configuration.profile_specs(), &registry, &FeatureGates::default());
-    setup.profiles = profiles.expect("they can be made");
-    setup.extenders = configuration.extenders_in_order().into_iter().cloned().collect();
+    config.profiles = profiles.expect("they can be made");
+    config.extenders = configuration.extenders_in_order().into_iter().cloned().collect();
 }
 
 /// An extender that has GPUs in one zone only, likes one node, and binds pods itself.
@@ -126,7 +126,7 @@ fn pods_that_ask_for_what_an_extender_manages_are_placed_and_bound_by_it() {
          weight: 100\n  bindVerb: bind\n  httpTimeout: 60s\n  \
          managedResources: [{{name: example.com/gpu, ignoredByScheduler: true}}]\n"
     );
-    let _instance = Instance::with(&server, |setup| configure(setup, &extenders));
+    let _instance = Instance::with(&server, |config| configure(config, &extenders));
     until_placed(&server, 48);
     check(&server);
     for (pod, node) in placed(&server).into_iter().filter(|(pod, _)| pod.starts_with("gpu-")) {
@@ -150,7 +150,7 @@ fn an_extender_that_does_not_answer_delays_only_the_pods_that_need_it() {
         "- urlPrefix: http://{address}\n  filterVerb: filter\n  httpTimeout: 500ms\n  \
          managedResources: [{{name: example.com/gpu, ignoredByScheduler: true}}]\n"
     );
-    let _instance = Instance::with(&server, |setup| configure(setup, &extenders));
+    let _instance = Instance::with(&server, |config| configure(config, &extenders));
     let expected = format!(
         "Post \"http://{address}/filter\": context deadline exceeded (Client.Timeout exceeded while \
          awaiting headers)"

@@ -12,10 +12,10 @@ use plimsoll_framework::FeatureGates;
 use plimsoll_kube::client::Access;
 use plimsoll_kube::lease::{Clock, Settings};
 use plimsoll_kube::limit::Rate;
-use plimsoll_kube::run::{self, Exit, RunError, Serving, Setup};
+use plimsoll_kube::run::{self, Exit, RunConfig, RunError, Serving};
 use plimsoll_kube::serve::{Build, Options as ServeOptions};
 use plimsoll_plugins::{default_profile, in_tree};
-use plimsoll_testserver::{Asker, TestServer};
+use plimsoll_testserver::{HttpsClient, TestServer};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -119,7 +119,7 @@ pub(crate) struct Instance {
     stop: CancellationToken,
     thread: Option<JoinHandle<Result<Exit, RunError>>>,
     /// What it serves, if it does.
-    site: Option<Site>,
+    socket: Option<ServingSocket>,
 }
 
 impl Instance {
@@ -130,14 +130,14 @@ impl Instance {
 
     /// With an election of short terms. `clock` is what it takes for the time.
     pub(crate) fn elected(server: &TestServer, identity: &str, clock: Clock) -> Self {
-        Instance::with(server, |setup| setup.election = Some(election(identity, clock)))
+        Instance::with(server, |config| config.election = Some(election(identity, clock)))
     }
 
     /// Set up in its own way.
-    pub(crate) fn with(server: &TestServer, change: impl FnOnce(&mut Setup)) -> Self {
+    pub(crate) fn with(server: &TestServer, change: impl FnOnce(&mut RunConfig)) -> Self {
         let kubeconfig = server.kubeconfig_file().expect("there is room for a file");
         let options = Options { tie_break: TieBreak::First, audit_every: 50, ..Options::default() };
-        let mut setup = Setup {
+        let mut config = RunConfig {
             profiles: profiles(),
             rankings: Vec::new(),
             engine: options,
@@ -151,31 +151,34 @@ impl Instance {
             stall_timeout: PATIENCE,
             serving: None,
         };
-        change(&mut setup);
+        change(&mut config);
         let stop = CancellationToken::new();
         let stopped = stop.clone();
         let thread = std::thread::spawn(move || {
             let mut runtime = tokio::runtime::Builder::new_multi_thread();
             let runtime =
                 runtime.worker_threads(2).enable_all().build().expect("there are threads");
-            let ended = runtime.block_on(run::run(setup, stopped));
+            let ended = runtime.block_on(run::run(config, stopped));
             // An engine that is stuck on purpose does not end.
             runtime.shutdown_background();
             ended
         });
-        Instance { stop, thread: Some(thread), site: None }
+        Instance { stop, thread: Some(thread), socket: None }
     }
 
     /// The same, and it serves: with somebody unknown who asks it.
-    pub(crate) fn serving(server: &TestServer, change: impl FnOnce(&mut Setup)) -> (Self, Asker) {
-        let mut site = None;
-        let mut instance = Instance::with(server, |setup| {
-            site = Some(Site::of(setup));
-            change(setup);
+    pub(crate) fn serving(
+        server: &TestServer,
+        change: impl FnOnce(&mut RunConfig),
+    ) -> (Self, HttpsClient) {
+        let mut socket = None;
+        let mut instance = Instance::with(server, |config| {
+            socket = Some(ServingSocket::of(config));
+            change(config);
         });
-        let site = instance.site.insert(site.expect("it was just set"));
-        let asker = site.asker();
-        (instance, asker)
+        let socket = instance.socket.insert(socket.expect("it was just set"));
+        let client = socket.client();
+        (instance, client)
     }
 
     /// Tells it to stop, and waits.
@@ -234,24 +237,24 @@ pub(crate) fn election(identity: &str, clock: Clock) -> Settings {
     }
 }
 
-/// What an instance serves: to be asked while it runs.
+/// The port and certificate of a serving instance.
 #[derive(Debug)]
-struct Site {
+struct ServingSocket {
     address: SocketAddr,
     /// Where its certificate is.
     files: TempDir,
 }
 
-impl Site {
-    /// Lets an instance serve, on a port of its own.
-    fn of(setup: &mut Setup) -> Self {
-        setup.engine.stopwatch = Some(run::stopwatch);
+impl ServingSocket {
+    /// Makes an instance serve on its own port.
+    fn of(config: &mut RunConfig) -> Self {
+        config.engine.stopwatch = Some(run::stopwatch);
         let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
         let address = listener.local_addr().expect("it is bound");
         let files = TempDir::new().expect("there is room");
         let mut options = ServeOptions::default();
         options.serving.cert_dir = Some(files.path().to_owned());
-        setup.serving = Some(Serving {
+        config.serving = Some(Serving {
             options,
             listener: Some(listener),
             authentication: None,
@@ -263,16 +266,16 @@ impl Site {
             profiling: true,
             set_verbosity: Arc::new(|_| Ok(())),
         });
-        Site { address, files }
+        ServingSocket { address, files }
     }
 
-    /// Somebody who asks, once there is somebody to be asked.
-    fn asker(&self) -> Asker {
+    /// A client, once the certificate exists.
+    fn client(&self) -> HttpsClient {
         let file = self.files.path().join("kube-scheduler.crt");
         let read = || std::fs::read_to_string(&file).ok().filter(|pem| pem.ends_with("-----\n"));
         eventually("there is a certificate", || read().is_some());
         let pem = read().expect("it was just there");
-        Asker::new(self.address, &pem).expect("the certificate is right")
+        HttpsClient::new(self.address, &pem).expect("the certificate is right")
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use plimsoll_document::{Document, FieldPath};
 use plimsoll_kube::lease::{Clock, Settings};
 use plimsoll_kube::run::Exit;
-use plimsoll_testserver::{Fault, Options as ServerOptions, Request, TestServer, Trouble};
+use plimsoll_testserver::{Fault, FaultKind, Options as ServerOptions, Request, TestServer};
 use serde_json::{Value, json};
 
 use crate::lab::{Instance, election, eventually, fill, node, placed, pod, pods};
@@ -108,7 +108,7 @@ fn asked(release: u32, lease: &str) -> Vec<Request> {
     // It finds out what became of a binding that was not answered.
     server
         .faults()
-        .add(Fault::every(1, Trouble::Hangup).after().resources(&["pods/binding"]).times(1));
+        .add(Fault::every(1, FaultKind::Hangup).after().resources(&["pods/binding"]).times(1));
     fill(
         &server,
         [json!({
@@ -146,21 +146,21 @@ fn asked(release: u32, lease: &str) -> Vec<Request> {
         })],
     );
     fill(&server, pods("web", 10));
-    let (instance, asker) = Instance::serving(&server, |setup| {
-        setup.grace = Duration::from_secs(1);
+    let (instance, client) = Instance::serving(&server, |config| {
+        config.grace = Duration::from_secs(1);
         let settings = election("first", Clock::default());
-        setup.election = Some(Settings { name: lease.to_owned(), ..settings });
+        config.election = Some(Settings { name: lease.to_owned(), ..settings });
     });
-    let asker = asker.with_token("token");
+    let client = client.with_token("token");
     eventually("pods are bound", || 10 <= placed(&server).len());
     // Larger than what is left of any node, and more important than what is there.
     let mut urgent = pod("urgent", 3500);
     urgent["spec"]["priority"] = json!(1000);
     fill(&server, [urgent, pod("large", 9000)]);
     eventually("room is made", || placed(&server).contains_key("urgent"));
-    assert_eq!(asker.get("/metrics").expect("it answers").code, 401);
+    assert_eq!(client.get("/metrics").expect("it answers").code, 401);
     let certified = server.client_certificate("jane", &[]).expect("the cluster has TLS");
-    let jane = asker.with_certificate(&certified).expect("the certificate is right");
+    let jane = client.with_certificate(&certified).expect("the certificate is right");
     assert_eq!(jane.get("/metrics").expect("it answers").code, 403);
     let counts = server.counts();
     for (verb, resource) in [

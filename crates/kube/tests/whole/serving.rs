@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read as _, Write as _};
 
 use plimsoll_kube::lease::Clock;
-use plimsoll_kube::run::{Exit, Setup};
+use plimsoll_kube::run::{Exit, RunConfig};
 use plimsoll_testserver::{
-    Answer, Asker, Fault, Options as ServerOptions, Right, TestServer, Trouble, User,
+    Fault, FaultKind, HttpsClient, HttpsResponse, Options as ServerOptions, Right, TestServer, User,
 };
 use serde_json::Value;
 
@@ -41,8 +41,8 @@ pub(crate) fn cluster() -> TestServer {
 
 /// Asks until there is an answer of this status: others, such as that one asks too often, pass.
 #[track_caller]
-pub(crate) fn until(asker: &Asker, path: &str, code: u16) -> Answer {
-    let ask = || asker.get(path).expect("it answers");
+pub(crate) fn until(client: &HttpsClient, path: &str, code: u16) -> HttpsResponse {
+    let ask = || client.get(path).expect("it answers");
     let last = std::cell::RefCell::new(ask());
     eventually(&format!("{path} answers {code}"), || {
         last.borrow().code == code || {
@@ -79,27 +79,27 @@ pub(crate) fn rows(page: &str) -> BTreeMap<String, f64> {
 fn health_is_for_everybody_and_it_is_ready_once_the_cluster_is_known() {
     let server = cluster();
     fill(&server, [node(0)]);
-    let withheld = Fault::every(1, Trouble::Status(503)).verbs(&["list", "watch"]);
+    let withheld = Fault::every(1, FaultKind::Status(503)).verbs(&["list", "watch"]);
     server.faults().add(withheld.resources(&["nodes"]));
-    let (instance, asker) = Instance::serving(&server, |_| ());
+    let (instance, client) = Instance::serving(&server, |_| ());
     for path in ["/healthz", "/livez"] {
-        assert_eq!(asker.get(path).expect("it answers").body, "ok", "{path}");
+        assert_eq!(client.get(path).expect("it answers").body, "ok", "{path}");
     }
-    let answer = asker.get("/readyz").expect("it answers");
+    let answer = client.get("/readyz").expect("it answers");
     assert_eq!(answer.code, 500);
     for line in ["[+]shutdown ok\n", "[-]informer-sync failed: reason withheld\n"] {
         assert!(answer.body.contains(line), "{}", answer.body);
     }
-    let operator = asker.with_token("token-of-operator");
+    let operator = client.with_token("token-of-operator");
     let answer = until(&operator, "/readyz/sched-handler-sync", 500);
     let told = "internal server error: handlers are not fully synchronized\n";
     assert_eq!((answer.code, answer.body.as_str()), (500, told));
     server.faults().clear();
-    assert_eq!(until(&asker, "/readyz", 200).body, "ok");
-    let answer = asker.get("/readyz?verbose").expect("it answers");
+    assert_eq!(until(&client, "/readyz", 200).body, "ok");
+    let answer = client.get("/readyz?verbose").expect("it answers");
     assert!(answer.body.ends_with("readyz check passed\n"), "{}", answer.body);
     assert_eq!(instance.stop(), Exit::Stopped);
-    assert!(asker.get("/healthz").is_err(), "nobody listens any more");
+    assert!(client.get("/healthz").is_err(), "nobody listens any more");
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn what_is_inside_is_for_those_who_may_see_it() {
     let strange = anonymous.with_certificate(&strange).expect("the certificate is right");
     until(&prometheus, "/explain?pod=default/large", 200);
     for path in INSIDE {
-        for (who, asker, code) in [
+        for (who, client, code) in [
             ("anonymous", &anonymous, 403),
             ("forged", &forged, 401),
             ("jane", &jane, 403),
@@ -129,7 +129,7 @@ fn what_is_inside_is_for_those_who_may_see_it() {
             ("a member of system:masters", &master, 200),
             ("certified elsewhere", &strange, 401),
         ] {
-            assert_eq!(until(asker, path, code).code, code, "{who}: {path}");
+            assert_eq!(until(client, path, code).code, code, "{who}: {path}");
         }
     }
     let told = jane.get("/metrics").expect("it answers").body;
@@ -305,19 +305,19 @@ fn many_who_ask_and_some_who_are_slow_keep_nobody_from_work() {
             talk
         })
         .collect();
-    let askers: Vec<_> = (0..16)
+    let clients: Vec<_> = (0..16)
         .map(|number| {
-            let asker = prometheus.clone();
+            let client = prometheus.clone();
             std::thread::spawn(move || {
                 let path = INSIDE[number % INSIDE.len()];
-                (0..25).map(|_| asker.get(path).expect("it answers").code).collect::<Vec<_>>()
+                (0..25).map(|_| client.get(path).expect("it answers").code).collect::<Vec<_>>()
             })
         })
         .collect();
     fill(&server, pods("web", 150));
     until_placed(&server, 150);
-    for asker in askers {
-        for code in asker.join().expect("it does not panic") {
+    for client in clients {
+        for code in client.join().expect("it does not panic") {
             // Too many at once are told to wait; the pod of /explain is not there.
             assert!([200, 404, 429].contains(&code), "{code}");
         }
@@ -336,18 +336,18 @@ fn many_who_ask_and_some_who_are_slow_keep_nobody_from_work() {
 fn candidate(
     server: &TestServer,
     identity: &str,
-    change: impl FnOnce(&mut Setup),
-) -> (Instance, Asker) {
-    let (instance, anonymous) = Instance::serving(server, |setup| {
-        setup.election = Some(election(identity, Clock::default()));
-        change(setup);
+    change: impl FnOnce(&mut RunConfig),
+) -> (Instance, HttpsClient) {
+    let (instance, anonymous) = Instance::serving(server, |config| {
+        config.election = Some(election(identity, Clock::default()));
+        change(config);
     });
     (instance, anonymous.with_token("token-of-prometheus"))
 }
 
 /// Whether it says that it leads.
-fn leads(asker: &Asker) -> bool {
-    let rows = rows(&until(asker, "/metrics", 200).body);
+fn leads(client: &HttpsClient) -> bool {
+    let rows = rows(&until(client, "/metrics", 200).body);
     0.5 < rows["leader_election_master_status{name=\"kube-scheduler\"}"]
 }
 
@@ -375,7 +375,7 @@ fn a_standby_that_watches_nothing_yet_answers_all_the_same() {
     let (leader, _) = candidate(&server, "first", |_| ());
     until_placed(&server, 1);
     let (standby, second) =
-        candidate(&server, "second", |setup| setup.delay_cache_until_active = true);
+        candidate(&server, "second", |config| config.delay_cache_until_active = true);
     assert!(!leads(&second));
     for (path, code) in
         [("/debug/cache", 200), ("/explain?pod=default/web", 404), ("/healthz", 200)]

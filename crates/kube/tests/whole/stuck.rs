@@ -7,7 +7,7 @@ use plimsoll_config::Catalogue;
 use plimsoll_engine::{Engine, Options as EngineOptions, Profile, TieBreak};
 use plimsoll_framework::prelude::*;
 use plimsoll_kube::lease::Clock;
-use plimsoll_kube::run::{self, Exit, Setup};
+use plimsoll_kube::run::{self, Exit, RunConfig};
 use plimsoll_plugins::{default_profile, in_tree};
 use plimsoll_testserver::{Options as ServerOptions, TestServer};
 
@@ -66,7 +66,7 @@ impl<const N: usize> Filter for Slow<N> {
 }
 
 /// Adds filters to the default profile.
-fn add(setup: &mut Setup, filters: Vec<Entry>) {
+fn add(config: &mut RunConfig, filters: Vec<Entry>) {
     let mut registry = in_tree();
     let profile = default_profile();
     let mut text = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n\
@@ -80,7 +80,7 @@ fn add(setup: &mut Setup, filters: Vec<Entry>) {
     let configuration = plimsoll_config::load("s.yaml", &text, &catalogue).expect("it is valid");
     let profiles =
         Profile::all_of(&configuration.profile_specs(), &registry, &FeatureGates::default());
-    setup.profiles = profiles.expect("they can be made");
+    config.profiles = profiles.expect("they can be made");
 }
 
 fn holder(server: &TestServer) -> String {
@@ -93,16 +93,16 @@ fn holder(server: &TestServer) -> String {
 fn a_stuck_engine_fails_livez_and_gives_the_lease_back() {
     let server = TestServer::start(ServerOptions::default());
     fill(&server, [node(0)]);
-    let (stuck, asker) = Instance::serving(&server, |setup| {
-        setup.election = Some(election("stuck", Clock::default()));
-        setup.stall_timeout = STALL;
-        add(setup, vec![Entry::of::<NeverReturns>().filter().done()]);
+    let (stuck, client) = Instance::serving(&server, |config| {
+        config.election = Some(election("stuck", Clock::default()));
+        config.stall_timeout = STALL;
+        add(config, vec![Entry::of::<NeverReturns>().filter().done()]);
     });
     eventually("it leads", || holder(&server) == "stuck");
-    assert_eq!(asker.get("/livez").expect("it answers").code, 200);
+    assert_eq!(client.get("/livez").expect("it answers").code, 200);
     fill(&server, pods("web", 3));
-    eventually("/livez fails", || asker.get("/livez").is_ok_and(|answer| answer.code == 500));
-    let told = asker.get("/livez?verbose").expect("it answers").body;
+    eventually("/livez fails", || client.get("/livez").is_ok_and(|answer| answer.code == 500));
+    let told = client.get("/livez?verbose").expect("it answers").body;
     assert!(told.contains("[-]engine failed: reason withheld\n"), "{told}");
     // Nobody waits for the lease to run out.
     eventually("the lease is given back", || holder(&server).is_empty());
@@ -123,9 +123,9 @@ fn a_stuck_engine_fails_livez_and_gives_the_lease_back() {
 fn a_long_decision_is_not_taken_for_a_stuck_engine() {
     let server = TestServer::start(ServerOptions::default());
     fill(&server, [node(0), pod("web", 100)]);
-    let (instance, asker) = Instance::serving(&server, |setup| {
-        setup.stall_timeout = STALL;
-        setup.engine = EngineOptions {
+    let (instance, client) = Instance::serving(&server, |config| {
+        config.stall_timeout = STALL;
+        config.engine = EngineOptions {
             engine: Engine::Reference,
             tie_break: TieBreak::First,
             stopwatch: Some(run::stopwatch),
@@ -141,10 +141,10 @@ fn a_long_decision_is_not_taken_for_a_stuck_engine() {
             Entry::of::<Slow<6>>().filter().done(),
             Entry::of::<Slow<7>>().filter().done(),
         ];
-        add(setup, filters);
+        add(config, filters);
     });
     until_placed(&server, 1);
-    assert_eq!(asker.get("/livez").expect("it answers").code, 200);
+    assert_eq!(client.get("/livez").expect("it answers").code, 200);
     assert_eq!(instance.stop(), Exit::Stopped);
 }
 
@@ -154,9 +154,9 @@ fn an_engine_that_may_not_decide_is_not_taken_for_a_stuck_one() {
     fill(&server, [node(0)]);
     let leader = Instance::elected(&server, "leader", Clock::default());
     eventually("the first leads", || holder(&server) == "leader");
-    let (standby, asker) = Instance::serving(&server, |setup| {
-        setup.election = Some(election("standby", Clock::default()));
-        setup.stall_timeout = STALL;
+    let (standby, client) = Instance::serving(&server, |config| {
+        config.election = Some(election("standby", Clock::default()));
+        config.stall_timeout = STALL;
     });
     // The leader renews its lease once a second: the other one has nothing to do for several times as long as
     // an engine may be stuck.
@@ -168,7 +168,7 @@ fn an_engine_that_may_not_decide_is_not_taken_for_a_stuck_one() {
         let before = renewed();
         eventually("the lease is renewed", || renewed() != before);
     }
-    assert_eq!(asker.get("/livez").expect("it answers").code, 200);
+    assert_eq!(client.get("/livez").expect("it answers").code, 200);
     assert_eq!(leader.stop(), Exit::Stopped);
     fill(&server, pods("web", 3));
     until_placed(&server, 3);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use kube::Client;
 use plimsoll_engine::Write;
 use plimsoll_framework::Binding;
-use plimsoll_testserver::{Fault, Options, TestServer, Trouble};
+use plimsoll_testserver::{Fault, FaultKind, Options, TestServer};
 use serde_json::Value;
 
 use crate::kit::{Edge, client, create, effect, field, seen, sharing_client};
@@ -76,7 +76,7 @@ fn server() -> TestServer {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_tenth_binding_is_lost_before_it_is_done_or_after() {
     let server = server();
-    for trouble in [Trouble::Hangup, Trouble::Reset] {
+    for trouble in [FaultKind::Hangup, FaultKind::Reset] {
         let fault = Fault::every(10, trouble).resources(&["pods/binding"]);
         for client in [client(&server), sharing_client(&server)] {
             check(&server, client.clone(), fault.clone()).await;
@@ -88,11 +88,11 @@ async fn every_tenth_binding_is_lost_before_it_is_done_or_after() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_tenth_binding_is_answered_with_an_error() {
     let server = server();
-    for trouble in [Trouble::Status(500), Trouble::TooManyRequests { retry_after: 1 }] {
+    for trouble in [FaultKind::Status(500), FaultKind::TooManyRequests { retry_after: 1 }] {
         check(&server, client(&server), Fault::every(10, trouble).resources(&["pods/binding"]))
             .await;
     }
-    let lie = Fault::every(10, Trouble::Status(500)).resources(&["pods/binding"]).after();
+    let lie = Fault::every(10, FaultKind::Status(500)).resources(&["pods/binding"]).after();
     check(&server, client(&server), lie).await;
 }
 
@@ -101,7 +101,7 @@ async fn bindings_and_looks_are_both_lost_at_times() {
     let server = server();
     let all = ["create", "get"];
     for client in [client(&server), sharing_client(&server)] {
-        check(&server, client, Fault::every(7, Trouble::Hangup).after().verbs(&all)).await;
+        check(&server, client, Fault::every(7, FaultKind::Hangup).after().verbs(&all)).await;
     }
 }
 
@@ -111,7 +111,7 @@ async fn the_api_server_is_away_for_a_while() {
     for i in 0..N_PODS {
         create(&server, &format!("p{i}"), None);
     }
-    server.faults().add(Fault::every(1, Trouble::Slow(Duration::from_millis(20))));
+    server.faults().add(Fault::every(1, FaultKind::Slow(Duration::from_millis(20))));
     let away = async {
         for _ in 0..2 {
             tokio::time::sleep(Duration::from_millis(100)).await;

@@ -113,7 +113,7 @@ async fn begin(args: Run, registry: &Registry) -> Result<()> {
         ..setup.options()
     };
     let extenders = setup.configuration.extenders_in_order().into_iter().cloned().collect();
-    let setup = run::Setup {
+    let setup = run::RunConfig {
         extenders,
         access: Access::new(connection, main.master),
         rate: Rate { qps: connection.qps, burst: connection.burst },

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use plimsoll_document::{Document, FieldPath};
-use plimsoll_testserver::{Asker, Fault, Options, Right, TestServer, Trouble, User};
+use plimsoll_testserver::{Fault, FaultKind, HttpsClient, Options, Right, TestServer, User};
 use serde_json::{Value, json};
 
 /// Far more than anything takes, on a machine that does many other things.
@@ -74,7 +74,7 @@ fn killed_at_any_moment_it_goes_on_and_every_pod_is_bound_once() {
     server.store().apply_all((0..40).map(node)).expect("they are valid");
     server.store().apply_all((0..600).map(pod)).expect("they are valid");
     // Slow enough to be killed in the middle.
-    let slow = Fault::every(1, Trouble::Slow(Duration::from_millis(40)));
+    let slow = Fault::every(1, FaultKind::Slow(Duration::from_millis(40)));
     server.faults().add(slow.resources(&["pods/binding"]));
     for round in 1..=4 {
         let process = Process::start(&kubeconfig);
@@ -123,7 +123,7 @@ fn told_to_stop_it_ends_soon_where_the_api_server_is_gone() {
     let mut process = Process(child.expect("the binary starts"));
     eventually("all are bound", || n_bound(&server) == 10);
     // Bindings, conditions and events are under way, and more wait for their turn.
-    let silent = Fault::every(1, Trouble::Slow(Duration::from_hours(1)));
+    let silent = Fault::every(1, FaultKind::Slow(Duration::from_hours(1)));
     server.faults().add(silent.resources(&["pods/binding", "pods/status", "events"]));
     let before = server.counts().requests("create", "pods/binding");
     server.store().apply_all((10..200).map(pod)).expect("they are valid");
@@ -297,14 +297,15 @@ fn no_token_is_logged_however_much_is_logged() {
     let read = |file: &Path| std::fs::read_to_string(file).unwrap_or_default();
     eventually("it serves", || read(&log).contains("Serving securely"));
     let certificate = read(&dir.path().join("kube-scheduler.crt"));
-    let asker = Asker::new(([127, 0, 0, 1], port).into(), &certificate).expect("it is right");
+    let client =
+        HttpsClient::new(([127, 0, 0, 1], port).into(), &certificate).expect("it is right");
     eventually("all are bound", || n_bound(&server) == 10);
     for (token, code) in TOKENS.into_iter().zip([200, 403, 401]) {
-        let asker = asker.with_token(token);
-        assert_eq!(asker.get("/metrics").expect("it answers").code, code, "{token}");
+        let client = client.with_token(token);
+        assert_eq!(client.get("/metrics").expect("it answers").code, code, "{token}");
     }
     let signed = server.client_certificate("jane", &[]).expect("the cluster has TLS");
-    let jane = asker.with_certificate(&signed).expect("the certificate is right");
+    let jane = client.with_certificate(&signed).expect("the certificate is right");
     assert_eq!(jane.get("/metrics").expect("it answers").code, 403);
     drop(process);
     let log = read(&log);

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::pods::{TOPOLOGY_LABELS_SINCE, topology_of};
-use crate::failure::Failure;
-use crate::kinds::{self, Kind, Qualified};
+use crate::failure::FailureStatus;
+use crate::kinds::{self, Qualified, ResourceKind};
 use crate::store::{State, Stored, field_object, metadata, text};
 
 /// Nobody may delete these.
@@ -17,16 +17,16 @@ pub(super) const LASTING: &[&str] = &["default", "kube-system", "kube-public"];
 /// Refuses an object in a namespace that does not exist or is terminating.
 pub(super) fn namespace_exists(
     state: &State,
-    kind: &Kind,
+    kind: &ResourceKind,
     namespace: &str,
     object: &Value,
-) -> Result<(), Failure> {
+) -> Result<(), FailureStatus> {
     if !kind.namespaced {
         return Ok(());
     }
     let namespaces = kinds::named("namespaces").expect("the table has namespaces");
     let Some(found) = state.get(namespaces, namespace) else {
-        return Err(Failure::not_found(namespaces.kind().resource(), namespace));
+        return Err(FailureStatus::not_found(namespaces.kind().resource(), namespace));
     };
     let is_going = found.value().pointer("/metadata/deletionTimestamp").is_some();
     if !is_going {
@@ -35,17 +35,17 @@ pub(super) fn namespace_exists(
     let why = format!(
         "unable to create new content in namespace {namespace} because it is being terminated"
     );
-    let failure = Failure::forbidden(kind.resource(), text(object, "/metadata/name"), why);
+    let failure = FailureStatus::forbidden(kind.resource(), text(object, "/metadata/name"), why);
     Err(failure.cause("NamespaceTerminating", format!("namespace {namespace} is being terminated")))
 }
 
 /// Changes or refuses a new object.
 pub(super) fn admit(
     state: &State,
-    kind: &Kind,
+    kind: &ResourceKind,
     object: &mut Value,
     release: u32,
-) -> Result<(), Failure> {
+) -> Result<(), FailureStatus> {
     if kind.kind != "Pod" {
         return Ok(());
     }
@@ -62,7 +62,7 @@ pub(super) fn admit(
 }
 
 /// As in `plugin/pkg/admission/priority`: the class named, else the global default, else 0.
-fn set_priority(state: &State, kind: &Kind, pod: &mut Value) -> Result<(), Failure> {
+fn set_priority(state: &State, kind: &ResourceKind, pod: &mut Value) -> Result<(), FailureStatus> {
     let classes = kinds::named("priorityclasses").expect("the table has classes");
     let name = text(pod, "/spec/priorityClassName").to_owned();
     let class = match name.as_str() {
@@ -70,7 +70,7 @@ fn set_priority(state: &State, kind: &Kind, pod: &mut Value) -> Result<(), Failu
         name => {
             let class = state.get(classes, name).ok_or_else(|| {
                 let why = format!("no PriorityClass with name {name} was found");
-                Failure::forbidden(kind.resource(), text(pod, "/metadata/name"), why)
+                FailureStatus::forbidden(kind.resource(), text(pod, "/metadata/name"), why)
             })?;
             Some(class.value())
         }
@@ -87,7 +87,7 @@ fn set_priority(state: &State, kind: &Kind, pod: &mut Value) -> Result<(), Failu
              computed {value} from the given PriorityClass name"
         );
         let what = Qualified { name: kind.plural, group: kind.group() };
-        return Err(Failure::forbidden(what, text(pod, "/metadata/name"), why));
+        return Err(FailureStatus::forbidden(what, text(pod, "/metadata/name"), why));
     }
     let spec = field_object(pod, "spec");
     spec.insert("priority".to_owned(), value.into());

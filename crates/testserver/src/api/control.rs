@@ -8,9 +8,9 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::Api;
-use crate::counts::Counts;
-use crate::failure::Failure;
-use crate::faults::{Fault, Trouble, When};
+use crate::counts::RequestCounts;
+use crate::failure::FailureStatus;
+use crate::faults::{Fault, FaultKind, When};
 use crate::respond::{self, Body};
 use crate::store::Break;
 
@@ -43,7 +43,8 @@ struct Orders {
 struct FaultOrder {
     #[serde(default = "one")]
     every: u64,
-    trouble: TroubleOrder,
+    #[serde(rename = "trouble")]
+    kind: FaultKindOrder,
     /// Whether the request still takes effect.
     #[serde(default)]
     after: bool,
@@ -59,7 +60,7 @@ fn one() -> u64 {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-enum TroubleOrder {
+enum FaultKindOrder {
     Status(u16),
     RetryAfter(u32),
     Hangup,
@@ -98,8 +99,8 @@ impl Api {
         method: &Method,
         what: &str,
         body: &[u8],
-    ) -> Result<Response<Body>, Failure> {
-        let counts = Counts { shared: self.shared.clone(), requests: self.requests.clone() };
+    ) -> Result<Response<Body>, FailureStatus> {
+        let counts = RequestCounts { shared: self.shared.clone(), requests: self.requests.clone() };
         match (method, what) {
             (&Method::GET, "counts") => {
                 let requests = counts.all_requests().into_iter();
@@ -118,7 +119,7 @@ impl Api {
             }
             (&Method::POST, "faults") => {
                 let orders = serde_json::from_slice(body).map_err(|error| {
-                    Failure::bad_request(format!("reading the faults to set: {error}"))
+                    FailureStatus::bad_request(format!("reading the faults to set: {error}"))
                 })?;
                 self.obey(orders)?;
                 Ok(respond::json(200, &json!({})))
@@ -127,11 +128,11 @@ impl Api {
         }
     }
 
-    fn obey(&self, orders: Orders) -> Result<(), Failure> {
+    fn obey(&self, orders: Orders) -> Result<(), FailureStatus> {
         let faults = &self.faults;
         let known = |resource: &str, is_known: bool| match is_known {
             true => Ok(()),
-            false => Err(Failure::bad_request(format!("no kind is called {resource:?}"))),
+            false => Err(FailureStatus::bad_request(format!("no kind is called {resource:?}"))),
         };
         if orders.clear {
             faults.clear();
@@ -175,14 +176,14 @@ impl Api {
 
 impl From<FaultOrder> for Fault {
     fn from(order: FaultOrder) -> Self {
-        let trouble = match order.trouble {
-            TroubleOrder::Status(code) => Trouble::Status(code),
-            TroubleOrder::RetryAfter(retry_after) => Trouble::TooManyRequests { retry_after },
-            TroubleOrder::Hangup => Trouble::Hangup,
-            TroubleOrder::Reset => Trouble::Reset,
-            TroubleOrder::SlowMs(ms) => Trouble::Slow(Duration::from_millis(ms)),
+        let kind = match order.kind {
+            FaultKindOrder::Status(code) => FaultKind::Status(code),
+            FaultKindOrder::RetryAfter(retry_after) => FaultKind::TooManyRequests { retry_after },
+            FaultKindOrder::Hangup => FaultKind::Hangup,
+            FaultKindOrder::Reset => FaultKind::Reset,
+            FaultKindOrder::SlowMs(ms) => FaultKind::Slow(Duration::from_millis(ms)),
         };
-        let plain = Fault::every(order.every, trouble);
+        let plain = Fault::every(order.every, kind);
         Fault {
             when: if order.after { When::After } else { When::Before },
             verbs: order.verbs.unwrap_or_else(|| plain.verbs.clone()),

@@ -6,18 +6,22 @@ use http::Response;
 use serde_json::Value;
 
 use super::write::{answer, origin, stored_form};
-use super::{Api, Asked, admission, object_of};
+use super::{Api, ObjectRequest, admission, object_of};
 use crate::defaults;
-use crate::failure::Failure;
+use crate::failure::FailureStatus;
 use crate::kinds::Trait;
 use crate::respond::Body;
 use crate::store::{State, Stored};
 
 impl Api {
-    pub(super) fn create(&self, asked: &Asked, body: &[u8]) -> Result<Response<Body>, Failure> {
+    pub(super) fn create(
+        &self,
+        asked: &ObjectRequest,
+        body: &[u8],
+    ) -> Result<Response<Body>, FailureStatus> {
         let target = &asked.target;
         if target.name.is_some() || target.id.kind().namespaced != target.namespace.is_some() {
-            return Err(Failure::method_not_allowed());
+            return Err(FailureStatus::method_not_allowed());
         }
         let object = stored_form(target, object_of(body)?)?;
         let mut state = self.shared.lock();
@@ -30,10 +34,10 @@ impl Api {
 /// Stores a new object as a request may create it. The object is in its stored form.
 pub(super) fn create_stored(
     state: &mut State,
-    asked: &Asked,
+    asked: &ObjectRequest,
     mut object: Value,
     release: u32,
-) -> Result<Arc<Stored>, Failure> {
+) -> Result<Arc<Stored>, FailureStatus> {
     let target = &asked.target;
     let kind = target.id.kind();
     admission::namespace_exists(state, kind, target.namespace(), &object)?;

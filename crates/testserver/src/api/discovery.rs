@@ -4,7 +4,7 @@ use http::Response;
 use serde_json::{Value, json};
 
 use super::Api;
-use crate::kinds::{self, Kind, Served, Trait};
+use crate::kinds::{self, ResourceKind, ServedVersion, Trait};
 use crate::options::Options;
 use crate::request::Shape;
 use crate::respond::{self, Body};
@@ -118,7 +118,7 @@ pub(super) fn groups(options: &Options) -> Vec<(&'static str, Vec<&'static str>)
     groups
 }
 
-fn is_served(options: &Options, served: &Served) -> bool {
+fn is_served(options: &Options, served: &ServedVersion) -> bool {
     served.is_served(options.release, &options.also, &options.without)
 }
 
@@ -134,7 +134,7 @@ fn group_of(group: &str, versions: &[&str]) -> Value {
 pub(super) fn resources(options: &Options, group: &str, version: &str) -> Vec<Resource> {
     let mut all = Vec::new();
     for (_, kind) in kinds::all() {
-        let fits = |served: &&Served| {
+        let fits = |served: &&ServedVersion| {
             served.group == group && served.version == version && is_served(options, served)
         };
         if kind.served.iter().any(|served| fits(&served)) {
@@ -157,7 +157,7 @@ pub(super) fn resources(options: &Options, group: &str, version: &str) -> Vec<Re
     all
 }
 
-fn add_kind(all: &mut Vec<Resource>, kind: &'static Kind) {
+fn add_kind(all: &mut Vec<Resource>, kind: &'static ResourceKind) {
     let main = Resource {
         name: kind.plural.to_owned(),
         singular: kind.kind.to_ascii_lowercase(),

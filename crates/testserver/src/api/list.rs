@@ -9,8 +9,8 @@ use futures::stream;
 use http::Response;
 use serde_json::{Value, json};
 
-use super::{Api, Asked, table};
-use crate::failure::{Failure, FieldError};
+use super::{Api, ObjectRequest, table};
+use crate::failure::{FailureStatus, FieldError};
 use crate::kinds::Qualified;
 use crate::request::{Query, Shape, Target};
 use crate::respond::{self, Body};
@@ -26,7 +26,7 @@ remainder of the results. Continuing with the provided token results in an incon
 created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
 
 impl Api {
-    pub(super) fn get(&self, asked: &Asked) -> Result<Response<Body>, Failure> {
+    pub(super) fn get(&self, asked: &ObjectRequest) -> Result<Response<Body>, FailureStatus> {
         let target = &asked.target;
         let kind = target.id.kind();
         // Reading a status returns the whole object; other subresources cannot be read.
@@ -37,7 +37,8 @@ impl Api {
         let object = state.get(target.id, &key_of(target.namespace(), target.name())).cloned();
         let version = state.version();
         drop(state);
-        let object = object.ok_or_else(|| Failure::not_found(kind.resource(), target.name()))?;
+        let object =
+            object.ok_or_else(|| FailureStatus::not_found(kind.resource(), target.name()))?;
         Ok(match asked.shape {
             Shape::Table => respond::json(200, &table::of(target, &[object], version, None)),
             Shape::Metadata => {
@@ -47,7 +48,7 @@ impl Api {
         })
     }
 
-    pub(super) fn list(&self, asked: &Asked) -> Result<Response<Body>, Failure> {
+    pub(super) fn list(&self, asked: &ObjectRequest) -> Result<Response<Body>, FailureStatus> {
         let (target, query) = (&asked.target, &asked.query);
         check_list_options(query)?;
         let selection = selection(target, query)?;
@@ -78,7 +79,12 @@ impl Api {
         })
     }
 
-    fn page(&self, target: &Target, query: &Query, selection: &Selection) -> Result<Page, Failure> {
+    fn page(
+        &self,
+        target: &Target,
+        query: &Query,
+        selection: &Selection,
+    ) -> Result<Page, FailureStatus> {
         let state = self.shared.lock();
         if !query.proceed.is_empty() {
             let (version, key) = read_token(&query.proceed)?;
@@ -86,7 +92,7 @@ impl Api {
             let at = u64::try_from(version).ok();
             let page = state.page(target.id, selection, at, Some(&key), query.limit);
             return page.ok_or_else(|| {
-                let mut expired = Failure::expired(CONTINUE_EXPIRED);
+                let mut expired = FailureStatus::expired(CONTINUE_EXPIRED);
                 expired.proceed = Some(token(-1, &key));
                 expired
             });
@@ -100,7 +106,7 @@ impl Api {
             || (query.version_match.is_empty() && 0 < query.limit && 0 < version);
         let at = is_exact.then_some(version);
         state.page(target.id, selection, at, None, query.limit).ok_or_else(|| {
-            Failure::expired("The resourceVersion for the provided list is too old.")
+            FailureStatus::expired("The resourceVersion for the provided list is too old.")
         })
     }
 }
@@ -120,7 +126,7 @@ pub(super) fn metadata_of(object: &Stored, target: &Target, kind: &str) -> Value
 }
 
 /// What a list or a watch is about.
-pub(super) fn selection(target: &Target, query: &Query) -> Result<Selection, Failure> {
+pub(super) fn selection(target: &Target, query: &Query) -> Result<Selection, FailureStatus> {
     let kind = target.id.kind();
     let mut fields = parse_fields(kind, &query.fields)?;
     if let Some(name) = &target.name {
@@ -131,14 +137,14 @@ pub(super) fn selection(target: &Target, query: &Query) -> Result<Selection, Fai
 }
 
 /// A resource version in a query; none is 0.
-pub(super) fn version_of(text: &str) -> Result<u64, Failure> {
+pub(super) fn version_of(text: &str) -> Result<u64, FailureStatus> {
     if text.is_empty() {
         return Ok(0);
     }
     text.parse().map_err(|_| {
         let what = Qualified { name: "ListOptions", group: "meta.k8s.io" };
         let why = "strconv.ParseUint: parsing: invalid syntax";
-        Failure::invalid(
+        FailureStatus::invalid(
             what,
             "",
             &[FieldError::invalid("resourceVersion", format!("{text:?}"), why)],
@@ -147,13 +153,14 @@ pub(super) fn version_of(text: &str) -> Result<u64, Failure> {
 }
 
 /// As `NewTooLargeResourceVersionError`: the client has seen a newer version than this server has.
-pub(super) fn too_large(wanted: u64, current: u64) -> Failure {
+pub(super) fn too_large(wanted: u64, current: u64) -> FailureStatus {
     let message = format!("Too large resource version: {wanted}, current: {current}");
-    Failure::timeout(&message, 1).cause("ResourceVersionTooLarge", "Too large resource version")
+    FailureStatus::timeout(&message, 1)
+        .cause("ResourceVersionTooLarge", "Too large resource version")
 }
 
 /// As in `ValidateListOptions`.
-fn check_list_options(query: &Query) -> Result<(), Failure> {
+fn check_list_options(query: &Query) -> Result<(), FailureStatus> {
     let field = "resourceVersionMatch";
     let mut errors = Vec::new();
     let wanted = query.version_match.as_str();
@@ -181,18 +188,18 @@ fn check_list_options(query: &Query) -> Result<(), Failure> {
     }
     if !query.proceed.is_empty() && !["", "0"].contains(&&*query.version) {
         let why = "specifying resource version is not allowed when using continue";
-        return Err(Failure::bad_request(why));
+        return Err(FailureStatus::bad_request(why));
     }
     refuse(&errors)
 }
 
 /// An error about the options of a list or a watch, if there are any.
-pub(super) fn refuse(errors: &[FieldError]) -> Result<(), Failure> {
+pub(super) fn refuse(errors: &[FieldError]) -> Result<(), FailureStatus> {
     match errors {
         [] => Ok(()),
         errors => {
             let what = Qualified { name: "ListOptions", group: "meta.k8s.io" };
-            Err(Failure::invalid(what, "", errors))
+            Err(FailureStatus::invalid(what, "", errors))
         }
     }
 }
@@ -203,8 +210,8 @@ fn token(version: i64, key: &str) -> String {
     BASE64_URL_SAFE_NO_PAD.encode(token.to_string())
 }
 
-fn read_token(text: &str) -> Result<(i64, String), Failure> {
-    let invalid = || Failure::bad_request("continue key is not valid");
+fn read_token(text: &str) -> Result<(i64, String), FailureStatus> {
+    let invalid = || FailureStatus::bad_request("continue key is not valid");
     let token = BASE64_URL_SAFE_NO_PAD.decode(text.trim_end_matches('=')).map_err(|_| invalid())?;
     let token: Value = serde_json::from_slice(&token).map_err(|_| invalid())?;
     let version = token.get("rv").and_then(Value::as_i64).ok_or_else(invalid)?;

@@ -4,9 +4,9 @@ use http::Response;
 use serde_json::Value;
 
 use super::write::{answer, origin, stored_form};
-use super::{Api, Asked, strategic};
-use crate::failure::Failure;
-use crate::kinds::Form;
+use super::{Api, ObjectRequest, strategic};
+use crate::failure::FailureStatus;
+use crate::kinds::StoredForm;
 use crate::request::Target;
 use crate::respond::Body;
 use crate::store::Mode;
@@ -18,10 +18,10 @@ const STRATEGIC: &str = "application/strategic-merge-patch+json";
 impl Api {
     pub(super) fn patch(
         &self,
-        asked: &Asked,
+        asked: &ObjectRequest,
         body: &[u8],
         mode: Mode,
-    ) -> Result<Response<Body>, Failure> {
+    ) -> Result<Response<Body>, FailureStatus> {
         let target = &asked.target;
         let patch = read(&asked.content_type, body)?;
         let name = (target.namespace(), target.name());
@@ -40,29 +40,30 @@ enum Patch {
     Strategic(Value),
 }
 
-fn read(content_type: &str, body: &[u8]) -> Result<Patch, Failure> {
-    let wrong =
-        |error: serde_json::Error| Failure::bad_request(format!("error decoding patch: {error}"));
+fn read(content_type: &str, body: &[u8]) -> Result<Patch, FailureStatus> {
+    let wrong = |error: serde_json::Error| {
+        FailureStatus::bad_request(format!("error decoding patch: {error}"))
+    };
     match content_type {
         JSON => serde_json::from_slice(body).map(Patch::Json).map_err(wrong),
         MERGE => serde_json::from_slice(body).map(Patch::Merge).map_err(wrong),
         STRATEGIC => serde_json::from_slice(body).map(Patch::Strategic).map_err(wrong),
-        _ => Err(Failure::unsupported_media_type(&[JSON, MERGE, STRATEGIC])),
+        _ => Err(FailureStatus::unsupported_media_type(&[JSON, MERGE, STRATEGIC])),
     }
 }
 
 /// The stored object `old` after the patch. The patch is applied to the object as this group and
 /// version shows it.
-fn patched(target: &Target, old: Value, patch: &Patch) -> Result<Value, Failure> {
+fn patched(target: &Target, old: Value, patch: &Patch) -> Result<Value, FailureStatus> {
     let mut object = match target.form() {
-        Form::Stored => old,
-        Form::Event => crate::events::to_events_group(old),
+        StoredForm::Stored => old,
+        StoredForm::Event => crate::events::to_events_group(old),
     };
     object["apiVersion"] = target.api_version.clone().into();
     object["kind"] = target.id.kind().kind.into();
     match patch {
         Patch::Json(patch) => {
-            json_patch::patch(&mut object, patch).map_err(|_| Failure::patch_refused())?;
+            json_patch::patch(&mut object, patch).map_err(|_| FailureStatus::patch_refused())?;
         }
         Patch::Merge(patch) => json_patch::merge(&mut object, patch),
         Patch::Strategic(patch) => strategic::apply(&mut object, patch)?,

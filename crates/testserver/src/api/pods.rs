@@ -3,9 +3,9 @@
 use http::Response;
 use serde_json::{Map, Value, json};
 
-use super::{Api, Asked, object_of};
+use super::{Api, ObjectRequest, object_of};
 use crate::counts::Origin;
-use crate::failure::{Failure, FieldError};
+use crate::failure::{FailureStatus, FieldError};
 use crate::kinds::{self, Qualified};
 use crate::respond::{self, Body};
 use crate::selector;
@@ -38,12 +38,18 @@ fn success(code: u16) -> Response<Body> {
 }
 
 impl Api {
-    pub(super) fn bind(&self, asked: &Asked, body: &[u8]) -> Result<Response<Body>, Failure> {
+    pub(super) fn bind(
+        &self,
+        asked: &ObjectRequest,
+        body: &[u8],
+    ) -> Result<Response<Body>, FailureStatus> {
         let binding = object_of(body)?;
         let target = &asked.target;
         let name = text(&binding, "/metadata/name").to_owned();
         if target.name.as_ref().is_some_and(|wanted| *wanted != name) {
-            return Err(Failure::bad_request("name in URL does not match name in Binding object"));
+            return Err(FailureStatus::bad_request(
+                "name in URL does not match name in Binding object",
+            ));
         }
         let node = text(&binding, "/target/name").to_owned();
         check_target(&binding, &node)?;
@@ -56,11 +62,17 @@ impl Api {
         Ok(success(201))
     }
 
-    pub(super) fn evict(&self, asked: &Asked, body: &[u8]) -> Result<Response<Body>, Failure> {
+    pub(super) fn evict(
+        &self,
+        asked: &ObjectRequest,
+        body: &[u8],
+    ) -> Result<Response<Body>, FailureStatus> {
         let eviction = object_of(body)?;
         let target = &asked.target;
         if text(&eviction, "/metadata/name") != target.name() {
-            return Err(Failure::bad_request("name in URL does not match name in Eviction object"));
+            return Err(FailureStatus::bad_request(
+                "name in URL does not match name in Eviction object",
+            ));
         }
         let empty = Value::Null;
         let options = eviction.get("deleteOptions").unwrap_or(&empty);
@@ -69,7 +81,7 @@ impl Api {
         let mut state = self.shared.lock();
         let pod = state.get(target.id, &key_of(target.namespace(), target.name())).cloned();
         let pods = target.id.kind().resource();
-        let pod = pod.ok_or_else(|| Failure::not_found(pods, target.name()))?;
+        let pod = pod.ok_or_else(|| FailureStatus::not_found(pods, target.name()))?;
         spend_budget(&mut state, &pod, &options)?;
         let origin = Origin::at("create", "eviction");
         state.delete(target.id, (target.namespace(), target.name()), &options, &origin)?;
@@ -79,7 +91,7 @@ impl Api {
 
 /// As in `ValidatePodBinding`. In kube-apiserver its errors are not a Status, so they are answered with
 /// a plain 500.
-fn check_target(binding: &Value, node: &str) -> Result<(), Failure> {
+fn check_target(binding: &Value, node: &str) -> Result<(), FailureStatus> {
     let kind = text(binding, "/target/kind");
     let error = if !["", "Node"].contains(&kind) {
         FieldError::not_supported("target.kind", kind, "\"Node\", \"<empty>\"")
@@ -88,7 +100,7 @@ fn check_target(binding: &Value, node: &str) -> Result<(), Failure> {
     } else {
         return Ok(());
     };
-    Err(Failure::plain(500, &format!("{}: {}", error.field, error.body)))
+    Err(FailureStatus::plain(500, &format!("{}: {}", error.field, error.body)))
 }
 
 /// The pod on its node, if it may be there.
@@ -99,8 +111,8 @@ fn bound(
     name: &str,
     node: &str,
     release: u32,
-) -> Result<Value, Failure> {
-    let conflict = |why: String| Err(Failure::conflict(BINDING, name, why));
+) -> Result<Value, FailureStatus> {
+    let conflict = |why: String| Err(FailureStatus::conflict(BINDING, name, why));
     // Check the preconditions first: this may be a new pod with the same name.
     check_identity(state, &pod, binding)?;
     if pod.pointer("/metadata/deletionTimestamp").is_some() {
@@ -131,7 +143,7 @@ fn bound(
 }
 
 /// A binding may say which pod it means, and at which version.
-fn check_identity(state: &State, pod: &Value, binding: &Value) -> Result<(), Failure> {
+fn check_identity(state: &State, pod: &Value, binding: &Value) -> Result<(), FailureStatus> {
     let pods = kinds::named("pods").expect("the table has pods");
     let (namespace, name) = (text(pod, "/metadata/namespace"), text(pod, "/metadata/name"));
     let Some(present) = state.get(pods, &key_of(namespace, name)) else { return Ok(()) };
@@ -181,7 +193,11 @@ fn set_scheduled(status: &mut Map<String, Value>) {
 }
 
 /// Takes one disruption out of the budget that covers the pod, or refuses.
-fn spend_budget(state: &mut State, pod: &Stored, options: &DeleteOptions) -> Result<(), Failure> {
+fn spend_budget(
+    state: &mut State,
+    pod: &Stored,
+    options: &DeleteOptions,
+) -> Result<(), FailureStatus> {
     let value = pod.value();
     let phase = text(&value, "/status/phase");
     let is_ending = value.pointer("/metadata/deletionTimestamp").is_some();
@@ -198,7 +214,7 @@ fn spend_budget(state: &mut State, pod: &Stored, options: &DeleteOptions) -> Res
     let Some(mut budget) = budgets.pop() else { return Ok(()) };
     if !budgets.is_empty() {
         let message = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
-        return Err(Failure::plain(500, message));
+        return Err(FailureStatus::plain(500, message));
     }
     let number = |field: &str| budget.pointer(field).and_then(Value::as_i64).unwrap_or(0);
     let (healthy, desired) = (number("/status/currentHealthy"), number("/status/desiredHealthy"));
@@ -209,18 +225,18 @@ fn spend_budget(state: &mut State, pod: &Stored, options: &DeleteOptions) -> Res
     let name = text(&budget, "/metadata/name").to_owned();
     if number("/status/observedGeneration") < number("/metadata/generation") {
         let cause = format!("The disruption budget {name} is still being processed by the server.");
-        let failure = Failure::too_many_requests(WOULD_VIOLATE, 10);
+        let failure = FailureStatus::too_many_requests(WOULD_VIOLATE, 10);
         return Err(failure.cause("DisruptionBudget", cause));
     }
     let allowed = number("/status/disruptionsAllowed");
     if allowed < 0 {
-        return Err(Failure::forbidden(BUDGET, &name, "pdb disruptions allowed is negative"));
+        return Err(FailureStatus::forbidden(BUDGET, &name, "pdb disruptions allowed is negative"));
     }
     if allowed == 0 {
         let cause = format!(
             "The disruption budget {name} needs {desired} healthy pods and has {healthy} currently"
         );
-        let failure = Failure::too_many_requests(WOULD_VIOLATE, 0);
+        let failure = FailureStatus::too_many_requests(WOULD_VIOLATE, 0);
         return Err(failure.cause("DisruptionBudget", cause));
     }
     if options.dry_run {

@@ -5,9 +5,9 @@ use std::time::Duration;
 use http::Response;
 use serde_json::{Value, json};
 
-use super::{Api, Asked, admission, list, object_of};
+use super::{Api, ObjectRequest, admission, list, object_of};
 use crate::counts::Origin;
-use crate::failure::Failure;
+use crate::failure::FailureStatus;
 use crate::kinds::{self, Trait};
 use crate::options::Terminating;
 use crate::request::Query;
@@ -15,7 +15,11 @@ use crate::respond::{self, Body};
 use crate::store::{DeleteOptions, Deleted, State, field_object, metadata, now};
 
 impl Api {
-    pub(super) fn delete(&self, asked: &Asked, body: &[u8]) -> Result<Response<Body>, Failure> {
+    pub(super) fn delete(
+        &self,
+        asked: &ObjectRequest,
+        body: &[u8],
+    ) -> Result<Response<Body>, FailureStatus> {
         let target = &asked.target;
         let kind = target.id.kind();
         let mut options = read_options(body, &asked.query)?;
@@ -57,11 +61,15 @@ impl Api {
         })
     }
 
-    pub(super) fn delete_all(&self, asked: &Asked, body: &[u8]) -> Result<Response<Body>, Failure> {
+    pub(super) fn delete_all(
+        &self,
+        asked: &ObjectRequest,
+        body: &[u8],
+    ) -> Result<Response<Body>, FailureStatus> {
         let target = &asked.target;
         let kind = target.id.kind();
         if kind.kind == "Namespace" || kind.namespaced != target.namespace.is_some() {
-            return Err(Failure::method_not_allowed());
+            return Err(FailureStatus::method_not_allowed());
         }
         let options = read_options(body, &asked.query)?;
         let selection = list::selection(target, &asked.query)?;
@@ -86,7 +94,7 @@ impl Api {
     }
 }
 
-fn read_options(body: &[u8], query: &Query) -> Result<DeleteOptions, Failure> {
+fn read_options(body: &[u8], query: &Query) -> Result<DeleteOptions, FailureStatus> {
     let options = if body.is_empty() { Value::Null } else { object_of(body)? };
     Ok(options_of(&options, query))
 }
@@ -106,11 +114,15 @@ pub(super) fn options_of(options: &Value, query: &Query) -> DeleteOptions {
 
 /// Deletes everything in a namespace, as its controller does once it terminates. Objects with
 /// finalizers stay, but the namespace is removed nevertheless.
-fn empty_namespace(state: &mut State, name: &str, options: &DeleteOptions) -> Result<(), Failure> {
+fn empty_namespace(
+    state: &mut State,
+    name: &str,
+    options: &DeleteOptions,
+) -> Result<(), FailureStatus> {
     let id = kinds::named("namespaces").expect("the table has namespaces");
     if admission::LASTING.contains(&name) {
         let why = "this namespace may not be deleted";
-        return Err(Failure::forbidden(id.kind().resource(), name, why));
+        return Err(FailureStatus::forbidden(id.kind().resource(), name, why));
     }
     let namespace = state.check_delete(id, ("", name), options)?;
     if options.dry_run {

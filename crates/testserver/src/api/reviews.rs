@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::Api;
-use crate::access::{Caller, What};
+use crate::access::{RequestUser, What};
 use crate::counts::with_subresource;
-use crate::failure::Failure;
+use crate::failure::FailureStatus;
 use crate::store::text;
 
 impl Api {
@@ -13,16 +13,18 @@ impl Api {
     pub(super) fn review(
         &self,
         plural: &str,
-        caller: &Caller,
+        caller: &RequestUser,
         mut review: Value,
-    ) -> Result<Value, Failure> {
+    ) -> Result<Value, FailureStatus> {
         let status = match plural {
             "tokenreviews" => self.token_status(&review),
             "selfsubjectaccessreviews" => self.access_status(caller, &review),
             "subjectaccessreviews" | "localsubjectaccessreviews" => {
                 self.access_status(&asked_about(&review), &review)
             }
-            other => return Err(Failure::bad_request(format!("no review is called {other:?}"))),
+            other => {
+                return Err(FailureStatus::bad_request(format!("no review is called {other:?}")));
+            }
         };
         review["status"] = status;
         // The answer does not repeat the token.
@@ -42,7 +44,7 @@ impl Api {
         }
     }
 
-    fn access_status(&self, user: &Caller, review: &Value) -> Value {
+    fn access_status(&self, user: &RequestUser, review: &Value) -> Value {
         let path = text(review, "/spec/nonResourceAttributes/path");
         let attribute = |name: &str| text(review, &format!("/spec/resourceAttributes/{name}"));
         let resource = with_subresource(attribute("resource"), attribute("subresource"));
@@ -62,8 +64,8 @@ impl Api {
 }
 
 /// The user that a review asks about.
-fn asked_about(review: &Value) -> Caller {
+fn asked_about(review: &Value) -> RequestUser {
     let groups = review.pointer("/spec/groups").and_then(Value::as_array);
     let groups = groups.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned);
-    Caller { name: text(review, "/spec/user").to_owned(), groups: groups.collect() }
+    RequestUser { name: text(review, "/spec/user").to_owned(), groups: groups.collect() }
 }

@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::failure::Failure;
+use crate::failure::FailureStatus;
 
 /// Lists that are merged, with the key of their elements (`patchStrategy` and `patchMergeKey` in the API types). Some
 /// fields have the same name in several types: the first key that all elements have is taken. All other lists are
@@ -40,8 +40,8 @@ const ORDER: &str = "$setElementOrder/";
 const REMOVE: &str = "$deleteFromPrimitiveList/";
 
 /// Applies a patch to an object.
-pub(super) fn apply(object: &mut Value, patch: &Value) -> Result<(), Failure> {
-    let wrong = || Failure::bad_request("error decoding patch: it is no JSON object");
+pub(super) fn apply(object: &mut Value, patch: &Value) -> Result<(), FailureStatus> {
+    let wrong = || FailureStatus::bad_request("error decoding patch: it is no JSON object");
     let patch = patch.as_object().ok_or_else(wrong)?;
     if !object.is_object() {
         *object = Value::Object(Map::new());
@@ -52,7 +52,7 @@ pub(super) fn apply(object: &mut Value, patch: &Value) -> Result<(), Failure> {
     Ok(())
 }
 
-fn merge(object: &mut Map<String, Value>, patch: &Map<String, Value>) -> Result<(), Failure> {
+fn merge(object: &mut Map<String, Value>, patch: &Map<String, Value>) -> Result<(), FailureStatus> {
     match patch.get("$patch").and_then(Value::as_str) {
         Some("replace") => {
             object.clear();
@@ -67,7 +67,7 @@ fn merge(object: &mut Map<String, Value>, patch: &Map<String, Value>) -> Result<
         Some("merge") | None => {}
         Some(other) => {
             let why = format!("unknown patch type found in patch: {other:?}");
-            return Err(Failure::bad_request(why));
+            return Err(FailureStatus::bad_request(why));
         }
     }
     if let Some(kept) = patch.get("$retainKeys").and_then(Value::as_array) {
@@ -95,7 +95,11 @@ fn list_of<'a>(object: &'a mut Map<String, Value>, field: &str) -> Option<&'a mu
     object.get_mut(field).and_then(Value::as_array_mut)
 }
 
-fn merge_field(object: &mut Map<String, Value>, key: &str, value: &Value) -> Result<(), Failure> {
+fn merge_field(
+    object: &mut Map<String, Value>,
+    key: &str,
+    value: &Value,
+) -> Result<(), FailureStatus> {
     match value {
         Value::Null => {
             object.remove(key);
@@ -125,7 +129,11 @@ fn merge_field(object: &mut Map<String, Value>, key: &str, value: &Value) -> Res
     Ok(())
 }
 
-fn merge_list(present: &mut Vec<Value>, field: &str, changes: &[Value]) -> Result<(), Failure> {
+fn merge_list(
+    present: &mut Vec<Value>,
+    field: &str,
+    changes: &[Value],
+) -> Result<(), FailureStatus> {
     if SETS.contains(&field) {
         for value in changes {
             if !present.contains(value) {

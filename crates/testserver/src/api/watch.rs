@@ -10,8 +10,8 @@ use http::Response;
 use tokio::time::Instant;
 
 use super::list::{refuse, selection, too_large, version_of};
-use super::{Api, Asked};
-use crate::failure::{Failure, FieldError};
+use super::{Api, ObjectRequest};
+use crate::failure::{FailureStatus, FieldError};
 use crate::request::Query;
 use crate::respond::{self, Body};
 use stream::{End, Stream, error_event};
@@ -23,8 +23,8 @@ const LONGEST: Duration = Duration::from_hours(24);
 const KNOWS_INITIAL_EVENTS: u32 = 27;
 
 impl Api {
-    pub(super) fn watch(&self, asked: Asked) -> Result<Response<Body>, Failure> {
-        let Asked { target, query, shape, .. } = asked;
+    pub(super) fn watch(&self, asked: ObjectRequest) -> Result<Response<Body>, FailureStatus> {
+        let ObjectRequest { target, query, shape, .. } = asked;
         let has_initial = self.wants_initial_events(&query)?;
         let selection = selection(&target, &query)?;
         let wanted = version_of(&query.version)?;
@@ -51,7 +51,7 @@ impl Api {
         drop(state);
         let Some(next) = next else {
             let message = format!("too old resource version: {wanted} ({oldest})");
-            let event = error_event(&Failure::expired(message));
+            let event = error_event(&FailureStatus::expired(message));
             return Ok(respond::bytes(200, event));
         };
         let options = self.options();
@@ -79,7 +79,7 @@ impl Api {
     }
 
     /// As `SetListOptionsDefaults` and `ValidateListOptions` for watches.
-    fn wants_initial_events(&self, query: &Query) -> Result<Initial, Failure> {
+    fn wants_initial_events(&self, query: &Query) -> Result<Initial, FailureStatus> {
         let options = self.options();
         let from_nowhere = ["", "0"].contains(&&*query.version);
         if options.release < KNOWS_INITIAL_EVENTS {

@@ -6,23 +6,27 @@ use http::Response;
 use serde_json::Value;
 
 use super::create::create_stored;
-use super::{Api, Asked, list, object_of, table};
+use super::{Api, ObjectRequest, list, object_of, table};
 use crate::counts::Origin;
 use crate::events;
-use crate::failure::Failure;
-use crate::kinds::{Form, Trait};
+use crate::failure::FailureStatus;
+use crate::kinds::{StoredForm, Trait};
 use crate::protobuf;
 use crate::request::{Shape, Target};
 use crate::respond::{self, Body};
 use crate::store::{Mode, Stored, key_of, metadata, text};
 
 impl Api {
-    pub(super) fn write(&self, asked: &Asked, body: &[u8]) -> Result<Response<Body>, Failure> {
+    pub(super) fn write(
+        &self,
+        asked: &ObjectRequest,
+        body: &[u8],
+    ) -> Result<Response<Body>, FailureStatus> {
         let target = &asked.target;
         let kind = target.id.kind();
         let readable = ["", "application/json", protobuf::CONTENT_TYPE];
         if asked.verb != "patch" && !readable.contains(&&*asked.content_type) {
-            return Err(Failure::unsupported_media_type(&["application/json"]));
+            return Err(FailureStatus::unsupported_media_type(&["application/json"]));
         }
         match (kind.kind, asked.verb, &*target.subresource) {
             (_, "create", "") => self.create(asked, body),
@@ -45,7 +49,12 @@ impl Api {
         }
     }
 
-    fn update(&self, asked: &Asked, body: &[u8], mode: Mode) -> Result<Response<Body>, Failure> {
+    fn update(
+        &self,
+        asked: &ObjectRequest,
+        body: &[u8],
+        mode: Mode,
+    ) -> Result<Response<Body>, FailureStatus> {
         let target = &asked.target;
         let kind = target.id.kind();
         let object = stored_form(target, object_of(body)?)?;
@@ -67,7 +76,7 @@ impl Api {
 }
 
 /// Where a write comes from, for the log.
-pub(super) fn origin(asked: &Asked) -> Origin {
+pub(super) fn origin(asked: &ObjectRequest) -> Origin {
     let subresource = match &*asked.target.subresource {
         "status" => "status",
         _ => "",
@@ -76,7 +85,7 @@ pub(super) fn origin(asked: &Asked) -> Origin {
 }
 
 /// One object, in the form that was asked for.
-pub(super) fn answer(asked: &Asked, code: u16, object: &Arc<Stored>) -> Response<Body> {
+pub(super) fn answer(asked: &ObjectRequest, code: u16, object: &Arc<Stored>) -> Response<Body> {
     let target = &asked.target;
     match asked.shape {
         Shape::Table => {
@@ -91,31 +100,31 @@ pub(super) fn answer(asked: &Asked, code: u16, object: &Arc<Stored>) -> Response
 }
 
 /// An object of a request in the form in which it is stored. Its kind must match the path.
-pub(super) fn stored_form(target: &Target, object: Value) -> Result<Value, Failure> {
+pub(super) fn stored_form(target: &Target, object: Value) -> Result<Value, FailureStatus> {
     let (api_version, kind) = (text(&object, "/apiVersion"), text(&object, "/kind"));
     let wanted = target.id.kind().kind;
     if !kind.is_empty() && kind != wanted {
         let why =
             format!("the kind in the data ({kind}) does not match the expected kind ({wanted})");
-        return Err(Failure::bad_request(why));
+        return Err(FailureStatus::bad_request(why));
     }
     if !api_version.is_empty() && api_version != target.api_version {
         let why = format!(
             "the API version in the data ({api_version}) does not match the expected API version ({})",
             target.api_version
         );
-        return Err(Failure::bad_request(why));
+        return Err(FailureStatus::bad_request(why));
     }
     let mut object = match target.form() {
-        Form::Stored => object,
-        Form::Event => events::to_core_group(object),
+        StoredForm::Stored => object,
+        StoredForm::Event => events::to_core_group(object),
     };
     set_namespace(target, &mut object)?;
     Ok(object)
 }
 
 /// The namespace of the path is that of the object.
-fn set_namespace(target: &Target, object: &mut Value) -> Result<(), Failure> {
+fn set_namespace(target: &Target, object: &mut Value) -> Result<(), FailureStatus> {
     let meta = metadata(object);
     match &target.namespace {
         None => {
@@ -125,7 +134,7 @@ fn set_namespace(target: &Target, object: &mut Value) -> Result<(), Failure> {
             let said = meta.get("namespace").and_then(Value::as_str).unwrap_or_default();
             if !said.is_empty() && said != namespace {
                 let why = "the namespace of the provided object does not match the namespace sent on the request";
-                return Err(Failure::bad_request(why));
+                return Err(FailureStatus::bad_request(why));
             }
             meta.insert("namespace".to_owned(), namespace.clone().into());
         }
@@ -134,7 +143,7 @@ fn set_namespace(target: &Target, object: &mut Value) -> Result<(), Failure> {
 }
 
 /// The name of the path is that of the object.
-pub(super) fn check_name(target: &Target, object: &Value) -> Result<(), Failure> {
+pub(super) fn check_name(target: &Target, object: &Value) -> Result<(), FailureStatus> {
     let name = text(object, "/metadata/name");
     if name == target.name() {
         return Ok(());
@@ -142,5 +151,5 @@ pub(super) fn check_name(target: &Target, object: &Value) -> Result<(), Failure>
     let wanted = target.name();
     let why =
         format!("the name of the object ({name}) does not match the name on the URL ({wanted})");
-    Err(Failure::bad_request(why))
+    Err(FailureStatus::bad_request(why))
 }

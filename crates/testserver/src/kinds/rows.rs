@@ -3,27 +3,43 @@
 use super::Trait::{
     BornWithStatus, CreatedByUpdate, Generation, NeedsVersion, ReturnsDeleted, Status,
 };
-use super::{Form, Kind, Served};
+use super::{ResourceKind, ServedVersion, StoredForm};
 
 const NEWEST: u32 = u32::MAX;
 
-const fn served(group: &'static str, version: &'static str) -> Served {
+const fn served(group: &'static str, version: &'static str) -> ServedVersion {
     between(group, version, 20, NEWEST)
 }
 
-const fn between(group: &'static str, version: &'static str, since: u32, until: u32) -> Served {
-    Served { group, version, since, until, by_default: true, form: Form::Stored }
+const fn between(
+    group: &'static str,
+    version: &'static str,
+    since: u32,
+    until: u32,
+) -> ServedVersion {
+    ServedVersion { group, version, since, until, by_default: true, form: StoredForm::Stored }
 }
 
-const fn alpha(group: &'static str, version: &'static str, since: u32) -> Served {
-    Served { group, version, since, until: NEWEST, by_default: false, form: Form::Stored }
+const fn alpha(group: &'static str, version: &'static str, since: u32) -> ServedVersion {
+    ServedVersion {
+        group,
+        version,
+        since,
+        until: NEWEST,
+        by_default: false,
+        form: StoredForm::Stored,
+    }
 }
 
-const fn kind(kind: &'static str, plural: &'static str, served: &'static [Served]) -> Kind {
-    Kind { kind, plural, short: &[], namespaced: true, served, traits: &[], fields: &[] }
+const fn kind(
+    kind: &'static str,
+    plural: &'static str,
+    served: &'static [ServedVersion],
+) -> ResourceKind {
+    ResourceKind { kind, plural, short: &[], namespaced: true, served, traits: &[], fields: &[] }
 }
 
-impl Kind {
+impl ResourceKind {
     const fn short(mut self, short: &'static [&'static str]) -> Self {
         self.short = short;
         self
@@ -45,16 +61,16 @@ impl Kind {
     }
 }
 
-const CORE: &[Served] = &[served("", "v1")];
-const APPS: &[Served] = &[served("apps", "v1")];
-const STORAGE: &[Served] = &[served("storage.k8s.io", "v1")];
-const RBAC: &[Served] = &[served("rbac.authorization.k8s.io", "v1")];
-const DRA: &[Served] = &[between("resource.k8s.io", "v1", 34, NEWEST)];
-const EVENTS: &[Served] =
-    &[served("", "v1"), Served { form: Form::Event, ..served("events.k8s.io", "v1") }];
+const CORE: &[ServedVersion] = &[served("", "v1")];
+const APPS: &[ServedVersion] = &[served("apps", "v1")];
+const STORAGE: &[ServedVersion] = &[served("storage.k8s.io", "v1")];
+const RBAC: &[ServedVersion] = &[served("rbac.authorization.k8s.io", "v1")];
+const DRA: &[ServedVersion] = &[between("resource.k8s.io", "v1", 34, NEWEST)];
+const EVENTS: &[ServedVersion] =
+    &[served("", "v1"), ServedVersion { form: StoredForm::Event, ..served("events.k8s.io", "v1") }];
 
 /// The table. Fields: as `SelectableFields` and the conversion of field labels in kube-apiserver.
-pub(crate) const KINDS: &[Kind] = &[
+pub(crate) const KINDS: &[ResourceKind] = &[
     kind("ConfigMap", "configmaps", CORE).short(&["cm"]),
     kind("Endpoints", "endpoints", CORE).short(&["ep"]).with(&[CreatedByUpdate]),
     kind("Event", "events", EVENTS).short(&["ev"]).with(&[CreatedByUpdate]).fields(EVENT_FIELDS),
@@ -130,7 +146,7 @@ pub(crate) const KINDS: &[Kind] = &[
         "workloads",
         &[
             alpha("scheduling.k8s.io", "v1alpha2", 36),
-            Served { until: 35, ..alpha("scheduling.k8s.io", "v1alpha1", 35) },
+            ServedVersion { until: 35, ..alpha("scheduling.k8s.io", "v1alpha1", 35) },
         ],
     ),
     kind("CSIDriver", "csidrivers", STORAGE).of_cluster().with(&[NeedsVersion]),

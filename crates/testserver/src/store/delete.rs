@@ -8,8 +8,8 @@ use serde_json::Value;
 use super::update::has_finalizers;
 use super::{State, Stored, after, key_of, metadata, text};
 use crate::counts::Origin;
-use crate::failure::Failure;
-use crate::kinds::{Kind, KindId, Qualified};
+use crate::failure::FailureStatus;
+use crate::kinds::{KindId, Qualified, ResourceKind};
 use crate::options::Terminating;
 
 /// The options of a deletion.
@@ -46,7 +46,7 @@ impl State {
         (namespace, name): (&str, &str),
         options: &DeleteOptions,
         origin: &Origin,
-    ) -> Result<Deleted, Failure> {
+    ) -> Result<Deleted, FailureStatus> {
         let kind = id.kind();
         let present = self.check_delete(id, (namespace, name), options)?;
         if options.dry_run {
@@ -84,9 +84,10 @@ impl State {
         id: KindId,
         (namespace, name): (&str, &str),
         options: &DeleteOptions,
-    ) -> Result<Arc<Stored>, Failure> {
+    ) -> Result<Arc<Stored>, FailureStatus> {
         let present = self.get(id, &key_of(namespace, name)).cloned();
-        let present = present.ok_or_else(|| Failure::not_found(id.kind().resource(), name))?;
+        let present =
+            present.ok_or_else(|| FailureStatus::not_found(id.kind().resource(), name))?;
         check_preconditions(id.kind(), &present, options)?;
         Ok(present)
     }
@@ -134,10 +135,10 @@ impl State {
 }
 
 fn check_preconditions(
-    kind: &Kind,
+    kind: &ResourceKind,
     present: &Stored,
     options: &DeleteOptions,
-) -> Result<(), Failure> {
+) -> Result<(), FailureStatus> {
     // As in delete.go, the kind takes the place of the resource.
     let what = Qualified { name: kind.kind, group: kind.group() };
     if let Some(uid) = options.uid.as_ref().filter(|uid| **uid != present.uid) {
@@ -146,7 +147,7 @@ fn check_preconditions(
              deleted and then recreated",
             present.uid
         );
-        return Err(Failure::conflict(what, &present.name, why));
+        return Err(FailureStatus::conflict(what, &present.name, why));
     }
     let version = present.version.to_string();
     if let Some(wanted) = options.version.as_ref().filter(|wanted| **wanted != version) {
@@ -154,7 +155,7 @@ fn check_preconditions(
             "the ResourceVersion in the precondition ({wanted}) does not match the ResourceVersion in record \
              ({version}). The object might have been modified"
         );
-        return Err(Failure::conflict(what, &present.name, why));
+        return Err(FailureStatus::conflict(what, &present.name, why));
     }
     Ok(())
 }

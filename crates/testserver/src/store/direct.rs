@@ -8,8 +8,8 @@ use super::{DeleteOptions, Shared, State, field_object, key_of, metadata, text};
 use crate::counts::Origin;
 use crate::defaults;
 use crate::events;
-use crate::failure::Failure;
-use crate::kinds::{self, Form, KindId};
+use crate::failure::FailureStatus;
+use crate::kinds::{self, KindId, StoredForm};
 
 /// Direct access to the objects of a server. Watches see these writes like all others.
 ///
@@ -24,12 +24,12 @@ impl Store {
     /// Stores `object` as it is, status included, replacing the present one of that name. The server
     /// sets uid and defaults, and creates a missing namespace. An object without a name, or of an
     /// unknown kind, is an error.
-    pub fn apply(&self, object: Value) -> Result<Value, Failure> {
+    pub fn apply(&self, object: Value) -> Result<Value, FailureStatus> {
         apply(&mut self.shared.lock(), object)
     }
 
     /// [`Store::apply`] for many, under one lock: nothing else is written in between. Stops at the first error.
-    pub fn apply_all(&self, objects: impl IntoIterator<Item = Value>) -> Result<(), Failure> {
+    pub fn apply_all(&self, objects: impl IntoIterator<Item = Value>) -> Result<(), FailureStatus> {
         let mut state = self.shared.lock();
         objects.into_iter().try_for_each(|object| apply(&mut state, object).map(drop))
     }
@@ -69,18 +69,18 @@ impl Store {
 
 fn shown(id: KindId, object: &super::Stored) -> Value {
     let kind = id.kind();
-    object.shown(Form::Stored, &kind.served[0].api_version(), kind.kind)
+    object.shown(StoredForm::Stored, &kind.served[0].api_version(), kind.kind)
 }
 
-fn apply(state: &mut State, object: Value) -> Result<Value, Failure> {
+fn apply(state: &mut State, object: Value) -> Result<Value, FailureStatus> {
     let (api_version, kind) = (text(&object, "/apiVersion"), text(&object, "/kind"));
     let Some((id, served)) = kinds::of_object(api_version, kind) else {
         let message = format!("no kind {kind:?} is known in version {api_version:?}");
-        return Err(Failure::bad_request(message));
+        return Err(FailureStatus::bad_request(message));
     };
     let mut object = match served.form {
-        Form::Stored => object,
-        Form::Event => events::to_core_group(object),
+        StoredForm::Stored => object,
+        StoredForm::Event => events::to_core_group(object),
     };
     if id.kind().namespaced {
         let namespace =
@@ -109,7 +109,7 @@ fn apply(state: &mut State, object: Value) -> Result<Value, Failure> {
 }
 
 /// Makes the namespace if there is none.
-pub(crate) fn ensure_namespace(state: &mut State, name: &str) -> Result<(), Failure> {
+pub(crate) fn ensure_namespace(state: &mut State, name: &str) -> Result<(), FailureStatus> {
     let id = kinds::named("namespaces").expect("the table has namespaces");
     if state.get(id, name).is_some() {
         return Ok(());

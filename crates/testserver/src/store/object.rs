@@ -7,7 +7,7 @@ use bytes::Bytes;
 use serde_json::{Map, Value};
 
 use crate::events;
-use crate::kinds::{Form, Kind};
+use crate::kinds::{ResourceKind, StoredForm};
 
 /// An object as it is at one resource version. It never changes: a write stores another.
 #[derive(Debug)]
@@ -58,7 +58,7 @@ pub(crate) fn field_object<'a>(object: &'a mut Value, field: &str) -> &'a mut Ma
 
 impl Stored {
     /// Serializes `object`, whose metadata is complete except for the resource version.
-    pub(crate) fn new(kind: &Kind, mut object: Value, version: u64) -> Self {
+    pub(crate) fn new(kind: &ResourceKind, mut object: Value, version: u64) -> Self {
         let meta = metadata(&mut object);
         meta.insert("resourceVersion".to_owned(), version.to_string().into());
         let owned = |key: &str| {
@@ -83,16 +83,16 @@ impl Stored {
         &self.labels
     }
 
-    /// The value of a selectable field, by its place in [`Kind::fields`]; empty if there is none.
+    /// The value of a selectable field, by its place in [`ResourceKind::fields`]; empty if there is none.
     pub(crate) fn field(&self, at: usize) -> &str {
         self.fields.get(at).map(String::as_str).unwrap_or_default()
     }
 
     /// The JSON object without `apiVersion` and `kind`, as lists hold it.
-    pub(crate) fn item(&self, form: Form) -> &Bytes {
+    pub(crate) fn item(&self, form: StoredForm) -> &Bytes {
         match form {
-            Form::Stored => &self.body,
-            Form::Event => self.as_event.get_or_init(|| {
+            StoredForm::Stored => &self.body,
+            StoredForm::Event => self.as_event.get_or_init(|| {
                 let object = events::to_events_group(self.value());
                 serde_json::to_vec(&object).expect("JSON values can be written").into()
             }),
@@ -105,10 +105,10 @@ impl Stored {
     }
 
     /// The object as a group and version shows it.
-    pub(crate) fn shown(&self, form: Form, api_version: &str, kind: &str) -> Value {
+    pub(crate) fn shown(&self, form: StoredForm, api_version: &str, kind: &str) -> Value {
         let mut object = match form {
-            Form::Stored => self.value(),
-            Form::Event => events::to_events_group(self.value()),
+            StoredForm::Stored => self.value(),
+            StoredForm::Event => events::to_events_group(self.value()),
         };
         object["apiVersion"] = api_version.into();
         object["kind"] = kind.into();

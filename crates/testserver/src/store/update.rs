@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 
 use super::{State, Stored, key_of, metadata, now, text};
 use crate::counts::Origin;
-use crate::failure::{Failure, FieldError, OBJECT_MODIFIED};
-use crate::kinds::{Kind, KindId, Trait};
+use crate::failure::{FailureStatus, FieldError, OBJECT_MODIFIED};
+use crate::kinds::{KindId, ResourceKind, Trait};
 use crate::validate;
 
 /// Which part of an object a request may change.
@@ -42,7 +42,7 @@ impl State {
         mut object: Value,
         origin: &Origin,
         dry_run: bool,
-    ) -> Result<Arc<Stored>, Failure> {
+    ) -> Result<Arc<Stored>, FailureStatus> {
         let kind = id.kind();
         let (uid, suffix) = (self.new_uid(), self.new_suffix());
         let meta = metadata(&mut object);
@@ -51,7 +51,7 @@ impl State {
         };
         if !["", "0"].contains(&value(meta, "resourceVersion").as_str()) {
             let message = "resourceVersion should not be set on objects to be created";
-            return Err(Failure::plain(500, message));
+            return Err(FailureStatus::plain(500, message));
         }
         let base = value(meta, "generateName");
         if value(meta, "name").is_empty() && !base.is_empty() {
@@ -71,7 +71,7 @@ impl State {
         }
         validate::new_object(kind, &object)?;
         if self.get(id, &key_of(&namespace, &name)).is_some() {
-            return Err(Failure::already_exists(kind.resource(), &name));
+            return Err(FailureStatus::already_exists(kind.resource(), &name));
         }
         if dry_run {
             return Ok(Arc::new(Stored::new(kind, object, 0)));
@@ -88,12 +88,12 @@ impl State {
         mode: Mode,
         origin: &Origin,
         dry_run: bool,
-        change: impl FnOnce(&Self, Value) -> Result<Value, Failure>,
-    ) -> Result<Arc<Stored>, Failure> {
+        change: impl FnOnce(&Self, Value) -> Result<Value, FailureStatus>,
+    ) -> Result<Arc<Stored>, FailureStatus> {
         let kind = id.kind();
         let key = key_of(namespace, name);
         let present = self.get(id, &key).cloned();
-        let present = present.ok_or_else(|| Failure::not_found(kind.resource(), name))?;
+        let present = present.ok_or_else(|| FailureStatus::not_found(kind.resource(), name))?;
         let old = present.value();
         let new = change(self, old.clone())?;
         check_version(kind, &present, &new)?;
@@ -113,7 +113,7 @@ impl State {
 }
 
 /// Checks that `new` is based on the stored object, if it names a uid or version.
-fn check_version(kind: &Kind, present: &Stored, new: &Value) -> Result<(), Failure> {
+fn check_version(kind: &ResourceKind, present: &Stored, new: &Value) -> Result<(), FailureStatus> {
     let name = &present.name;
     let uid = text(new, "/metadata/uid");
     if !uid.is_empty() && uid != present.uid {
@@ -124,26 +124,30 @@ fn check_version(kind: &Kind, present: &Stored, new: &Value) -> Result<(), Failu
         "" | "0" if kind.has(Trait::NeedsVersion) => {
             let why = "must be specified for an update";
             let error = FieldError::invalid("metadata.resourceVersion", "0x0", why);
-            Err(Failure::invalid(kind.resource(), name, &[error]))
+            Err(FailureStatus::invalid(kind.resource(), name, &[error]))
         }
         "" | "0" => Ok(()),
         version if version == present.version.to_string() => Ok(()),
-        _ => Err(Failure::conflict(kind.resource(), name, OBJECT_MODIFIED)),
+        _ => Err(FailureStatus::conflict(kind.resource(), name, OBJECT_MODIFIED)),
     }
 }
 
 /// As etcd3's storage words a precondition that does not hold.
-pub(crate) fn precondition_failed(kind: &Kind, present: &Stored, why: &str) -> Failure {
+pub(crate) fn precondition_failed(
+    kind: &ResourceKind,
+    present: &Stored,
+    why: &str,
+) -> FailureStatus {
     let why = format!(
         "StorageError: invalid object, Code: 4, Key: /registry/{}/{}, ResourceVersion: 0, \
          AdditionalErrorMsg: Precondition failed: {why}",
         kind.plural, present.key
     );
-    Failure::conflict(kind.resource(), &present.name, why)
+    FailureStatus::conflict(kind.resource(), &present.name, why)
 }
 
 /// The object to store: the parts of `new` that `mode` may change, and all other parts as they were.
-fn settled(kind: &Kind, mode: Mode, old: &Value, mut new: Value) -> Value {
+fn settled(kind: &ResourceKind, mode: Mode, old: &Value, mut new: Value) -> Value {
     let mut result = match mode {
         Mode::Whole if kind.has(Trait::Status) => {
             copy(&mut new, old, "status");
@@ -193,7 +197,7 @@ fn set(to: &mut Map<String, Value>, key: &str, value: Option<Value>) {
 }
 
 /// Whether nothing keeps a deleted object any more. A pod is also kept by its grace period.
-fn is_finished(kind: &Kind, object: &Value) -> bool {
+fn is_finished(kind: &ResourceKind, object: &Value) -> bool {
     let meta = |field: &str| object.pointer(&format!("/metadata/{field}"));
     let is_deleted = meta("deletionTimestamp").is_some();
     let grace = meta("deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0);

@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::Client;
 use kube::api::{Api, PostParams};
 use kube::runtime::{WatchStreamExt, reflector, watcher};
-use plimsoll_testserver::{Break, Fault, Options, TestServer, Trouble};
+use plimsoll_testserver::{Break, Fault, FaultKind, Options, TestServer};
 use serde_json::{Value, json};
 
 use super::kit::{PATIENCE, binding, client, get, node, pod, post, until};
@@ -133,7 +133,7 @@ async fn every_third_binding_is_refused_before_or_lost_after() {
     let server = TestServer::start(Options::default().plain());
     let client = client(&server).await;
     server.store().apply_all((0..9).map(|i| pod(&format!("p{i}")))).expect("stored");
-    let third = |trouble| Fault::every(3, trouble).resources(&["pods/binding"]);
+    let third = |kind| Fault::every(3, kind).resources(&["pods/binding"]);
     let bind = async |i: usize| {
         let name = format!("p{i}");
         post(&client, &format!("{PODS}/{name}/binding"), binding(&name, "n")).await.0
@@ -142,11 +142,11 @@ async fn every_third_binding_is_refused_before_or_lost_after() {
         let pod = server.store().get("pods", "default", &format!("p{i}")).expect("the pod");
         pod["spec"].get("nodeName").is_some()
     };
-    server.faults().add(third(Trouble::Status(500)));
+    server.faults().add(third(FaultKind::Status(500)));
     assert_eq!([bind(0).await, bind(1).await, bind(2).await], [201, 201, 500]);
     assert!(!is_bound(2));
     server.faults().clear();
-    server.faults().add(third(Trouble::Status(500)).after());
+    server.faults().add(third(FaultKind::Status(500)).after());
     assert_eq!([bind(3).await, bind(4).await, bind(5).await], [201, 201, 500]);
     assert!(is_bound(5));
     assert_eq!(bind(5).await, 409);
@@ -157,8 +157,8 @@ async fn every_third_binding_is_refused_before_or_lost_after() {
 async fn too_many_requests_say_when_to_come_back() {
     let server = TestServer::start(Options::default().plain());
     let client = client(&server).await;
-    let trouble = Trouble::TooManyRequests { retry_after: 7 };
-    server.faults().add(Fault::every(1, trouble).times(1).verbs(&["create"]));
+    let kind = FaultKind::TooManyRequests { retry_after: 7 };
+    server.faults().add(Fault::every(1, kind).times(1).verbs(&["create"]));
     let request = Request::post("/api/v1/nodes")
         .header("content-type", "application/json")
         .body(kube::client::Body::from(node("n").to_string().into_bytes()))
@@ -172,9 +172,9 @@ async fn too_many_requests_say_when_to_come_back() {
 #[tokio::test]
 async fn a_connection_is_closed_without_an_answer() {
     for (fault, is_applied) in [
-        (Fault::every(1, Trouble::Hangup), false),
-        (Fault::every(1, Trouble::Hangup).after(), true),
-        (Fault::every(1, Trouble::Reset).after(), true),
+        (Fault::every(1, FaultKind::Hangup), false),
+        (Fault::every(1, FaultKind::Hangup).after(), true),
+        (Fault::every(1, FaultKind::Reset).after(), true),
     ] {
         let server = TestServer::start(Options::default());
         let pods: Api<Pod> = Api::default_namespaced(client(&server).await);
@@ -191,7 +191,7 @@ async fn a_connection_is_closed_without_an_answer() {
 async fn a_slow_write_takes_its_time_and_holds_nobody_up() {
     let server = TestServer::start(Options::default().plain());
     let client = client(&server).await;
-    let slow = |wait| Fault::every(1, Trouble::Slow(wait)).verbs(&["create"]);
+    let slow = |wait| Fault::every(1, FaultKind::Slow(wait)).verbs(&["create"]);
     let wait = Duration::from_millis(50);
     server.faults().add(slow(wait));
     let start = Instant::now();

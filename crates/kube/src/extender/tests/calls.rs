@@ -5,12 +5,12 @@ use plimsoll_engine::{Question, Reply};
 use plimsoll_framework::Rejection;
 use serde_json::json;
 
-use super::fake::{Fake, Got};
+use super::fake::{FakeExtender, Got};
 use super::{ask, extender, filter, preempt, rank};
 
 #[tokio::test]
 async fn nodes_are_sent_as_the_api_server_wrote_them() {
-    let fake = Fake::says(
+    let fake = FakeExtender::says(
         r#"{"Nodes":{"metadata":{},"items":[{"metadata":{"name":"b","labels":{}},"spec":{}}]},
             "NodeNames":null,"FailedNodes":{"a":"no GPU left"},"Error":""}"#,
     )
@@ -32,7 +32,7 @@ async fn nodes_are_sent_as_the_api_server_wrote_them() {
 #[tokio::test]
 async fn an_extender_that_keeps_nodes_gets_their_names() {
     // Field names are not case-sensitive, as in Go.
-    let fake = Fake::says(
+    let fake = FakeExtender::says(
         r#"{"nodenames":["b","a"],"failedNodes":{"x":"busy","y":"busy"},
             "failedAndUnresolvableNodes":{"y":"banned"}}"#,
     )
@@ -58,7 +58,7 @@ async fn an_answer_without_nodes_passes_none_and_nodes_may_stand_for_names() {
         (false, r#"{"NodeNames":["a"]}"#, &[]),
         (false, "null", &[]),
     ] {
-        let fake = Fake::says(text).await;
+        let fake = FakeExtender::says(text).await;
         let config = plimsoll_config::Extender { node_cache_capable, ..extender(&fake.url()) };
         let passed = expected.iter().map(|name| (*name).into()).collect();
         let expected = Filtered { passed, rejected: Vec::new() };
@@ -72,7 +72,7 @@ async fn a_node_that_was_not_asked_about_is_an_error() {
         (true, r#"{"NodeNames":["a","z"]}"#),
         (false, r#"{"Nodes":{"items":[{"metadata":{"name":"z"}}]}}"#),
     ] {
-        let fake = Fake::says(text).await;
+        let fake = FakeExtender::says(text).await;
         let config = plimsoll_config::Extender { node_cache_capable, ..extender(&fake.url()) };
         let expected = format!(
             "extender {:?} claims a filtered node \"z\" which is not found in the input node list",
@@ -84,7 +84,7 @@ async fn a_node_that_was_not_asked_about_is_an_error() {
 
 #[tokio::test]
 async fn ranks_are_read() {
-    let fake = Fake::says(r#"[{"Host":"a","Score":10},{"host":"b","score":-1}]"#).await;
+    let fake = FakeExtender::says(r#"[{"Host":"a","Score":10},{"host":"b","score":-1}]"#).await;
     let reply = ask(&extender(&fake.url()), rank()).await;
     assert_eq!(reply, Ok(Reply::Prioritized(vec![("a".into(), 10), ("b".into(), -1)])));
     let (path, sent) = fake.json();
@@ -117,7 +117,7 @@ async fn victims_are_sent_as_pods_or_as_identities() {
             json!(null),
         ),
     ] {
-        let fake = Fake::says(answer).await;
+        let fake = FakeExtender::says(answer).await;
         let config = plimsoll_config::Extender { node_cache_capable, ..extender(&fake.url()) };
         assert_eq!(ask(&config, preempt()).await, Ok(expected.clone()));
         let (path, sent) = fake.json();
@@ -130,12 +130,12 @@ async fn victims_are_sent_as_pods_or_as_identities() {
 
 #[tokio::test]
 async fn a_binding_names_pod_and_node() {
-    let fake = Fake::says(r#"{"Error":""}"#).await;
+    let fake = FakeExtender::says(r#"{"Error":""}"#).await;
     let bind = || Question::Bind("a".into());
     assert_eq!(ask(&extender(&fake.url()), bind()).await, Ok(Reply::Bound));
     let args = json!({"PodName": "p", "PodNamespace": "team", "PodUID": "uid-1", "Node": "a"});
     assert_eq!(fake.json(), ("/bind".to_owned(), args));
 
-    let fake = Fake::says(r#"{"Error":"node is full"}"#).await;
+    let fake = FakeExtender::says(r#"{"Error":"node is full"}"#).await;
     assert_eq!(ask(&extender(&fake.url()), bind()).await, Err("node is full".to_owned()));
 }

@@ -6,19 +6,19 @@ use std::time::Duration;
 use plimsoll_config::{Extender, GoDuration};
 use plimsoll_engine::{Call, Effect, EffectId, ExtenderId, Question, Write};
 
-use super::fake::{Fake, Reaction};
-use super::{LONG, Line, ask, extender, filter, pod, rank};
+use super::fake::{FakeExtender, Reaction};
+use super::{ExtenderFixture, LONG, ask, extender, filter, pod, rank};
 
 #[tokio::test]
 async fn what_an_extender_says_is_wrong_is_the_error() {
-    let fake = Fake::says(r#"{"Error":"no licence"}"#).await;
+    let fake = FakeExtender::says(r#"{"Error":"no licence"}"#).await;
     assert_eq!(ask(&extender(&fake.url()), filter()).await, Err("no licence".to_owned()));
 }
 
 #[tokio::test]
 async fn an_answer_with_another_status_is_an_error() {
     for status in [201, 302, 404, 500] {
-        let fake = Fake::new(Reaction::Says(status, "{}".to_owned()), None).await;
+        let fake = FakeExtender::new(Reaction::Says(status, "{}".to_owned()), None).await;
         let url = fake.url();
         let expected = format!("failed filter with extender at URL {url}/filter, code {status}");
         assert_eq!(ask(&extender(&(url + "//")), filter()).await, Err(expected));
@@ -34,18 +34,18 @@ async fn garbage_is_an_error() {
         (r#"{"NodeNames":["a""#, "EOF while parsing a list at line 1 column 17"),
         (r#"{"NodeNames":"a"}"#, "invalid type: string"),
     ] {
-        let fake = Fake::says(text).await;
+        let fake = FakeExtender::says(text).await;
         let error = ask(&extender(&fake.url()), filter()).await.expect_err(text);
         assert!(error.starts_with(expected), "{text}: {error}");
     }
-    let fake = Fake::says(r#"[{"Host":"a","Score":1.5}]"#).await;
+    let fake = FakeExtender::says(r#"[{"Host":"a","Score":1.5}]"#).await;
     assert!(ask(&extender(&fake.url()), rank()).await.is_err());
 }
 
 #[tokio::test]
 async fn an_extender_has_only_so_long_to_answer() {
     let http_timeout = GoDuration { nanoseconds: 100_000_000 };
-    let fake = Fake::new(Reaction::Hangs, None).await;
+    let fake = FakeExtender::new(Reaction::Hangs, None).await;
     let config = Extender { http_timeout, ..extender(&fake.url()) };
     let expected = format!(
         "Post \"{}/filter\": context deadline exceeded (Client.Timeout exceeded while awaiting headers)",
@@ -54,7 +54,7 @@ async fn an_extender_has_only_so_long_to_answer() {
     assert_eq!(ask(&config, filter()).await, Err(expected));
 
     // On a busy machine it may take long until it starts to answer.
-    let fake = Fake::new(Reaction::Stops, None).await;
+    let fake = FakeExtender::new(Reaction::Stops, None).await;
     for seconds in [1, 4, 16, 60] {
         let http_timeout = GoDuration::from_seconds(seconds);
         let config = Extender { http_timeout, ..extender(&fake.url()) };
@@ -70,7 +70,7 @@ async fn an_extender_has_only_so_long_to_answer() {
 
 #[tokio::test]
 async fn an_answer_that_is_too_large_is_an_error() {
-    let fake = Fake::new(Reaction::Floods(65), None).await;
+    let fake = FakeExtender::new(Reaction::Floods(65), None).await;
     let expected = format!("the answer from {}/filter has more than 67108864 bytes", fake.url());
     assert_eq!(ask(&extender(&fake.url()), filter()).await, Err(expected));
 }
@@ -89,23 +89,23 @@ async fn an_extender_that_is_not_there_is_an_error() {
 
 #[tokio::test]
 async fn nothing_is_asked_about_a_pod_that_is_gone() {
-    let fake = Fake::says("{}").await;
-    let mut line = Line::to(&extender(&fake.url()));
-    line.send(1, pod("gone"), filter());
-    assert_eq!(line.next().await, (1, Err("pod team/gone is gone".to_owned())));
+    let fake = FakeExtender::says("{}").await;
+    let mut fixture = ExtenderFixture::to(&extender(&fake.url()));
+    fixture.send(1, pod("gone"), filter());
+    assert_eq!(fixture.next().await, (1, Err("pod team/gone is gone".to_owned())));
     assert!(fake.got().is_empty());
 }
 
 #[tokio::test]
 async fn only_so_many_calls_are_under_way_at_once() {
-    let fake = Fake::new(Reaction::Hangs, None).await;
-    let line = Line::to(&extender(&fake.url()));
+    let fake = FakeExtender::new(Reaction::Hangs, None).await;
+    let fixture = ExtenderFixture::to(&extender(&fake.url()));
     for id in 0..100 {
-        line.send(id, pod("p"), Question::Bind("a".into()));
+        fixture.send(id, pod("p"), Question::Bind("a".into()));
     }
     // While these calls hang, another client can call the extender, but further calls of this one
     // cannot.
-    let other = Line::to(&extender(&fake.url()));
+    let other = ExtenderFixture::to(&extender(&fake.url()));
     fake.has_open(32).await;
     other.send(100, pod("p"), filter());
     fake.has_open(33).await;
@@ -115,47 +115,47 @@ async fn only_so_many_calls_are_under_way_at_once() {
 
 #[tokio::test]
 async fn calls_can_be_given_up_at_once_or_waited_for() {
-    let fake = Fake::new(Reaction::Hangs, None).await;
-    let mut line = Line::to(&extender(&fake.url()));
-    line.send(1, pod("p"), filter());
+    let fake = FakeExtender::new(Reaction::Hangs, None).await;
+    let mut fixture = ExtenderFixture::to(&extender(&fake.url()));
+    fixture.send(1, pod("p"), filter());
     fake.has_open(1).await;
-    assert!(!line.extenders.is_binding());
-    assert!(line.extenders.finish(LONG).await, "only bindings are waited for");
-    line.send(2, pod("p"), filter());
+    assert!(!fixture.extenders.is_binding());
+    assert!(fixture.extenders.finish(LONG).await, "only bindings are waited for");
+    fixture.send(2, pod("p"), filter());
     let stopped = || Err("the scheduler has stopped asking extenders".to_owned());
-    assert_eq!([line.next().await, line.next().await], [(1, stopped()), (2, stopped())]);
+    assert_eq!([fixture.next().await, fixture.next().await], [(1, stopped()), (2, stopped())]);
     assert_eq!(fake.got().len(), 1, "nothing is asked any more");
 
-    let mut line = Line::to(&extender(&fake.url()));
-    line.send(3, pod("p"), Question::Bind("a".into()));
-    assert!(line.extenders.is_binding());
-    assert!(!line.extenders.finish(Duration::from_millis(10)).await, "it hangs");
-    assert_eq!(line.next().await, (3, stopped()));
+    let mut fixture = ExtenderFixture::to(&extender(&fake.url()));
+    fixture.send(3, pod("p"), Question::Bind("a".into()));
+    assert!(fixture.extenders.is_binding());
+    assert!(!fixture.extenders.finish(Duration::from_millis(10)).await, "it hangs");
+    assert_eq!(fixture.next().await, (3, stopped()));
 }
 
 #[tokio::test]
 async fn nothing_is_bound_without_the_lease() {
-    let fake = Fake::says("{}").await;
-    let mut line = Line::led_by(&extender(&fake.url()), Arc::new(|| None));
-    line.send(1, pod("p"), Question::Bind("a".into()));
+    let fake = FakeExtender::says("{}").await;
+    let mut fixture = ExtenderFixture::led_by(&extender(&fake.url()), Arc::new(|| None));
+    fixture.send(1, pod("p"), Question::Bind("a".into()));
     let refused = Err("this scheduler does not hold the lease".to_owned());
-    assert_eq!(line.next().await, (1, refused));
+    assert_eq!(fixture.next().await, (1, refused));
     assert!(fake.got().is_empty());
     // A question about a decision is not a write.
-    line.send(2, pod("p"), filter());
-    assert!(line.next().await.1.is_ok());
+    fixture.send(2, pod("p"), filter());
+    assert!(fixture.next().await.1.is_ok());
 
-    let fake = Fake::new(Reaction::Hangs, None).await;
+    let fake = FakeExtender::new(Reaction::Hangs, None).await;
     let soon = Some(Duration::from_millis(50));
-    let mut line = Line::led_by(&extender(&fake.url()), Arc::new(move || soon));
-    line.send(3, pod("p"), Question::Bind("a".into()));
-    assert!(line.next().await.1.is_err(), "the lease ends before the extender has to answer");
+    let mut fixture = ExtenderFixture::led_by(&extender(&fake.url()), Arc::new(move || soon));
+    fixture.send(3, pod("p"), Question::Bind("a".into()));
+    assert!(fixture.next().await.1.is_err(), "the lease ends before the extender has to answer");
 }
 
 #[tokio::test]
 async fn effects_for_others_are_given_back() {
-    let fake = Fake::says("{}").await;
-    let mut line = Line::to(&extender(&fake.url()));
+    let fake = FakeExtender::says("{}").await;
+    let mut fixture = ExtenderFixture::to(&extender(&fake.url()));
     let effect = |id, write| Effect { id: EffectId(id), pod: pod("p"), write };
     let call = |extender| Call { extender: ExtenderId(extender), question: filter() };
     let effects = vec![
@@ -164,6 +164,6 @@ async fn effects_for_others_are_given_back() {
         effect(3, Write::Nominate(Some("a".into()))),
     ];
     let rest = vec![effects[0].clone(), effects[2].clone()];
-    assert_eq!(line.extenders.perform(effects), rest);
-    assert_eq!(line.next().await, (2, Err("the extender is not configured".to_owned())));
+    assert_eq!(fixture.extenders.perform(effects), rest);
+    assert_eq!(fixture.next().await, (2, Err("the extender is not configured".to_owned())));
 }

@@ -43,31 +43,31 @@ pub(super) struct Got {
 }
 
 /// A fake extender.
-pub(super) struct Fake {
+pub(super) struct FakeExtender {
     pub(super) address: SocketAddr,
-    known: Known,
+    state: FakeState,
 }
 
 #[derive(Clone)]
-struct Known {
+struct FakeState {
     reaction: Reaction,
     got: Arc<Mutex<Vec<Got>>>,
     /// How many received requests have no answer yet.
     open: watch::Sender<usize>,
 }
 
-impl Fake {
+impl FakeExtender {
     pub(super) async fn says(text: &str) -> Self {
-        Fake::new(Reaction::Says(200, text.to_owned()), None).await
+        FakeExtender::new(Reaction::Says(200, text.to_owned()), None).await
     }
 
     pub(super) async fn new(reaction: Reaction, tls: Option<TlsAcceptor>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
         let address = listener.local_addr().expect("it has an address");
-        let known = Known { reaction, got: Arc::default(), open: watch::Sender::new(0) };
-        let router = Router::new().fallback(handle).with_state(known.clone());
+        let state = FakeState { reaction, got: Arc::default(), open: watch::Sender::new(0) };
+        let router = Router::new().fallback(handle).with_state(state.clone());
         tokio::spawn(serve(listener, router, tls));
-        Fake { address, known }
+        FakeExtender { address, state }
     }
 
     pub(super) fn url(&self) -> String {
@@ -75,7 +75,7 @@ impl Fake {
     }
 
     pub(super) fn got(&self) -> Vec<Got> {
-        self.known.got.lock().expect("nobody panics").clone()
+        self.state.got.lock().expect("nobody panics").clone()
     }
 
     /// The JSON of the only request.
@@ -87,14 +87,14 @@ impl Fake {
 
     /// Waits until this many requests are open.
     pub(super) async fn has_open(&self, n: usize) {
-        let mut open = self.known.open.subscribe();
+        let mut open = self.state.open.subscribe();
         let waiting = open.wait_for(|open| n <= *open);
         let waited = tokio::time::timeout(super::LONG, waiting).await;
         waited.expect("requests come in time").expect("it counts them");
     }
 
     pub(super) fn n_open(&self) -> usize {
-        *self.known.open.borrow()
+        *self.state.open.borrow()
     }
 }
 
@@ -115,7 +115,7 @@ async fn serve(listener: TcpListener, router: Router, tls: Option<TlsAcceptor>) 
     }
 }
 
-async fn handle(State(known): State<Known>, request: Request) -> Response {
+async fn handle(State(state): State<FakeState>, request: Request) -> Response {
     let path = request.uri().path().to_owned();
     let length = request.headers().get(CONTENT_LENGTH).cloned();
     let is_json = request.headers().get("content-type").is_some_and(|t| t == "application/json");
@@ -125,8 +125,8 @@ async fn handle(State(known): State<Known>, request: Request) -> Response {
     assert!(is_json && matches!(length, Ok(Ok(length)) if length == body.len()));
     let body = String::from_utf8(body.to_vec()).expect("it is text");
     let asked = path.clone();
-    known.got.lock().expect("nobody panics").push(Got { path, body });
-    match known.reaction {
+    state.got.lock().expect("nobody panics").push(Got { path, body });
+    match state.reaction {
         Reaction::Says(status, text) => {
             (StatusCode::from_u16(status).expect("it is a status"), text).into_response()
         }
@@ -135,7 +135,7 @@ async fn handle(State(known): State<Known>, request: Request) -> Response {
             None => StatusCode::NOT_FOUND.into_response(),
         },
         Reaction::Hangs => {
-            known.open.send_modify(|open| *open += 1);
+            state.open.send_modify(|open| *open += 1);
             std::future::pending().await
         }
         Reaction::Stops => {

@@ -15,36 +15,36 @@ use tokio::sync::mpsc::unbounded_channel;
 use tokio_rustls::TlsAcceptor;
 
 use super::super::Extenders;
-use super::fake::{Fake, Reaction};
+use super::fake::{FakeExtender, Reaction};
 use super::{ask, extender, filter, originals};
 use crate::write::always;
 
 /// A certificate authority.
-struct Authority(CertifiedIssuer<'static, KeyPair>);
+struct TestAuthority(CertifiedIssuer<'static, KeyPair>);
 
 /// A certificate with its key, in PEM.
-struct Identity {
+struct ClientIdentity {
     certificate: String,
     key: String,
 }
 
-impl Authority {
+impl TestAuthority {
     fn new() -> Self {
         let mut params = CertificateParams::new(Vec::new()).expect("no names are fine");
         params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
         let key = KeyPair::generate().expect("a key can be made");
-        Authority(CertifiedIssuer::self_signed(params, key).expect("it can be signed"))
+        TestAuthority(CertifiedIssuer::self_signed(params, key).expect("it can be signed"))
     }
 
     fn pem(&self) -> String {
         self.0.as_ref().pem()
     }
 
-    fn signs(&self, name: &str) -> Identity {
+    fn signs(&self, name: &str) -> ClientIdentity {
         let key = KeyPair::generate().expect("a key can be made");
         let params = CertificateParams::new(vec![name.to_owned()]).expect("it is a name");
         let certificate = params.signed_by(&key, &self.0).expect("it can be signed");
-        Identity { certificate: certificate.pem(), key: key.serialize_pem() }
+        ClientIdentity { certificate: certificate.pem(), key: key.serialize_pem() }
     }
 }
 
@@ -53,7 +53,7 @@ fn certificate(pem: &str) -> CertificateDer<'static> {
 }
 
 /// An extender that rejects all nodes. It requires client certificates of `clients`, if given.
-async fn fake(identity: &Identity, clients: Option<&Authority>) -> Fake {
+async fn fake(identity: &ClientIdentity, clients: Option<&TestAuthority>) -> FakeExtender {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ServerConfig::builder_with_provider(provider.clone());
     let builder = builder.with_safe_default_protocol_versions().expect("they are known");
@@ -69,7 +69,7 @@ async fn fake(identity: &Identity, clients: Option<&Authority>) -> Fake {
     let key = PrivateKeyDer::from_pem_slice(identity.key.as_bytes()).expect("it is a key");
     let config = builder.with_single_cert(vec![certificate(&identity.certificate)], key);
     let acceptor = TlsAcceptor::from(Arc::new(config.expect("they belong together")));
-    Fake::new(Reaction::Says(200, "{}".to_owned()), Some(acceptor)).await
+    FakeExtender::new(Reaction::Says(200, "{}".to_owned()), Some(acceptor)).await
 }
 
 fn base64(pem: &str) -> Base64 {
@@ -85,7 +85,7 @@ fn file(pem: &str) -> (tempfile::NamedTempFile, String) {
     (file, path)
 }
 
-fn reached(fake: &Fake, tls: ExtenderTlsConfig) -> Extender {
+fn reached(fake: &FakeExtender, tls: ExtenderTlsConfig) -> Extender {
     let url = format!("https://{}", fake.address);
     Extender { tls_config: Some(tls), ..extender(&url) }
 }
@@ -94,7 +94,7 @@ const NOTHING: Reply = Reply::Filtered(Filtered { passed: Vec::new(), rejected: 
 
 #[tokio::test]
 async fn a_certificate_is_checked_against_the_authority_that_is_given() {
-    let (authority, other) = (Authority::new(), Authority::new());
+    let (authority, other) = (TestAuthority::new(), TestAuthority::new());
     let fake = fake(&authority.signs("127.0.0.1"), None).await;
     let (_ca, ca_file) = file(&authority.pem());
     let good = ExtenderTlsConfig { ca_file, ..ExtenderTlsConfig::default() };
@@ -111,7 +111,7 @@ async fn a_certificate_is_checked_against_the_authority_that_is_given() {
 
 #[tokio::test]
 async fn a_certificate_must_be_for_the_host_or_for_the_name_that_is_given() {
-    let authority = Authority::new();
+    let authority = TestAuthority::new();
     let fake = fake(&authority.signs("extender.example"), None).await;
     let tls =
         ExtenderTlsConfig { ca_data: base64(&authority.pem()), ..ExtenderTlsConfig::default() };
@@ -124,7 +124,7 @@ async fn a_certificate_must_be_for_the_host_or_for_the_name_that_is_given() {
 #[tokio::test]
 async fn certificates_are_not_checked_where_that_is_said_or_https_is_enabled_without_an_authority()
 {
-    let fake = fake(&Authority::new().signs("x"), None).await;
+    let fake = fake(&TestAuthority::new().signs("x"), None).await;
     let insecure = ExtenderTlsConfig { insecure: true, ..ExtenderTlsConfig::default() };
     assert_eq!(ask(&reached(&fake, insecure), filter()).await, Ok(NOTHING));
     let enabled = Extender { enable_https: true, ..extender(&format!("https://{}", fake.address)) };
@@ -133,7 +133,7 @@ async fn certificates_are_not_checked_where_that_is_said_or_https_is_enabled_wit
 
 #[tokio::test]
 async fn an_extender_may_want_a_certificate_of_ours() {
-    let authority = Authority::new();
+    let authority = TestAuthority::new();
     let fake = fake(&authority.signs("127.0.0.1"), Some(&authority)).await;
     let (ours, ca_data) = (authority.signs("scheduler"), base64(&authority.pem()));
     let without = ExtenderTlsConfig { ca_data, ..ExtenderTlsConfig::default() };
@@ -158,7 +158,7 @@ fn refused(extender: &Extender) -> String {
 
 #[tokio::test]
 async fn what_cannot_work_is_told_at_once() {
-    let ours = Authority::new().signs("scheduler");
+    let ours = TestAuthority::new().signs("scheduler");
     let tls = |tls: ExtenderTlsConfig| Extender {
         tls_config: Some(tls),
         ..extender("https://localhost")
@@ -171,7 +171,7 @@ async fn what_cannot_work_is_told_at_once() {
     let no_certificate = ExtenderTlsConfig {
         cert_data: base64("no certificate"),
         key_data: key.clone(),
-        ca_data: base64(&Authority::new().pem()),
+        ca_data: base64(&TestAuthority::new().pem()),
         ..none.clone()
     };
     let no_name = ExtenderTlsConfig { server_name: "a b".to_owned(), insecure: true, ..none };

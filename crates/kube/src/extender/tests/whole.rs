@@ -10,7 +10,7 @@ use plimsoll_plugins::{default_profile, in_tree};
 use tokio::sync::mpsc::unbounded_channel;
 
 use super::super::{Extenders, for_engine};
-use super::fake::{Fake, Reaction};
+use super::fake::{FakeExtender, Reaction};
 use super::{LONG, originals};
 use crate::write::always;
 
@@ -45,7 +45,7 @@ fn pod(name: &str, limits: &str) -> Event {
 
 #[tokio::test]
 async fn a_pod_that_wants_what_an_extender_manages_is_placed_and_bound_by_it() {
-    let fake = Fake::new(
+    let fake = FakeExtender::new(
         Reaction::Routes(&[
             (
                 "/filter",

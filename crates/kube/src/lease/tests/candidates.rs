@@ -6,14 +6,14 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::super::{Ended, State};
-use super::lab::{Candidate, Server, Trouble, pass};
+use super::fixture::{LeaseFault, LeaseServer, TestCandidate, pass};
 
 #[tokio::test(start_paused = true)]
 async fn a_second_instance_waits_until_the_lease_is_given_back() {
-    let server = Server::new();
-    let mut one = Candidate::new(&server, "one");
+    let server = LeaseServer::new();
+    let mut one = TestCandidate::new(&server, "one");
     one.becomes(State::Leading).await;
-    let mut two = Candidate::new(&server, "two");
+    let mut two = TestCandidate::new(&server, "two");
     pass(60).await;
     assert_eq!((one.now(), two.now()), (State::Leading, State::Standby));
     assert!(!two.leadership.is_leading_for_sure());
@@ -27,10 +27,10 @@ async fn a_second_instance_waits_until_the_lease_is_given_back() {
 
 #[tokio::test(start_paused = true)]
 async fn a_leader_that_dies_is_followed_when_its_lease_is_over() {
-    let server = Server::new();
-    let mut one = Candidate::new(&server, "one");
+    let server = LeaseServer::new();
+    let mut one = TestCandidate::new(&server, "one");
     one.becomes(State::Leading).await;
-    let mut two = Candidate::new(&server, "two");
+    let mut two = TestCandidate::new(&server, "two");
     pass(20).await;
     one.kill();
     let took = two.becomes(State::Leading).await;
@@ -41,7 +41,7 @@ async fn a_leader_that_dies_is_followed_when_its_lease_is_over() {
 
 #[tokio::test(start_paused = true)]
 async fn a_lease_of_the_past_is_respected_until_it_was_seen_for_its_whole_length() {
-    let server = Server::new();
+    let server = LeaseServer::new();
     server.change(|lease| {
         lease["spec"] = json!({
             "holderIdentity": "ghost", "leaseDurationSeconds": 15, "leaseTransitions": 4,
@@ -49,7 +49,7 @@ async fn a_lease_of_the_past_is_respected_until_it_was_seen_for_its_whole_length
             "renewTime": "1969-01-01T00:00:00.000000Z",
         });
     });
-    let mut one = Candidate::new(&server, "one");
+    let mut one = TestCandidate::new(&server, "one");
     // The times in the Lease do not matter, since clocks differ.
     let took = one.becomes(State::Leading).await;
     assert!(Duration::from_secs(15) <= took, "{took:?}");
@@ -58,8 +58,8 @@ async fn a_lease_of_the_past_is_respected_until_it_was_seen_for_its_whole_length
 
 #[tokio::test(start_paused = true)]
 async fn a_lease_that_is_taken_away_is_lost_at_once() {
-    let server = Server::new();
-    let mut one = Candidate::new(&server, "one");
+    let server = LeaseServer::new();
+    let mut one = TestCandidate::new(&server, "one");
     one.becomes(State::Leading).await;
     server.change(|lease| {
         lease["spec"]["holderIdentity"] = json!("thief");
@@ -77,15 +77,15 @@ async fn a_lease_that_is_taken_away_is_lost_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn never_do_two_lead_whatever_happens_to_the_api_server() {
-    let server = Server::new();
-    let mut candidates = vec![Candidate::new(&server, "c0"), Candidate::new(&server, "c1")];
+    let server = LeaseServer::new();
+    let mut candidates = vec![TestCandidate::new(&server, "c0"), TestCandidate::new(&server, "c1")];
     let mut n_made = 2;
     let mut n_leaders = 0;
     for step in 0..400_u32 {
         match step % 80 {
-            10 => server.trouble(Trouble::Deaf),
-            16 => server.trouble(Trouble::Away),
-            45 => server.trouble(Trouble::None),
+            10 => server.fault(LeaseFault::Deaf),
+            16 => server.fault(LeaseFault::Away),
+            45 => server.fault(LeaseFault::None),
             70 => {
                 let sleeper = &candidates[0].clocks.slept;
                 sleeper.fetch_add(60, Ordering::Relaxed);
@@ -102,7 +102,7 @@ async fn never_do_two_lead_whatever_happens_to_the_api_server() {
         // The process of an instance that lost the lease ends, and another one is started.
         for one in &mut candidates {
             if one.now() == State::Lost {
-                *one = Candidate::new(&server, &format!("c{n_made}"));
+                *one = TestCandidate::new(&server, &format!("c{n_made}"));
                 n_made += 1;
             }
         }

@@ -7,12 +7,12 @@ use prometheus::{Registry, TextEncoder};
 use serde_json::json;
 
 use super::super::{Ended, Leadership, Settings, SettingsError, State};
-use super::lab::{Candidate, LEASES, Server, Trouble, pass, settings};
+use super::fixture::{LEASES, LeaseFault, LeaseServer, TestCandidate, pass, settings};
 
 #[tokio::test(start_paused = true)]
 async fn the_first_instance_makes_the_lease_and_leads() {
-    let server = Server::new();
-    let mut one = Candidate::new(&server, "one");
+    let server = LeaseServer::new();
+    let mut one = TestCandidate::new(&server, "one");
     one.becomes(State::Leading).await;
     let expected = json!({
         "holderIdentity": "one", "leaseDurationSeconds": 15, "leaseTransitions": 0,
@@ -28,9 +28,9 @@ async fn the_first_instance_makes_the_lease_and_leads() {
 
 #[tokio::test(start_paused = true)]
 async fn the_leader_renews_without_a_look_and_keeps_what_others_wrote() {
-    let server = Server::new();
+    let server = LeaseServer::new();
     server.change(|lease| lease["metadata"]["labels"] = json!({ "a": "b" }));
-    let mut one = Candidate::new(&server, "one");
+    let mut one = TestCandidate::new(&server, "one");
     one.becomes(State::Leading).await;
     assert_eq!(server.spec("leaseTransitions"), 1);
     let acquired = server.spec("acquireTime");
@@ -46,8 +46,8 @@ async fn the_leader_renews_without_a_look_and_keeps_what_others_wrote() {
 
 #[tokio::test(start_paused = true)]
 async fn a_change_by_others_costs_a_look() {
-    let server = Server::new();
-    let mut one = Candidate::new(&server, "one");
+    let server = LeaseServer::new();
+    let mut one = TestCandidate::new(&server, "one");
     one.becomes(State::Leading).await;
     server.change(|lease| lease["metadata"]["annotations"] = json!({ "a": "b" }));
     pass(5).await;
@@ -72,8 +72,8 @@ async fn a_change_by_others_costs_a_look() {
 
 #[tokio::test(start_paused = true)]
 async fn a_leader_that_is_told_to_stop_gives_the_lease_back() {
-    let server = Server::new();
-    let mut one = Candidate::new(&server, "one");
+    let server = LeaseServer::new();
+    let mut one = TestCandidate::new(&server, "one");
     one.becomes(State::Leading).await;
     let leadership = one.leadership.clone();
     assert_eq!(one.stop().await, Ended::Stopped);
@@ -86,21 +86,21 @@ async fn a_leader_that_is_told_to_stop_gives_the_lease_back() {
 
 #[tokio::test(start_paused = true)]
 async fn a_renewal_that_was_broken_off_does_not_keep_the_lease_from_being_given_back() {
-    let server = Server::new();
-    let mut one = Candidate::new(&server, "one");
+    let server = LeaseServer::new();
+    let mut one = TestCandidate::new(&server, "one");
     one.becomes(State::Leading).await;
     // The lease is renewed, but the answer does not arrive before the deadline.
-    server.trouble(Trouble::Deaf);
+    server.fault(LeaseFault::Deaf);
     pass(3).await;
-    server.trouble(Trouble::None);
+    server.fault(LeaseFault::None);
     assert_eq!(one.stop().await, Ended::Stopped);
     assert_eq!(server.spec("holderIdentity"), "");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_lease_that_another_has_is_not_given_back() {
-    let server = Server::new();
-    let mut one = Candidate::new(&server, "one");
+    let server = LeaseServer::new();
+    let mut one = TestCandidate::new(&server, "one");
     one.becomes(State::Leading).await;
     server.change(|lease| lease["spec"]["holderIdentity"] = json!("two"));
     assert_eq!(one.stop().await, Ended::Stopped);
@@ -109,11 +109,11 @@ async fn a_lease_that_another_has_is_not_given_back() {
 
 #[tokio::test(start_paused = true)]
 async fn a_leader_that_cannot_renew_stops_to_write_at_its_deadline() {
-    let server = Server::new();
-    let mut one = Candidate::new(&server, "one");
+    let server = LeaseServer::new();
+    let mut one = TestCandidate::new(&server, "one");
     one.becomes(State::Leading).await;
     pass(7).await;
-    server.trouble(Trouble::Away);
+    server.fault(LeaseFault::Away);
     // Renewed at most two seconds ago.
     pass(7).await;
     assert!(one.leadership.is_leading_for_sure());
@@ -127,15 +127,15 @@ async fn a_leader_that_cannot_renew_stops_to_write_at_its_deadline() {
 
 #[tokio::test(start_paused = true)]
 async fn a_short_absence_of_the_api_server_is_nothing() {
-    for trouble in [Trouble::Away, Trouble::Deaf] {
-        let server = Server::new();
-        let mut one = Candidate::new(&server, "one");
+    for fault in [LeaseFault::Away, LeaseFault::Deaf] {
+        let server = LeaseServer::new();
+        let mut one = TestCandidate::new(&server, "one");
         one.becomes(State::Leading).await;
-        server.trouble(trouble);
+        server.fault(fault);
         pass(6).await;
-        server.trouble(Trouble::None);
+        server.fault(LeaseFault::None);
         pass(30).await;
-        assert_eq!(one.now(), State::Leading, "{trouble:?}");
+        assert_eq!(one.now(), State::Leading, "{fault:?}");
         assert!(one.leadership.is_leading_for_sure());
         assert_eq!(server.spec("leaseTransitions"), 0);
     }
@@ -143,10 +143,10 @@ async fn a_short_absence_of_the_api_server_is_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_begun_ends_before_another_may_lead() {
-    let server = Server::new();
-    let mut one = Candidate::new(&server, "one");
+    let server = LeaseServer::new();
+    let mut one = TestCandidate::new(&server, "one");
     one.becomes(State::Leading).await;
-    server.trouble(Trouble::Away);
+    server.fault(LeaseFault::Away);
     let begun = tokio::time::Instant::now();
     while let Some(left) = one.leadership.time_to_write() {
         let over = begun.elapsed() + left;
@@ -158,8 +158,8 @@ async fn what_is_begun_ends_before_another_may_lead() {
 
 #[tokio::test(start_paused = true)]
 async fn the_time_of_day_may_jump() {
-    let server = Server::new();
-    let mut one = Candidate::new(&server, "one");
+    let server = LeaseServer::new();
+    let mut one = TestCandidate::new(&server, "one");
     one.becomes(State::Leading).await;
     for offset in [-100_000, 500_000, 0] {
         one.clocks.wall_offset.store(offset, Ordering::Relaxed);
@@ -170,8 +170,8 @@ async fn the_time_of_day_may_jump() {
 
 #[tokio::test(start_paused = true)]
 async fn a_machine_that_slept_does_not_lead_for_sure() {
-    let server = Server::new();
-    let mut one = Candidate::new(&server, "one");
+    let server = LeaseServer::new();
+    let mut one = TestCandidate::new(&server, "one");
     one.becomes(State::Leading).await;
     one.clocks.slept.store(60, Ordering::Relaxed);
     assert!(!one.leadership.is_leading_for_sure());
@@ -182,8 +182,8 @@ async fn a_machine_that_slept_does_not_lead_for_sure() {
 
 #[tokio::test(start_paused = true)]
 async fn a_leader_that_hangs_is_not_healthy() {
-    let server = Server::new();
-    let mut one = Candidate::new(&server, "one");
+    let server = LeaseServer::new();
+    let mut one = TestCandidate::new(&server, "one");
     assert_eq!(one.leadership.check(), Ok(()));
     one.becomes(State::Leading).await;
     one.kill();

@@ -19,7 +19,7 @@ pub(in crate::serve) struct Unauthenticated(String);
 
 /// Authenticates requests.
 pub(in crate::serve) struct Authenticator {
-    /// `None` if the API server cannot be asked: then no token is accepted.
+    /// `None` without access to the API server: then no token is accepted.
     tokens: Option<Tokens>,
 }
 
@@ -63,7 +63,7 @@ impl Authenticator {
             match tokens.whose(token).await {
                 Ok(Some(user)) => return Ok(User::clone(&user).authenticated()),
                 Ok(None) => wrong.push("invalid bearer token".to_owned()),
-                Err(why) => wrong.push(why),
+                Err(error) => wrong.push(error.to_string()),
             }
         }
         match wrong.is_empty() {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::allowed_paths::AllowedPaths;
 use super::cache::{Cache, NoChance};
-use super::review::{Kind, Reviewer};
+use super::review::{ReviewKind, Reviewer};
 use super::user::User;
 use crate::serve::options::{AuthzOptions, OptionError};
 
@@ -20,7 +20,7 @@ const ANSWERS: usize = 8192;
 /// webhook.go, shouldCache.
 const LONG: usize = 10_000;
 
-const ACCESS_REVIEW: Kind = Kind {
+const ACCESS_REVIEW: ReviewKind = ReviewKind {
     api_version: "authorization.k8s.io/v1",
     name: "SubjectAccessReview",
     path: "/apis/authorization.k8s.io/v1/subjectaccessreviews",
@@ -29,7 +29,7 @@ const ACCESS_REVIEW: Kind = Kind {
 /// `SubjectAccessReview.spec`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Spec<'a> {
+struct AccessReviewSpec<'a> {
     non_resource_attributes: Attributes<'a>,
     user: &'a str,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
@@ -49,20 +49,20 @@ struct Attributes<'a> {
 /// `SubjectAccessReview.status`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Status {
+struct AccessReviewStatus {
     allowed: bool,
     denied: bool,
     reason: String,
 }
 
-/// Authorizes requests.
+/// The result of an authorization.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::serve) enum Verdict {
+pub(in crate::serve) enum Authorization {
     /// The request is allowed.
     Allowed,
     /// The request is forbidden, with the reason if known.
     Forbidden(String),
-    /// The question could not be answered.
+    /// The API server could not decide.
     Unknown(String),
 }
 
@@ -70,7 +70,7 @@ pub(in crate::serve) enum Verdict {
 pub(in crate::serve) struct Authorizer {
     paths: AllowedPaths,
     groups: Vec<String>,
-    /// `None` if the API server cannot be asked: then everything else is forbidden.
+    /// `None` without access to the API server: then everything else is forbidden.
     reviews: Option<Reviews>,
 }
 
@@ -78,7 +78,7 @@ struct Reviews {
     reviewer: Reviewer,
     allow_ttl: Duration,
     deny_ttl: Duration,
-    answers: Cache<Arc<Verdict>>,
+    answers: Cache<Arc<Authorization>>,
 }
 
 /// Why there is no authorizer.
@@ -114,52 +114,53 @@ impl Authorizer {
 
     /// Whether `user` may do `verb` (a method, in lower case) on `path`. As in
     /// options/authorization.go, toAuthorizer: groups, then paths, then the API server.
-    pub(in crate::serve) async fn may(&self, user: &User, verb: &str, path: &str) -> Verdict {
+    pub(in crate::serve) async fn may(&self, user: &User, verb: &str, path: &str) -> Authorization {
         if user.groups.iter().any(|group| self.groups.contains(group)) || self.paths.has(path) {
-            return Verdict::Allowed;
+            return Authorization::Allowed;
         }
         match &self.reviews {
-            None => Verdict::Forbidden(String::new()),
+            None => Authorization::Forbidden(String::new()),
             Some(reviews) => reviews.may(user, verb, path).await,
         }
     }
 }
 
 impl Reviews {
-    async fn may(&self, user: &User, verb: &str, path: &str) -> Verdict {
-        let spec = Spec {
+    async fn may(&self, user: &User, verb: &str, path: &str) -> Authorization {
+        let spec = AccessReviewSpec {
             non_resource_attributes: Attributes { path, verb },
             user: &user.name,
             groups: &user.groups,
             extra: &user.extra,
             uid: &user.uid,
         };
-        let question = match serde_json::to_vec(&spec) {
-            Ok(question) => question,
-            Err(error) => return Verdict::Unknown(error.to_string()),
+        let key = match serde_json::to_vec(&spec) {
+            Ok(key) => key,
+            Err(error) => return Authorization::Unknown(error.to_string()),
         };
-        let ask = async || {
-            let said = self.reviewer.review::<Status>(&ACCESS_REVIEW, &spec).await;
-            let verdict = said.map_or_else(|why| Verdict::Unknown(why.to_string()), verdict);
-            let holds = match verdict {
+        let review = async || {
+            let reviewed = self.reviewer.review::<AccessReviewStatus>(&ACCESS_REVIEW, &spec).await;
+            let authorization = reviewed
+                .map_or_else(|why| Authorization::Unknown(why.to_string()), authorization_of);
+            let holds = match authorization {
                 _ if LONG <= verb.len() + path.len() => Duration::ZERO,
-                Verdict::Allowed => self.allow_ttl,
-                Verdict::Forbidden(_) => self.deny_ttl,
-                Verdict::Unknown(_) => Duration::ZERO,
+                Authorization::Allowed => self.allow_ttl,
+                Authorization::Forbidden(_) => self.deny_ttl,
+                Authorization::Unknown(_) => Duration::ZERO,
             };
-            (holds, Arc::new(verdict))
+            (holds, Arc::new(authorization))
         };
-        Verdict::clone(&*self.answers.get(&question, ask).await)
+        Authorization::clone(&*self.answers.get(&key, review).await)
     }
 }
 
 /// As in webhook.go, Authorize.
-fn verdict(status: Status) -> Verdict {
+fn authorization_of(status: AccessReviewStatus) -> Authorization {
     match status {
-        Status { denied: true, allowed: true, .. } => Verdict::Unknown(
+        AccessReviewStatus { denied: true, allowed: true, .. } => Authorization::Unknown(
             "webhook subject access review returned both allow and deny response".to_owned(),
         ),
-        Status { allowed: true, .. } => Verdict::Allowed,
-        Status { reason, .. } => Verdict::Forbidden(reason),
+        AccessReviewStatus { allowed: true, .. } => Authorization::Allowed,
+        AccessReviewStatus { reason, .. } => Authorization::Forbidden(reason),
     }
 }

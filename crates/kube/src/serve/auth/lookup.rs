@@ -27,9 +27,9 @@ impl std::fmt::Debug for Lookup {
     }
 }
 
-/// What was found.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(in crate::serve) struct Found {
+/// The authorities that the cluster publishes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::serve) struct ClusterAuthorities {
     /// Authorities of clients, in PEM.
     pub(in crate::serve) client_ca: Option<Vec<u8>>,
     /// The settings of proxies.
@@ -60,20 +60,21 @@ impl Lookup {
     }
 
     /// Reads the present state from the cluster.
-    pub(in crate::serve) async fn look_up(&self) -> Result<Found, LookupError> {
-        let asked =
+    pub(in crate::serve) async fn look_up(&self) -> Result<ClusterAuthorities, LookupError> {
+        let result =
             call::send_and_read(&self.caller, &ApiRequest::get(PATH.to_owned()), TIMEOUT).await;
-        let bytes = asked.map_err(|failed: ApiError| LookupError::Request(failed.to_string()))?;
-        let map: ConfigMap = serde_json::from_slice(&bytes)
-            .map_err(|error| LookupError::Request(format!("the ConfigMap is unclear: {error}")))?;
-        map.found()
+        let bytes = result.map_err(|failed: ApiError| LookupError::Request(failed.to_string()))?;
+        let map: ConfigMap = serde_json::from_slice(&bytes).map_err(|error| {
+            LookupError::Request(format!("the ConfigMap cannot be read: {error}"))
+        })?;
+        map.authorities()
     }
 }
 
 impl ConfigMap {
     /// As in options/authentication.go, createRequestHeaderConfig, and
     /// headerrequest/requestheader_controller.go, getRequestHeaderBundleFromConfigMap.
-    fn found(&self) -> Result<Found, LookupError> {
+    fn authorities(&self) -> Result<ClusterAuthorities, LookupError> {
         let proxy = match self.authority("requestheader-client-ca-file")? {
             None => None,
             Some(ca) => Some(ProxyInputs {
@@ -85,7 +86,7 @@ impl ConfigMap {
                 extra_prefixes: self.list("requestheader-extra-headers-prefix")?,
             }),
         };
-        Ok(Found { client_ca: self.authority("client-ca-file")?, proxy })
+        Ok(ClusterAuthorities { client_ca: self.authority("client-ca-file")?, proxy })
     }
 
     /// Usable authorities.
@@ -121,7 +122,7 @@ mod tests {
     fn the_config_map_is_read_as_the_api_server_writes_it() {
         let made = rcgen::generate_simple_self_signed(vec!["ca".to_owned()]).expect("it is made");
         let pem = made.cert.pem();
-        let found = map(&[
+        let authorities = map(&[
             ("client-ca-file", &pem),
             ("requestheader-client-ca-file", &pem),
             ("requestheader-allowed-names", r#"["front-proxy-client"]"#),
@@ -129,19 +130,19 @@ mod tests {
             ("requestheader-group-headers", r#"["X-Remote-Group"]"#),
             ("requestheader-extra-headers-prefix", r#"["X-Remote-Extra-"]"#),
         ])
-        .found()
+        .authorities()
         .expect("it is right");
-        assert_eq!(found.client_ca.as_deref(), Some(pem.as_bytes()));
-        let proxy = found.proxy.expect("it says so");
+        assert_eq!(authorities.client_ca.as_deref(), Some(pem.as_bytes()));
+        let proxy = authorities.proxy.expect("it has a proxy");
         assert_eq!(proxy.names, ["front-proxy-client"]);
         assert_eq!(proxy.username_headers, ["X-Remote-User"]);
         assert!(proxy.uid_headers.is_empty());
     }
 
     #[test]
-    fn an_empty_config_map_says_nothing_and_a_wrong_one_is_told() {
-        assert_eq!(map(&[]).found().expect("it is right"), Found::default());
-        let error = map(&[("client-ca-file", "hello")]).found().expect_err("it is no PEM");
+    fn an_empty_config_map_has_no_authorities_and_an_invalid_one_is_an_error() {
+        assert_eq!(map(&[]).authorities().expect("it is right"), ClusterAuthorities::default());
+        let error = map(&[("client-ca-file", "hello")]).authorities().expect_err("it is no PEM");
         assert!(error.to_string().contains("client-ca-file"), "{error}");
     }
 }

@@ -17,19 +17,19 @@ pub(super) fn user(
     proxy: &Proxy,
 ) -> Result<Option<User>, X509Error> {
     proxy.authority.verify(chain)?;
-    let told = &proxy.told;
-    if !told.names.is_empty() {
+    let inputs = &proxy.inputs;
+    if !inputs.names.is_empty() {
         let name = x509::name(chain)?.unwrap_or_default();
-        if !told.names.contains(&name) {
+        if !inputs.names.contains(&name) {
             return Err(X509Error::NotAllowed(name));
         }
     }
-    let Some(name) = first(headers, &told.username_headers) else { return Ok(None) };
+    let Some(name) = first(headers, &inputs.username_headers) else { return Ok(None) };
     Ok(Some(User {
         name,
-        uid: first(headers, &told.uid_headers).unwrap_or_default(),
-        groups: told.group_headers.iter().flat_map(|header| values(headers, header)).collect(),
-        extra: extra(headers, &told.extra_prefixes),
+        uid: first(headers, &inputs.uid_headers).unwrap_or_default(),
+        groups: inputs.group_headers.iter().flat_map(|header| values(headers, header)).collect(),
+        extra: extra(headers, &inputs.extra_prefixes),
     }))
 }
 
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn extra_headers_are_told_under_the_names_behind_their_prefix() {
+    fn extra_headers_lose_their_prefix() {
         let mut headers = HeaderMap::new();
         for (name, value) in
             [("x-remote-extra-a%2fb", "1"), ("X-Remote-Extra-a%2fb", "2"), ("x-remote-user", "u")]
@@ -90,9 +90,9 @@ mod tests {
             let name: http::HeaderName = name.parse().expect("a name");
             headers.append(name, value.parse().expect("a value"));
         }
-        let told = extra(&headers, &["X-Remote-Extra-".to_owned()]);
+        let extra = extra(&headers, &["X-Remote-Extra-".to_owned()]);
         let values = vec!["1".to_owned(), "2".to_owned()];
-        assert_eq!(told, BTreeMap::from([("a/b".to_owned(), values)]));
+        assert_eq!(extra, BTreeMap::from([("a/b".to_owned(), values)]));
         assert_eq!(unescaped("100%"), "100%");
         assert_eq!(unescaped("%zz"), "%zz");
     }

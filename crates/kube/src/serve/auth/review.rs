@@ -1,4 +1,4 @@
-//! Reviews: questions to the API server in the form of created objects.
+//! Reviews: requests to the API server to authenticate or authorize a user.
 
 use std::time::Duration;
 
@@ -31,29 +31,37 @@ pub(super) struct Reviewer {
 /// The body of a review request.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Question<'a, S> {
+struct Review<'a, S> {
     api_version: &'a str,
     kind: &'a str,
     spec: S,
 }
 
-/// The body of the answer.
+/// The body of a response.
 #[derive(Deserialize)]
-struct Answer<T> {
+struct ReviewResponse<T> {
     status: T,
 }
 
 /// The names of a kind of review.
-pub(super) struct Kind {
+pub(super) struct ReviewKind {
     pub(super) api_version: &'static str,
     pub(super) name: &'static str,
     pub(super) path: &'static str,
 }
 
-/// The API server did not answer.
-#[derive(Clone, Debug, thiserror::Error)]
-#[error("{0}")]
-pub(super) struct Unanswered(String);
+/// A review without a result.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum ReviewError {
+    #[error(transparent)]
+    Api(#[from] ApiError),
+    #[error("{0}")]
+    Encode(String),
+    #[error("{kind} is unclear: {why}")]
+    Decode { kind: &'static str, why: String },
+    #[error("reviews have stopped")]
+    Closed,
+}
 
 impl Reviewer {
     pub(super) fn new(client: Client) -> Self {
@@ -63,28 +71,32 @@ impl Reviewer {
     /// Sends a review. It changes nothing, so it can be retried.
     pub(super) async fn review<T: DeserializeOwned>(
         &self,
-        kind: &Kind,
+        kind: &ReviewKind,
         spec: impl Serialize,
-    ) -> Result<T, Unanswered> {
-        let question = Question { api_version: kind.api_version, kind: kind.name, spec };
-        let body = serde_json::to_vec(&question).map_err(|error| Unanswered(error.to_string()))?;
-        let ask = ApiRequest::post(kind.path.to_owned(), body);
+    ) -> Result<T, ReviewError> {
+        let review = Review { api_version: kind.api_version, kind: kind.name, spec };
+        let body =
+            serde_json::to_vec(&review).map_err(|error| ReviewError::Encode(error.to_string()))?;
+        let request = ApiRequest::post(kind.path.to_owned(), body);
         let mut pause = FIRST_PAUSE;
-        for left in (0..TRIES).rev() {
-            let asked = {
+        let mut left = TRIES;
+        loop {
+            left -= 1;
+            let result = {
                 let permit = self.permits.acquire().await;
-                let _permit = permit.map_err(|error| Unanswered(error.to_string()))?;
-                call::send_and_read(&self.caller, &ask, TIMEOUT).await
+                let _permit = permit.map_err(|_| ReviewError::Closed)?;
+                call::send_and_read(&self.caller, &request, TIMEOUT).await
             };
-            match asked {
+            match result {
                 Ok(bytes) => {
-                    let answer: Result<Answer<T>, _> = serde_json::from_slice(&bytes);
-                    let unclear = |error| Unanswered(format!("{} is unclear: {error}", kind.name));
-                    return answer.map(|answer| answer.status).map_err(unclear);
+                    let response: Result<ReviewResponse<T>, _> = serde_json::from_slice(&bytes);
+                    let unclear = |error: serde_json::Error| ReviewError::Decode {
+                        kind: kind.name,
+                        why: error.to_string(),
+                    };
+                    return response.map(|response| response.status).map_err(unclear);
                 }
-                Err(failed) if left == 0 || !is_passing(&failed) => {
-                    return Err(Unanswered(failed.to_string()));
-                }
+                Err(failed) if left == 0 || !is_transient(&failed) => return Err(failed.into()),
                 Err(_) => {
                     let longer = rand::rng().random_range(1.0..1.0 + JITTER);
                     tokio::time::sleep(pause.mul_f64(longer)).await;
@@ -92,18 +104,17 @@ impl Reviewer {
                 }
             }
         }
-        Err(Unanswered(format!("{} was asked for too often", kind.name)))
     }
 }
 
 /// Whether a retry may succeed. As in util/webhook, DefaultShouldRetry.
-fn is_passing(failed: &ApiError) -> bool {
+fn is_transient(failed: &ApiError) -> bool {
     match failed {
         ApiError::NotSent(_) | ApiError::NoResponse(_) => true,
-        ApiError::Status(refusal) => {
-            refusal.retry_after.is_some()
+        ApiError::Status(status) => {
+            status.retry_after.is_some()
                 || matches!(
-                    refusal.code,
+                    status.code,
                     StatusCode::INTERNAL_SERVER_ERROR
                         | StatusCode::TOO_MANY_REQUESTS
                         | StatusCode::GATEWAY_TIMEOUT

@@ -10,13 +10,13 @@ use kube::Client;
 use serde::{Deserialize, Serialize};
 
 use super::cache::{Cache, NoChance};
-use super::review::{Kind, Reviewer};
+use super::review::{ReviewError, ReviewKind, Reviewer};
 use super::user::User;
 
 /// At most this many answers are cached. As in cached_token_authenticator.go.
 const ANSWERS: usize = 32 * 128;
 
-const TOKEN_REVIEW: Kind = Kind {
+const TOKEN_REVIEW: ReviewKind = ReviewKind {
     api_version: "authentication.k8s.io/v1",
     name: "TokenReview",
     path: "/apis/authentication.k8s.io/v1/tokenreviews",
@@ -24,14 +24,14 @@ const TOKEN_REVIEW: Kind = Kind {
 
 /// `TokenReview.spec`.
 #[derive(Serialize)]
-struct Spec<'a> {
+struct TokenReviewSpec<'a> {
     token: &'a str,
 }
 
 /// `TokenReview.status`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Status {
+struct TokenReviewStatus {
     authenticated: bool,
     user: UserInfo,
 }
@@ -46,13 +46,13 @@ struct UserInfo {
 }
 
 /// The answer about a token: its user, or none if it is invalid. An error if there was no answer.
-type Said = Result<Option<Arc<User>>, String>;
+type TokenResult = Result<Option<Arc<User>>, ReviewError>;
 
 /// Authenticates tokens.
 pub(super) struct Tokens {
     reviewer: Reviewer,
     holds: Duration,
-    answers: Cache<Said>,
+    answers: Cache<TokenResult>,
 }
 
 impl Tokens {
@@ -62,19 +62,22 @@ impl Tokens {
 
     /// The user of a token. Positive and negative answers of the API server are cached. If it does not
     /// answer, only those who already wait get that error.
-    pub(super) async fn whose(&self, token: &str) -> Said {
-        let ask = async || {
-            let said = self.reviewer.review::<Status>(&TOKEN_REVIEW, Spec { token }).await;
-            match said {
+    pub(super) async fn whose(&self, token: &str) -> TokenResult {
+        let review = async || {
+            let reviewed = self
+                .reviewer
+                .review::<TokenReviewStatus>(&TOKEN_REVIEW, TokenReviewSpec { token })
+                .await;
+            match reviewed {
                 Ok(status) => (self.holds, Ok(status.user().map(Arc::new))),
-                Err(error) => (Duration::ZERO, Err(error.to_string())),
+                Err(error) => (Duration::ZERO, Err(error)),
             }
         };
-        self.answers.get(token.as_bytes(), ask).await
+        self.answers.get(token.as_bytes(), review).await
     }
 }
 
-impl Status {
+impl TokenReviewStatus {
     fn user(self) -> Option<User> {
         let UserInfo { username, uid, groups, extra } = self.user;
         self.authenticated.then_some(User { name: username, uid, groups, extra })

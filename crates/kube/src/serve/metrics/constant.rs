@@ -3,7 +3,7 @@
 use plimsoll_engine::metrics::Stability;
 
 use super::text::{Printed, Type};
-use crate::serve::told::{Build, Feature};
+use crate::serve::process_info::{Build, Feature};
 
 /// Build information and feature gates. As in component-base's metrics/version.go and
 /// prometheus/feature/metrics.go.

@@ -17,8 +17,8 @@ pub(super) use resources::resources;
 use text::{Printed, TEXT_FORMAT, Type, as_f64};
 
 use super::health::Health;
+use super::process_info::{Build, Feature};
 use super::reply;
-use super::told::{Build, Feature};
 
 /// All metrics: those of the engine, of other registries, and of the process.
 pub(super) fn all(

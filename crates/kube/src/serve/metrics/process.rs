@@ -50,7 +50,7 @@ pub(super) fn metrics() -> Vec<Printed> {
             files.started().map(|time| time.as_secs_f64()),
         ),
     ];
-    let told = |(name, help, value): (&str, &str, Option<f64>)| {
+    let gauge = |(name, help, value): (&str, &str, Option<f64>)| {
         Some(Printed::plain(name, help, Type::Gauge).with(&[], value?))
     };
     let cpu = Printed::plain(
@@ -58,7 +58,7 @@ pub(super) fn metrics() -> Vec<Printed> {
         "Total user and system CPU time spent in seconds.",
         Type::Counter,
     );
-    let mut all: Vec<_> = gauges.into_iter().filter_map(told).collect();
+    let mut all: Vec<_> = gauges.into_iter().filter_map(gauge).collect();
     all.push(cpu.with(&[], cpu_time().as_secs_f64()));
     all
 }

@@ -82,15 +82,16 @@ impl Printed {
 
 impl From<&Family> for Printed {
     fn from(family: &Family) -> Self {
-        let told = family.descriptor;
-        let kind = match told.kind {
+        let descriptor = family.descriptor;
+        let kind = match descriptor.kind {
             Kind::Counter => Type::Counter,
             Kind::Gauge => Type::Gauge,
             Kind::Histogram(_) => Type::Histogram,
         };
-        let mut printed = Printed::new(told.name, told.stability, told.help, kind);
+        let mut printed =
+            Printed::new(descriptor.name, descriptor.stability, descriptor.help, kind);
         for Series { labels, value } in &family.series {
-            let names = told.labels.iter().map(|&name| name.to_owned());
+            let names = descriptor.labels.iter().map(|&name| name.to_owned());
             let labels = names.zip(labels.iter().map(ToString::to_string)).collect();
             let number = match value {
                 Value::Number(number) => Number::One(as_f64(*number)),

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::json;
 
-use super::fixture::{Setup, Signer, TOKEN, api_server};
+use super::fixture::{ServerFixture, Signer, TOKEN, api_server};
 use crate::fake::{FakeApiServer, FakeResponse};
 
 const TOKEN_REVIEW: &str = "POST /apis/authentication.k8s.io/v1/tokenreviews";
@@ -14,7 +14,7 @@ const ACCESS_REVIEW: &str = "POST /apis/authorization.k8s.io/v1/subjectaccessrev
 #[tokio::test]
 async fn health_is_open_to_everybody_and_nothing_else_is() {
     let fake = api_server(|_| true);
-    let server = Setup::new(Some(&fake)).start().await;
+    let server = ServerFixture::new(Some(&fake)).start().await;
     for path in ["/healthz", "/livez?verbose", "/readyz"] {
         assert_eq!(server.get(path, &[]).await.code, 200, "{path}");
     }
@@ -37,7 +37,7 @@ async fn health_is_open_to_everybody_and_nothing_else_is() {
 #[tokio::test]
 async fn a_forged_token_gets_401_wherever_it_is_shown_and_the_api_server_is_asked_once() {
     let fake = api_server(|_| true);
-    let server = Setup::new(Some(&fake)).start().await;
+    let server = ServerFixture::new(Some(&fake)).start().await;
     for path in ["/metrics", "/healthz", "/metrics"] {
         let answer = server.get(path, &[("Authorization", "Bearer forged")]).await;
         assert_eq!(answer.code, 401, "{path}");
@@ -53,7 +53,7 @@ async fn a_forged_token_gets_401_wherever_it_is_shown_and_the_api_server_is_aske
 #[tokio::test]
 async fn a_user_without_rights_gets_403_and_answers_hold_for_a_while() {
     let fake = api_server(|path| path == "/metrics");
-    let server = Setup::new(Some(&fake)).start().await;
+    let server = ServerFixture::new(Some(&fake)).start().await;
     for _ in 0..2 {
         assert_eq!(server.get_as_jane("/metrics").await.code, 200);
         let answer = server.get_as_jane("/configz").await;
@@ -76,13 +76,13 @@ async fn a_user_without_rights_gets_403_and_answers_hold_for_a_while() {
         },
     });
     assert_eq!(asked, expected);
-    assert_eq!(*server.inside.resets.lock().expect("nobody panicked"), 1);
+    assert_eq!(*server.scheduler.resets.lock().expect("nobody panicked"), 1);
 }
 
 #[tokio::test]
 async fn answers_do_not_hold_longer_than_they_may() {
     let fake = api_server(|_| true);
-    let mut setup = Setup::new(Some(&fake));
+    let mut setup = ServerFixture::new(Some(&fake));
     setup.options.authentication.token_cache_ttl = std::time::Duration::ZERO;
     setup.options.authorization.allow_ttl = std::time::Duration::ZERO;
     let server = setup.start().await;
@@ -97,7 +97,7 @@ async fn what_the_api_server_does_not_say_is_nobodys_right() {
     // The scheduler may not create reviews.
     let refused = || FakeResponse::error(403, "Forbidden", "cannot create reviews");
     let fake = FakeApiServer::new(move |_, _| refused());
-    let server = Setup::new(Some(&fake)).start().await;
+    let server = ServerFixture::new(Some(&fake)).start().await;
     assert_eq!(server.get_as_jane("/metrics").await.code, 401);
     let answer = server.get("/metrics", &[]).await;
     assert_eq!(answer.code, 500);
@@ -111,7 +111,7 @@ async fn what_the_api_server_does_not_say_is_nobodys_right() {
 
 #[tokio::test]
 async fn without_an_api_server_only_what_is_open_is_served() {
-    let server = Setup::new(None).start().await;
+    let server = ServerFixture::new(None).start().await;
     assert_eq!(server.get("/healthz", &[]).await.code, 200);
     assert_eq!(server.get_as_jane("/metrics").await.code, 403);
 }
@@ -120,7 +120,7 @@ async fn without_an_api_server_only_what_is_open_is_served() {
 async fn a_client_is_who_its_certificate_says() {
     let fake = api_server(|path| path == "/configz");
     let (authority, stranger) = (Signer::new("clients"), Signer::new("clients"));
-    let mut setup = Setup::new(Some(&fake));
+    let mut setup = ServerFixture::new(Some(&fake));
     setup.options.authentication.client_ca_file = Some(setup.file("ca.crt", &authority.pem));
     let server = setup.start().await;
     let jane = authority.client("jane", &["devs"]);
@@ -150,7 +150,7 @@ async fn a_client_is_who_its_certificate_says() {
 async fn a_proxy_is_believed_if_it_is_one() {
     let fake = api_server(|_| true);
     let (proxies, others) = (Signer::new("proxies"), Signer::new("others"));
-    let mut setup = Setup::new(Some(&fake));
+    let mut setup = ServerFixture::new(Some(&fake));
     let ca = setup.file("proxy-ca.crt", &proxies.pem);
     setup.options.authentication.proxy.client_ca_file = Some(ca);
     setup.options.authentication.proxy.allowed_names = vec!["front".to_owned()];
@@ -185,7 +185,7 @@ async fn authorities_are_looked_up_in_the_cluster() {
             false => FakeResponse::Response(201, json!({ "status": { "allowed": false } })),
         }
     });
-    let mut setup = Setup::new(Some(&fake));
+    let mut setup = ServerFixture::new(Some(&fake));
     setup.options.authentication.skip_lookup = false;
     let server = setup.start().await;
     let admin = authority.client("admin", &["system:masters"]);
@@ -196,7 +196,7 @@ async fn authorities_are_looked_up_in_the_cluster() {
 async fn a_lookup_that_fails_matters_if_the_flag_says_so() {
     let fake = FakeApiServer::new(|_, _| FakeResponse::not_found());
     for (tolerant, starts) in [(true, true), (false, false)] {
-        let mut setup = Setup::new(Some(&fake));
+        let mut setup = ServerFixture::new(Some(&fake));
         setup.options.authentication.skip_lookup = false;
         setup.options.authentication.tolerate_lookup_failure = tolerant;
         match setup.try_start().await {
@@ -206,8 +206,8 @@ async fn a_lookup_that_fails_matters_if_the_flag_says_so() {
             }
             Err(error) => {
                 assert!(!starts, "{error}");
-                let told = error.to_string();
-                assert!(told.contains("--authentication-tolerate-lookup-failure"), "{told}");
+                let message = error.to_string();
+                assert!(message.contains("--authentication-tolerate-lookup-failure"), "{message}");
             }
         }
     }
@@ -246,7 +246,7 @@ async fn no_secret_is_logged_however_much_is_logged() {
             false => FakeResponse::Response(201, json!({ "status": { "authenticated": false } })),
         }
     });
-    let setup = Setup::new(Some(&fake));
+    let setup = ServerFixture::new(Some(&fake));
     let key = std::fs::read_to_string(setup.files.path().join("tls.key")).expect("it is there");
     let server = setup.start().await;
     for _ in 0..2 {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use super::fixture::{Running, Setup, TOKEN, answer, api_server};
+use super::fixture::{Running, ServerFixture, TOKEN, answer, api_server};
 use crate::serve::limits::{self, Patience};
 
 /// Longer than anything here takes on a busy machine.
@@ -12,7 +12,7 @@ const GENEROUS: Duration = Duration::from_secs(30);
 
 #[tokio::test]
 async fn a_head_that_is_too_large_gets_431() {
-    let server = Setup::new(None).start().await;
+    let server = ServerFixture::new(None).start().await;
     let long = "x".repeat(usize::try_from(limits::HEAD_BYTES).expect("it fits") * 4);
     let answer = server.get("/healthz", &[("X-Long", &long)]).await;
     assert_eq!(answer.code, 431);
@@ -26,7 +26,7 @@ async fn a_head_that_is_too_large_gets_431() {
 #[tokio::test]
 async fn a_body_that_is_too_large_gets_413_whether_it_says_how_long_it_is_or_not() {
     let fake = api_server(|_| true);
-    let server = Setup::new(Some(&fake)).start().await;
+    let server = ServerFixture::new(Some(&fake)).start().await;
     let token = format!("Bearer {TOKEN}");
     let long = "1".repeat(limits::BODY_BYTES + 1);
     let headers = [("Authorization", token.as_str())];
@@ -44,7 +44,7 @@ async fn a_body_that_is_too_large_gets_413_whether_it_says_how_long_it_is_or_not
 
 #[tokio::test]
 async fn a_client_that_asks_too_often_is_told_to_wait() {
-    let server = Setup::new(None).start().await;
+    let server = ServerFixture::new(None).start().await;
     let mut stream = server.connect(None).await;
     let request = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n".repeat(400);
     let last = "GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
@@ -63,7 +63,7 @@ async fn a_client_that_takes_too_long_is_left() {
     let soon = Duration::from_millis(200);
     let patience =
         Patience { handshake: soon, head: soon, idle: soon, look: soon, ..Patience::default() };
-    let server = Setup { patience, ..Setup::new(None) }.start().await;
+    let server = ServerFixture { patience, ..ServerFixture::new(None) }.start().await;
     // It does not start a handshake.
     let mut silent = tokio::net::TcpStream::connect(server.address).await.expect("it listens");
     let read = tokio::time::timeout(GENEROUS, silent.read_to_end(&mut Vec::new())).await;
@@ -85,15 +85,15 @@ async fn a_client_that_does_not_take_its_answer_is_left() {
     let soon = Duration::from_millis(200);
     let patience = Patience { request: soon, look: soon, ..Patience::default() };
     let fake = api_server(|_| true);
-    let mut setup = Setup { patience, ..Setup::new(Some(&fake)) };
+    let mut setup = ServerFixture { patience, ..ServerFixture::new(Some(&fake)) };
     // More than all buffers in between hold.
     let pod = plimsoll_framework::PodInfo::new({
         let mut pod = plimsoll_api::Pod::default();
         pod.asks.fit.milli_cpu = 1;
         pod
     });
-    let inside = std::sync::Arc::get_mut(&mut setup.inside).expect("nobody else has it yet");
-    inside.pods = vec![pod; 200_000];
+    let scheduler = std::sync::Arc::get_mut(&mut setup.scheduler).expect("nobody else has it yet");
+    scheduler.pods = vec![pod; 200_000];
     let server = setup.start().await;
     let mut stream = server.connect(None).await;
     let request = format!(
@@ -105,7 +105,7 @@ async fn a_client_that_does_not_take_its_answer_is_left() {
     assert_eq!(&head, b"HTTP/1.1 200 OK");
     // Nothing more is read until the server has closed the connection, before the answer is complete.
     let left = async {
-        while server.site.guests.count() != 0 {
+        while server.state.guests.count() != 0 {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
@@ -118,13 +118,13 @@ async fn a_client_that_does_not_take_its_answer_is_left() {
 
 #[tokio::test]
 async fn a_client_with_too_many_connections_loses_the_oldest() {
-    let server = Setup::new(None).start().await;
+    let server = ServerFixture::new(None).start().await;
     let mut first = server.connect(None).await;
     let mut others = Vec::new();
     for _ in 0..limits::CONNECTIONS_PER_CLIENT {
         others.push(server.connect(None).await);
     }
-    assert_eq!(server.site.guests.count(), limits::CONNECTIONS_PER_CLIENT);
+    assert_eq!(server.state.guests.count(), limits::CONNECTIONS_PER_CLIENT);
     let closed = tokio::time::timeout(GENEROUS, first.read_to_end(&mut Vec::new())).await;
     assert!(closed.is_ok(), "the oldest had to go");
     assert_eq!(server.get("/livez", &[]).await.code, 200, "one more is let in");
@@ -140,7 +140,7 @@ async fn connect_from(server: &Running, last: u8) -> tokio::net::TcpStream {
 
 #[tokio::test]
 async fn connections_that_do_nothing_keep_no_probe_out() {
-    let server = Setup::new(None).start().await;
+    let server = ServerFixture::new(None).start().await;
     let mut silent = Vec::new();
     // More connections than allowed in total, but from no address more than allowed.
     for number in 0..limits::CONNECTIONS + limits::CONNECTIONS_PER_CLIENT {
@@ -153,7 +153,7 @@ async fn connections_that_do_nothing_keep_no_probe_out() {
     for _ in 0..20 {
         assert_eq!(server.get("/livez", &[]).await.code, 200);
     }
-    assert!(server.site.guests.count() <= limits::CONNECTIONS);
+    assert!(server.state.guests.count() <= limits::CONNECTIONS);
 }
 
 #[tokio::test]
@@ -163,10 +163,10 @@ async fn in_a_crowd_clients_get_less_time_to_shake_hands() {
         handshake_in_a_crowd: Duration::from_millis(200),
         ..Patience::default()
     };
-    let server = Setup { patience, ..Setup::new(None) }.start().await;
+    let server = ServerFixture { patience, ..ServerFixture::new(None) }.start().await;
     let mut first = connect_from(&server, 2).await;
     // Its timeout starts before there are many connections.
-    while server.site.guests.count() == 0 {
+    while server.state.guests.count() == 0 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     assert_eq!(server.get("/livez", &[]).await.code, 200);
@@ -185,7 +185,7 @@ async fn in_a_crowd_clients_get_less_time_to_shake_hands() {
 
 #[tokio::test]
 async fn a_server_that_stops_ends() {
-    let server = Setup::new(None).start().await;
+    let server = ServerFixture::new(None).start().await;
     let _idle = server.connect(None).await;
     assert_eq!(server.get("/healthz", &[]).await.code, 200);
     server.stop.cancel();

@@ -7,18 +7,18 @@ use http_body_util::{BodyExt as _, Empty};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::TcpListener;
 
-use super::fixture::{FakeInside, Setup, Signer};
+use super::fixture::{FakeScheduler, ServerFixture, Signer};
 use crate::serve::limits::Patience;
 use crate::serve::options::{Options, ServingOptions};
 use crate::serve::server::Server;
-use crate::serve::{Ask, Clients, Told};
+use crate::serve::{Clients, ProcessInfo, ServerSources};
 
 const GENEROUS: Duration = Duration::from_secs(30);
 
 #[tokio::test]
 async fn http_2_is_spoken_with_those_who_want_it_unless_it_is_off() {
     for (disabled, spoken) in [(false, Some(&b"h2"[..])), (true, Some(&b"http/1.1"[..]))] {
-        let mut setup = Setup::new(None);
+        let mut setup = ServerFixture::new(None);
         setup.options.serving.disable_http2 = disabled;
         let server = setup.start().await;
         let stream = server.connect_by(None, &[b"h2", b"http/1.1"], "localhost").await;
@@ -44,7 +44,7 @@ async fn http_2_is_spoken_with_those_who_want_it_unless_it_is_off() {
 #[tokio::test]
 async fn a_certificate_that_is_replaced_is_shown_from_then_on() {
     let patience = Patience { files: Duration::from_millis(20), ..Patience::default() };
-    let server = Setup { patience, ..Setup::new(None) }.start().await;
+    let server = ServerFixture { patience, ..ServerFixture::new(None) }.start().await;
     server.connect(None).await;
     // A certificate without its key is unusable, so the old pair stays.
     let new = server.signer.server("renewed.test");
@@ -62,7 +62,7 @@ async fn a_certificate_that_is_replaced_is_shown_from_then_on() {
 
 #[tokio::test]
 async fn names_have_certificates_of_their_own() {
-    let mut setup = Setup::new(None);
+    let mut setup = ServerFixture::new(None);
     let other = setup.signer.server("other.test");
     let (cert, key) = (setup.file("sni.crt", &other.cert), setup.file("sni.key", &other.key));
     setup.options.serving.sni = vec![format!("{},{}", cert.display(), key.display())];
@@ -76,18 +76,18 @@ async fn names_have_certificates_of_their_own() {
 #[tokio::test]
 async fn what_cannot_be_used_is_told_before_anybody_is_let_in() {
     let not_one = Signer::new("x").server("localhost");
-    for (name, text, told) in [
+    for (name, text, message) in [
         ("tls.crt", "hello", "there is no certificate in the file"),
         ("tls.key", "hello", "there is no private key in PEM in the file"),
         ("tls.key", not_one.key.as_str(), "serving certificate"),
     ] {
-        let setup = Setup::new(None);
+        let setup = ServerFixture::new(None);
         setup.file(name, text);
         let error = setup.try_start().await.err().expect("it cannot be used").to_string();
-        assert!(error.contains(told), "{error}");
-        assert!(!error.contains(text), "keys are not told");
+        assert!(error.contains(message), "{error}");
+        assert!(!error.contains(text), "keys are not shown");
     }
-    let setup = Setup::new(None);
+    let setup = ServerFixture::new(None);
     std::fs::remove_file(setup.files.path().join("tls.key")).expect("it is there");
     let error = setup.try_start().await.err().expect("it is not there").to_string();
     assert!(error.contains("--tls-private-key-file"), "{error}");
@@ -96,10 +96,10 @@ async fn what_cannot_be_used_is_told_before_anybody_is_let_in() {
 #[tokio::test]
 async fn without_files_the_server_certifies_itself() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("there is a free port");
-    let ask = Ask {
-        inside: Arc::new(FakeInside::default()),
+    let ask = ServerSources {
+        scheduler: Arc::new(FakeScheduler::default()),
         clients: Clients::default(),
-        told: Told::default(),
+        process: ProcessInfo::default(),
     };
     let server = Server::on(listener, &Options::default(), ask).await.expect("it makes one");
     assert!(server.address().is_some());
@@ -107,10 +107,10 @@ async fn without_files_the_server_certifies_itself() {
 
 #[tokio::test]
 async fn port_0_serves_nothing_and_wrong_options_are_all_told() {
-    let ask = || Ask {
-        inside: Arc::new(FakeInside::default()),
+    let ask = || ServerSources {
+        scheduler: Arc::new(FakeScheduler::default()),
         clients: Clients::default(),
-        told: Told::default(),
+        process: ProcessInfo::default(),
     };
     let serving = ServingOptions { port: 0, ..ServingOptions::default() };
     let off = Server::bind(&Options { serving, ..Options::default() }, ask()).await;

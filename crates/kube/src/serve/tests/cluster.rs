@@ -16,8 +16,10 @@ use plimsoll_plugins::in_tree;
 use plimsoll_testserver::{Options as ClusterOptions, Right, TestServer, User};
 use serde_json::{Value, json};
 
-use super::fixture::{Setup, Signed};
-use crate::serve::{Clients, Desk, Explained, Inside, Silent, Soon, VerbosityError};
+use super::fixture::{ServerFixture, Signed};
+use crate::serve::{
+    Clients, EngineHandle, Explained, SchedulerView, Soon, Unresponsive, VerbosityError,
+};
 
 fn user(name: &str, rights: Vec<Right>) -> User {
     User { token: format!("token-of-{name}"), name: name.to_owned(), groups: Vec::new(), rights }
@@ -37,7 +39,7 @@ async fn the_api_server_says_who_is_who_and_who_may_what() {
         ..ClusterOptions::default()
     });
     let client = client(&cluster).await;
-    let mut setup = Setup::new(None);
+    let mut setup = ServerFixture::new(None);
     setup.clients = Clients { authentication: Some(client.clone()), authorization: Some(client) };
     setup.options.authentication.skip_lookup = false;
     let server = setup.start().await;
@@ -53,10 +55,10 @@ async fn the_api_server_says_who_is_who_and_who_may_what() {
     assert_eq!(server.ask(Some(&own), "GET", "/configz", &[], "").await.code, 403);
 }
 
-/// Asks a desk, as `plimsoll run` does.
-struct Behind(Desk);
+/// Asks a handle, as `plimsoll run` does.
+struct HandleView(EngineHandle);
 
-impl Inside for Behind {
+impl SchedulerView for HandleView {
     fn metrics(&self) -> Soon<'_, Vec<Family>> {
         self.0.metrics().boxed()
     }
@@ -119,7 +121,7 @@ fn pod(name: &str, cpu: &str) -> Value {
 
 #[tokio::test]
 async fn an_engine_on_its_own_thread_answers_through_the_desk() {
-    let (desk, mut questions) = Desk::new();
+    let (handle, mut questions) = EngineHandle::new();
     let engine = thread::spawn(move || {
         let mut scheduler = scheduler();
         let node = json!({
@@ -136,30 +138,35 @@ async fn an_engine_on_its_own_thread_answers_through_the_desk() {
             question.answer(Time::ZERO, &mut scheduler);
         }
     });
-    let inside = Behind(desk.clone());
+    let scheduler = HandleView(handle.clone());
     let key = |name| PodKey::new("team", name);
-    let Ok(Explained::Decision(decision)) = inside.explain(key("large")).await else {
+    let Ok(Explained::Decision(decision)) = scheduler.explain(key("large")).await else {
         panic!("it is pending");
     };
     assert_eq!(decision.nodes.len(), 1);
-    assert_eq!(inside.explain(key("small")).await, Ok(Explained::Placed));
-    assert_eq!(inside.explain(key("none")).await, Ok(Explained::Unknown));
-    let mut names: Vec<_> =
-        inside.pods().await.expect("it answers").iter().map(|pod| pod.key.name.clone()).collect();
+    assert_eq!(scheduler.explain(key("small")).await, Ok(Explained::Placed));
+    assert_eq!(scheduler.explain(key("none")).await, Ok(Explained::Unknown));
+    let mut names: Vec<_> = scheduler
+        .pods()
+        .await
+        .expect("it answers")
+        .iter()
+        .map(|pod| pod.key.name.clone())
+        .collect();
     names.sort();
     assert_eq!(names, ["large", "small"]);
-    let dump = inside.dump().await.expect("it answers");
+    let dump = scheduler.dump().await.expect("it answers");
     assert!(dump.starts_with("1 nodes, 1 pods on nodes, 1 of them assumed\n"), "{dump}");
     let attempts = |families: &[Family]| {
         families.iter().any(|one| one.descriptor.name == "scheduler_schedule_attempts_total")
     };
-    assert!(attempts(&inside.metrics().await.expect("it answers")));
-    inside.reset_metrics().await.expect("it answers");
-    assert!(!attempts(&inside.metrics().await.expect("it answers")));
-    // When the desk is dropped, the thread ends, and later questions get an error.
-    drop((inside, desk));
+    assert!(attempts(&scheduler.metrics().await.expect("it answers")));
+    scheduler.reset_metrics().await.expect("it answers");
+    assert!(!attempts(&scheduler.metrics().await.expect("it answers")));
+    // When the handle is dropped, the thread ends, and later questions get an error.
+    drop((scheduler, handle));
     engine.join().expect("it does not panic");
-    let (desk, questions) = Desk::new();
+    let (handle, questions) = EngineHandle::new();
     drop(questions);
-    assert_eq!(desk.dump().await, Err(Silent));
+    assert_eq!(handle.dump().await, Err(Unresponsive));
 }

@@ -27,9 +27,10 @@ use crate::fake::{FakeApiServer, FakeResponse, ReceivedRequest};
 use crate::serve::limits::Patience;
 use crate::serve::options::Options;
 use crate::serve::server::Server;
-use crate::serve::site::Site;
+use crate::serve::server_state::ServerState;
 use crate::serve::{
-    Ask, Clients, Explained, Inside, ServeError, Silent, Soon, Told, VerbosityError,
+    Clients, Explained, ProcessInfo, SchedulerView, ServeError, ServerSources, Soon, Unresponsive,
+    VerbosityError,
 };
 
 /// The token of `jane`, which must not appear anywhere.
@@ -85,7 +86,7 @@ impl Signer {
 }
 
 /// A scheduler with given answers.
-pub(super) struct FakeInside {
+pub(super) struct FakeScheduler {
     pub(super) families: Vec<Family>,
     pub(super) explained: Explained,
     pub(super) pods: Vec<PodInfo>,
@@ -95,9 +96,9 @@ pub(super) struct FakeInside {
     pub(super) asked: Mutex<Vec<PodKey>>,
 }
 
-impl Default for FakeInside {
+impl Default for FakeScheduler {
     fn default() -> Self {
-        FakeInside {
+        FakeScheduler {
             families: Vec::new(),
             explained: Explained::Unknown,
             pods: Vec::new(),
@@ -109,14 +110,14 @@ impl Default for FakeInside {
     }
 }
 
-impl FakeInside {
+impl FakeScheduler {
     fn soon<T: Send + 'static>(&self, answer: T) -> Soon<'_, T> {
-        let answer = if self.silent { Err(Silent) } else { Ok(answer) };
+        let answer = if self.silent { Err(Unresponsive) } else { Ok(answer) };
         futures::future::ready(answer).boxed()
     }
 }
 
-impl Inside for FakeInside {
+impl SchedulerView for FakeScheduler {
     fn metrics(&self) -> Soon<'_, Vec<Family>> {
         self.soon(self.families.clone())
     }
@@ -175,27 +176,27 @@ pub(super) fn api_server(may: impl Fn(&str) -> bool + Send + 'static) -> FakeApi
 }
 
 /// The settings of a server, and its clients.
-pub(super) struct Setup {
+pub(super) struct ServerFixture {
     pub(super) options: Options,
     pub(super) clients: Clients,
-    pub(super) inside: Arc<FakeInside>,
-    pub(super) told: Told,
+    pub(super) scheduler: Arc<FakeScheduler>,
+    pub(super) process: ProcessInfo,
     pub(super) patience: Patience,
     /// Who signs the certificate of the server.
     pub(super) signer: Signer,
     pub(super) files: TempDir,
 }
 
-impl Setup {
+impl ServerFixture {
     /// A server that asks `fake`.
     pub(super) fn new(fake: Option<&FakeApiServer>) -> Self {
         let (signer, files) = (Signer::new("serving"), TempDir::new().expect("there is room"));
         let client = fake.map(FakeApiServer::client);
-        let mut setup = Setup {
+        let mut setup = ServerFixture {
             options: Options::default(),
             clients: Clients { authentication: client.clone(), authorization: client },
-            inside: Arc::default(),
-            told: Told { profiling: true, ..Told::default() },
+            scheduler: Arc::default(),
+            process: ProcessInfo { profiling: true, ..ProcessInfo::default() },
             patience: Patience::default(),
             signer,
             files,
@@ -219,39 +220,39 @@ impl Setup {
     }
 
     pub(super) async fn try_start(self) -> Result<Running, ServeError> {
-        let Setup { options, clients, inside, told, patience, signer, files } = self;
+        let ServerFixture { options, clients, scheduler, process, patience, signer, files } = self;
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("there is a free port");
-        let ask = Ask { inside: inside.clone(), clients, told };
-        let mut server = Server::on(listener, &options, ask).await?;
+        let sources = ServerSources { scheduler: scheduler.clone(), clients, process };
+        let mut server = Server::on(listener, &options, sources).await?;
         server.patience = patience;
         let address = server.address().expect("it is bound");
-        let (site, stop) = (server.site.clone(), CancellationToken::new());
+        let (state, stop) = (server.state.clone(), CancellationToken::new());
         let ended = tokio::spawn(server.serve(stop.clone()));
-        Ok(Running { address, site, stop, ended, inside, signer, files })
+        Ok(Running { address, state, stop, ended, scheduler, signer, files })
     }
 }
 
 /// A server that runs.
 pub(super) struct Running {
     pub(super) address: SocketAddr,
-    pub(super) site: Arc<Site>,
+    pub(super) state: Arc<ServerState>,
     pub(super) stop: CancellationToken,
     pub(super) ended: tokio::task::JoinHandle<()>,
-    pub(super) inside: Arc<FakeInside>,
+    pub(super) scheduler: Arc<FakeScheduler>,
     pub(super) signer: Signer,
     pub(super) files: TempDir,
 }
 
 /// An answer.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct HttpAnswer {
     pub(super) code: u16,
     /// The lines of the head, in lower case.
     pub(super) head: String,
     pub(super) body: String,
 }
 
-impl Answer {
+impl HttpAnswer {
     pub(super) fn json(&self) -> Value {
         serde_json::from_str(&self.body).expect("it is JSON")
     }
@@ -294,12 +295,12 @@ impl Running {
     }
 
     /// Asks for a path with some headers.
-    pub(super) async fn get(&self, path: &str, headers: &[(&str, &str)]) -> Answer {
+    pub(super) async fn get(&self, path: &str, headers: &[(&str, &str)]) -> HttpAnswer {
         self.ask(None, "GET", path, headers, "").await
     }
 
     /// Asks as `jane`.
-    pub(super) async fn get_as_jane(&self, path: &str) -> Answer {
+    pub(super) async fn get_as_jane(&self, path: &str) -> HttpAnswer {
         self.get(path, &[("Authorization", &format!("Bearer {TOKEN}"))]).await
     }
 
@@ -311,7 +312,7 @@ impl Running {
         path: &str,
         headers: &[(&str, &str)],
         body: &str,
-    ) -> Answer {
+    ) -> HttpAnswer {
         let mut request = format!("{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n");
         for (name, value) in headers {
             write!(request, "{name}: {value}\r\n").expect("a text takes everything");
@@ -329,7 +330,7 @@ impl Running {
 }
 
 /// Reads an answer to its end.
-pub(super) async fn answer(stream: &mut TlsStream<TcpStream>) -> Answer {
+pub(super) async fn answer(stream: &mut TlsStream<TcpStream>) -> HttpAnswer {
     let mut bytes = Vec::new();
     // A server that stops reading may close the connection while the request is still being written.
     let _ = stream.read_to_end(&mut bytes).await;
@@ -339,7 +340,7 @@ pub(super) async fn answer(stream: &mut TlsStream<TcpStream>) -> Answer {
     let head = head.to_ascii_lowercase();
     let body =
         if head.contains("transfer-encoding: chunked") { joined(body) } else { body.to_owned() };
-    Answer { code, head, body }
+    HttpAnswer { code, head, body }
 }
 
 /// Puts the parts of a chunked body together.

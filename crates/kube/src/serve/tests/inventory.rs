@@ -9,7 +9,7 @@ use plimsoll_engine::metrics::{
 };
 use plimsoll_framework::Release;
 
-use super::fixture::{FakeInside, Setup, api_server};
+use super::fixture::{FakeScheduler, ServerFixture, api_server};
 
 /// Name, type, labels, buckets (first, factor, how many) and stability, as kube-scheduler 1.36 has them.
 const KNOWN: &str = "
@@ -52,20 +52,20 @@ fn the_inventory_is_that_of_kube_scheduler() {
         text.lines().filter(|line| !line.is_empty()).map(words).collect()
     };
     let old = lines(KNOWN);
-    assert_eq!(told(Release::V1_36), old);
+    assert_eq!(descriptors(Release::V1_36), old);
     let changed = lines(CHANGED);
     let name = |line: &String| line.split(' ').next().unwrap_or_default().to_owned();
     let names: Vec<String> = changed.iter().map(name).collect();
     let mut new: Vec<String> =
         old.into_iter().filter(|line| !names.contains(&name(line))).chain(changed).collect();
     new.sort_by_key(name);
-    let mut told = told(Release::V1_37);
-    told.sort_by_key(name);
-    assert_eq!(told, new);
+    let mut current = descriptors(Release::V1_37);
+    current.sort_by_key(name);
+    assert_eq!(current, new);
 }
 
 /// The metrics of a release, a line each.
-fn told(release: Release) -> Vec<String> {
+fn descriptors(release: Release) -> Vec<String> {
     let list = |all: &[&str]| if all.is_empty() { "-".to_owned() } else { all.join(",") };
     inventory(release)
         .filter(|one| one.name.starts_with("scheduler_"))
@@ -106,8 +106,8 @@ fn all() -> Vec<Family> {
 
 async fn page(families: Vec<Family>) -> String {
     let fake = api_server(|_| true);
-    let mut setup = Setup::new(Some(&fake));
-    setup.inside = Arc::new(FakeInside { families, ..FakeInside::default() });
+    let mut setup = ServerFixture::new(Some(&fake));
+    setup.scheduler = Arc::new(FakeScheduler { families, ..FakeScheduler::default() });
     setup.start().await.get_as_jane("/metrics").await.body
 }
 

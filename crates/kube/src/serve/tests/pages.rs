@@ -9,14 +9,14 @@ use plimsoll_framework::PodInfo;
 use prometheus::{IntCounter, Registry};
 use serde_json::json;
 
-use super::fixture::{FakeInside, Running, Setup, TOKEN, api_server};
+use super::fixture::{FakeScheduler, Running, ServerFixture, TOKEN, api_server};
 use crate::serve::{Build, Check, Explained, Feature};
 
 /// A server whose pages `jane` may see.
-async fn serving(inside: FakeInside, change: impl FnOnce(&mut Setup)) -> Running {
+async fn serving(scheduler: FakeScheduler, change: impl FnOnce(&mut ServerFixture)) -> Running {
     let fake = api_server(|_| true);
-    let mut setup = Setup::new(Some(&fake));
-    setup.inside = Arc::new(inside);
+    let mut setup = ServerFixture::new(Some(&fake));
+    setup.scheduler = Arc::new(scheduler);
     change(&mut setup);
     setup.start().await
 }
@@ -38,7 +38,7 @@ async fn a_pending_pod_is_explained_with_its_record() {
         nodes: vec![NodeDecision { name: "a".into(), verdict }],
     };
     let explained = Explained::Decision(Box::new(decision));
-    let server = serving(FakeInside { explained, ..FakeInside::default() }, |_| {}).await;
+    let server = serving(FakeScheduler { explained, ..FakeScheduler::default() }, |_| {}).await;
     let answer = server.get_as_jane("/explain?pod=team%2Fweb-0").await;
     assert_eq!(answer.code, 200);
     let expected = json!({
@@ -47,7 +47,7 @@ async fn a_pending_pod_is_explained_with_its_record() {
     });
     assert_eq!(answer.json(), expected);
     assert_eq!(
-        server.inside.asked.lock().expect("nobody panicked")[..],
+        server.scheduler.asked.lock().expect("nobody panicked")[..],
         [PodKey::new("team", "web-0")]
     );
     for wrong in ["/explain", "/explain?pod=web-0", "/explain?node=a", "/explain?pod=a/b&pod=c/d"] {
@@ -59,20 +59,20 @@ async fn a_pending_pod_is_explained_with_its_record() {
 
 #[tokio::test]
 async fn a_pod_that_is_not_pending_is_not_explained() {
-    for (explained, told) in [
+    for (explained, message) in [
         (Explained::Placed, "pod team/web-0 is not pending"),
         (Explained::Unknown, "pod team/web-0 is not known"),
     ] {
-        let server = serving(FakeInside { explained, ..FakeInside::default() }, |_| {}).await;
+        let server = serving(FakeScheduler { explained, ..FakeScheduler::default() }, |_| {}).await;
         let answer = server.get_as_jane("/explain?pod=team/web-0").await;
         assert_eq!(answer.code, 404);
-        assert!(answer.body.starts_with(told), "{}", answer.body);
+        assert!(answer.body.starts_with(message), "{}", answer.body);
     }
 }
 
 #[tokio::test]
 async fn a_scheduler_that_does_not_answer_is_told_as_such() {
-    let server = serving(FakeInside { silent: true, ..FakeInside::default() }, |_| {}).await;
+    let server = serving(FakeScheduler { silent: true, ..FakeScheduler::default() }, |_| {}).await;
     for path in ["/metrics", "/metrics/resources", "/explain?pod=a/b", "/debug/cache"] {
         let answer = server.get_as_jane(path).await;
         assert_eq!(answer.code, 503, "{path}");
@@ -83,7 +83,7 @@ async fn a_scheduler_that_does_not_answer_is_told_as_such() {
 
 #[tokio::test]
 async fn the_configuration_is_told_as_configz_has_it() {
-    let server = serving(FakeInside::default(), |_| {}).await;
+    let server = serving(FakeScheduler::default(), |_| {}).await;
     let answer = server.get_as_jane("/configz").await;
     let expected = json!({ "componentconfig": { "apiVersion": "kubescheduler.config.k8s.io/v1" } });
     assert_eq!(answer.json(), expected);
@@ -93,7 +93,7 @@ async fn the_configuration_is_told_as_configz_has_it() {
 
 #[tokio::test]
 async fn what_is_not_served_is_not_found_by_those_who_may_look() {
-    let server = serving(FakeInside::default(), |_| {}).await;
+    let server = serving(FakeScheduler::default(), |_| {}).await;
     for path in ["/", "/nothing", "/debug/pprof/heap", "/livez/nothing", "/healthz/"] {
         let answer = server.get_as_jane(path).await;
         assert_eq!((answer.code, answer.body.as_str()), (404, "404 page not found\n"), "{path}");
@@ -102,7 +102,7 @@ async fn what_is_not_served_is_not_found_by_those_who_may_look() {
 
 #[tokio::test]
 async fn how_much_is_logged_can_be_set_where_profiling_is_on() {
-    let server = serving(FakeInside::default(), |_| {}).await;
+    let server = serving(FakeScheduler::default(), |_| {}).await;
     let done = "successfully set klog.logging.verbosity to 4".to_owned();
     assert_eq!(put(&server, "4\n").await, (200, done));
     let (code, why) = put(&server, "loud").await;
@@ -110,7 +110,7 @@ async fn how_much_is_logged_can_be_set_where_profiling_is_on() {
     assert!(why.starts_with("failed set klog.logging.verbosity loud: "), "{why}");
     let answer = server.get_as_jane("/debug/flags/v").await;
     assert_eq!((answer.code, answer.body.as_str()), (406, "unsupported http method"));
-    let server = serving(FakeInside::default(), |setup| setup.told.profiling = false).await;
+    let server = serving(FakeScheduler::default(), |setup| setup.process.profiling = false).await;
     assert_eq!(put(&server, "4").await.0, 404);
 }
 
@@ -120,21 +120,23 @@ async fn only_the_leader_tells_of_pods() {
     let mut pod = Pod::new(PodKey::new("team", "web-0"), template);
     pod.asks.fit.milli_cpu = 250;
     let pods = vec![PodInfo::new(pod)];
-    let server = serving(FakeInside { pods: pods.clone(), ..FakeInside::default() }, |_| {}).await;
+    let server =
+        serving(FakeScheduler { pods: pods.clone(), ..FakeScheduler::default() }, |_| {}).await;
     let answer = server.get_as_jane("/metrics/resources").await;
     let line = "kube_pod_resource_request{namespace=\"team\",node=\"\",pod=\"web-0\",priority=\"0\",\
                 resource=\"cpu\",scheduler=\"s\",unit=\"cores\"} 0.25\n";
     assert!(answer.body.contains(line), "{}", answer.body);
-    let server = serving(FakeInside { pods, leads: false, ..FakeInside::default() }, |_| {}).await;
+    let server =
+        serving(FakeScheduler { pods, leads: false, ..FakeScheduler::default() }, |_| {}).await;
     let answer = server.get_as_jane("/metrics/resources").await;
     assert_eq!((answer.code, answer.body.as_str()), (200, ""));
 }
 
 #[tokio::test]
 async fn health_checks_are_counted() {
-    let server = serving(FakeInside::default(), |setup| {
+    let server = serving(FakeScheduler::default(), |setup| {
         let lease = Check::new("leaderElection", || Err("failed election to renew".to_owned()));
-        setup.told.checks.healthz.push(lease);
+        setup.process.checks.healthz.push(lease);
     })
     .await;
     assert_eq!(server.get("/healthz", &[]).await.code, 500);
@@ -157,10 +159,10 @@ async fn health_checks_are_counted() {
 
 #[tokio::test]
 async fn pages_say_what_runs_and_how() {
-    let server = serving(FakeInside::default(), |setup| {
+    let server = serving(FakeScheduler::default(), |setup| {
         let flag = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-        setup.told.flags = vec![flag("v", "2"), flag("config", "/etc/config.yaml")];
-        setup.told.build.git_version = "v1.36.2".to_owned();
+        setup.process.flags = vec![flag("v", "2"), flag("config", "/etc/config.yaml")];
+        setup.process.build.git_version = "v1.36.2".to_owned();
     })
     .await;
     let flags = server.get_as_jane("/flagz").await.body;
@@ -172,17 +174,17 @@ async fn pages_say_what_runs_and_how() {
 }
 
 /// Asks for a page as a client that accepts this.
-async fn accepting(server: &Running, path: &str, accept: &str) -> super::fixture::Answer {
+async fn accepting(server: &Running, path: &str, accept: &str) -> super::fixture::HttpAnswer {
     let token = format!("Bearer {TOKEN}");
     server.get(path, &[("Authorization", &token), ("Accept", accept)]).await
 }
 
 #[tokio::test]
 async fn pages_are_objects_for_programs() {
-    let server = serving(FakeInside::default(), |setup| {
-        setup.told.flags = vec![("v".to_owned(), "2".to_owned())];
-        setup.told.build.git_version = "v1.36.2".to_owned();
-        setup.told.build.emulation_version = "1.36".to_owned();
+    let server = serving(FakeScheduler::default(), |setup| {
+        setup.process.flags = vec![("v".to_owned(), "2".to_owned())];
+        setup.process.build.git_version = "v1.36.2".to_owned();
+        setup.process.build.emulation_version = "1.36".to_owned();
     })
     .await;
     for (version, is_deprecated) in [("v1beta1", false), ("v1alpha1", true)] {
@@ -221,7 +223,7 @@ async fn pages_are_objects_for_programs() {
 
 #[tokio::test]
 async fn who_accepts_no_form_of_a_page_is_told_which_there_are() {
-    let server = serving(FakeInside::default(), |_| {}).await;
+    let server = serving(FakeScheduler::default(), |_| {}).await;
     for (accept, content_type) in [
         ("application/xml", "application/json"),
         ("application/json", "application/json"),
@@ -251,15 +253,15 @@ async fn metrics_of_others_are_told_among_our_own() {
     let calls = IntCounter::new("rest_client_requests_total", "[STABLE] Calls.").expect("a name");
     registry.register(Box::new(calls.clone())).expect("it is the first");
     calls.inc();
-    let server = serving(FakeInside::default(), |setup| {
-        setup.told.registries.push(registry);
-        setup.told.build = Build { major: "1".to_owned(), ..Build::default() };
+    let server = serving(FakeScheduler::default(), |setup| {
+        setup.process.registries.push(registry);
+        setup.process.build = Build { major: "1".to_owned(), ..Build::default() };
         let feature = |name: &str, stage: &str, enabled| Feature {
             name: name.to_owned(),
             stage: stage.to_owned(),
             enabled,
         };
-        setup.told.features = vec![feature("B", "ALPHA", false), feature("A", "", true)];
+        setup.process.features = vec![feature("B", "ALPHA", false), feature("A", "", true)];
     })
     .await;
     let answer = server.get_as_jane("/metrics").await;

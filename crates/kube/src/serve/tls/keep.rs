@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::material::{Inputs, Material, MaterialError, Pair, ProxyInputs};
 use super::sni::SniFiles;
 use super::terms::Terms;
-use crate::serve::auth::{Lookup, LookupError};
+use crate::serve::auth::{ClusterAuthorities, Lookup, LookupError};
 use crate::serve::limits;
 use crate::serve::options::{Options, ProxyOptions};
 
@@ -23,28 +23,21 @@ const LOOK_UP: Duration = Duration::from_mins(1);
 pub(in crate::serve) struct Keeper {
     terms: Terms,
     protocols: Vec<&'static [u8]>,
-    own: Own,
+    own: CertificateSource,
     named: Vec<SniFiles>,
     client_ca: Option<PathBuf>,
     proxy: ProxyOptions,
     lookup: Option<Lookup>,
     tolerant: bool,
-    looked_up: Option<(Instant, Looked)>,
+    authorities: Option<(Instant, ClusterAuthorities)>,
     seen: Option<Inputs>,
 }
 
 /// Where the certificate comes from.
 #[derive(Debug)]
-pub(in crate::serve) enum Own {
+pub(in crate::serve) enum CertificateSource {
     Files(PathBuf, PathBuf),
     Made(Pair),
-}
-
-/// What was found in the cluster.
-#[derive(Clone, Debug, Default)]
-struct Looked {
-    client_ca: Option<Vec<u8>>,
-    proxy: Option<ProxyInputs>,
 }
 
 /// Why there is no TLS material.
@@ -66,7 +59,7 @@ impl Keeper {
     pub(in crate::serve) fn new(
         options: &Options,
         terms: Terms,
-        own: Own,
+        own: CertificateSource,
         named: Vec<SniFiles>,
         lookup: Option<Lookup>,
     ) -> Self {
@@ -86,7 +79,7 @@ impl Keeper {
             proxy: authn.proxy.clone(),
             lookup: lookup.filter(|_| missing && !authn.skip_lookup),
             tolerant: authn.tolerate_lookup_failure,
-            looked_up: None,
+            authorities: None,
             seen: None,
         }
     }
@@ -107,7 +100,7 @@ impl Keeper {
         every: Duration,
     ) {
         self.tolerant = true;
-        let mut told = String::new();
+        let mut last_error = String::new();
         while !material.is_closed() {
             tokio::time::sleep(every).await;
             let why = match self.read().await {
@@ -123,17 +116,17 @@ impl Keeper {
                 },
                 Err(error) => error.to_string(),
             };
-            if !why.is_empty() && why != told {
+            if !why.is_empty() && why != last_error {
                 tracing::warn!(%why, "could not reload certificates; the old ones stay in use");
             }
-            told = why;
+            last_error = why;
         }
     }
 
     async fn read(&mut self) -> Result<Inputs, KeepError> {
         let own = match &self.own {
-            Own::Made(pair) => pair.clone(),
-            Own::Files(cert, key) => Pair {
+            CertificateSource::Made(pair) => pair.clone(),
+            CertificateSource::Files(cert, key) => Pair {
                 cert: read(cert, "--tls-cert-file").await?,
                 key: read(key, "--tls-private-key-file").await?,
             },
@@ -145,10 +138,10 @@ impl Keeper {
                 Pair { cert: read(&files.cert, flag).await?, key: read(&files.key, flag).await? };
             named.push((pair, files.names.clone()));
         }
-        let looked = self.look_up().await?;
+        let authorities = self.look_up().await?;
         let client_ca = match &self.client_ca {
             Some(path) => Some(read(path, "--client-ca-file").await?),
-            None => looked.client_ca,
+            None => authorities.client_ca,
         };
         let proxy = match &self.proxy.client_ca_file {
             Some(path) => Some(ProxyInputs {
@@ -159,23 +152,23 @@ impl Keeper {
                 group_headers: self.proxy.group_headers.clone(),
                 extra_prefixes: self.proxy.extra_prefixes.clone(),
             }),
-            None => looked.proxy,
+            None => authorities.proxy,
         };
         Ok(Inputs { own, named, client_ca, proxy })
     }
 
     /// Looks up the authorities in the cluster. If that fails, the last ones are kept. As in
     /// options/authentication.go, ApplyTo, a flag says whether a failure at the start is an error.
-    async fn look_up(&mut self) -> Result<Looked, KeepError> {
-        let Some(lookup) = &self.lookup else { return Ok(Looked::default()) };
-        if let Some((at, looked)) = &self.looked_up
+    async fn look_up(&mut self) -> Result<ClusterAuthorities, KeepError> {
+        let Some(lookup) = &self.lookup else { return Ok(ClusterAuthorities::default()) };
+        if let Some((at, authorities)) = &self.authorities
             && at.elapsed() < LOOK_UP
         {
-            return Ok(looked.clone());
+            return Ok(authorities.clone());
         }
-        let before = self.looked_up.take().map(|(_, looked)| looked);
-        let looked = match lookup.look_up().await {
-            Ok(found) => Looked { client_ca: found.client_ca, proxy: found.proxy },
+        let before = self.authorities.take().map(|(_, authorities)| authorities);
+        let authorities = match lookup.look_up().await {
+            Ok(authorities) => authorities,
             Err(error) if self.tolerant => {
                 tracing::warn!(%error, "Error looking up in-cluster authentication configuration");
                 if before.is_none() {
@@ -189,8 +182,8 @@ impl Keeper {
             }
             Err(error) => return Err(error.into()),
         };
-        self.looked_up = Some((Instant::now(), looked.clone()));
-        Ok(looked)
+        self.authorities = Some((Instant::now(), authorities.clone()));
+        Ok(authorities)
     }
 }
 

@@ -105,7 +105,7 @@ pub(in crate::serve) struct Material {
 #[derive(Clone, Debug)]
 pub(in crate::serve) struct Proxy {
     pub(in crate::serve) authority: Authority,
-    pub(in crate::serve) told: ProxyInputs,
+    pub(in crate::serve) inputs: ProxyInputs,
 }
 
 impl Material {
@@ -124,9 +124,9 @@ impl Material {
         }
         let clients = inputs.client_ca.as_ref().map(|pem| Authority::new(pem, provider));
         let clients = clients.transpose().map_err(MaterialError::ClientCa)?;
-        let proxy = inputs.proxy.clone().map(|told| {
-            let authority = Authority::new(&told.ca, provider)?;
-            Ok(Arc::new(Proxy { authority, told }))
+        let proxy = inputs.proxy.clone().map(|proxy| {
+            let authority = Authority::new(&proxy.ca, provider)?;
+            Ok(Arc::new(Proxy { authority, inputs: proxy }))
         });
         let proxy = proxy.transpose().map_err(MaterialError::ProxyCa)?;
 

@@ -8,7 +8,7 @@ mod sni;
 mod terms;
 
 pub(in crate::serve) use clients::{Authority, AuthorityError, Unproved};
-pub(in crate::serve) use keep::{KeepError, Keeper, Own};
+pub(in crate::serve) use keep::{CertificateSource, KeepError, Keeper};
 pub(in crate::serve) use material::{Material, Proxy, ProxyInputs};
 pub(in crate::serve) use self_signed::{SelfSignedError, own_certificate};
 pub(in crate::serve) use sni::SniFiles;

@@ -12,7 +12,7 @@ use rcgen::{
     KeyUsagePurpose, SanType, SerialNumber, date_time_ymd,
 };
 
-use super::keep::Own;
+use super::keep::CertificateSource;
 use super::material::Pair;
 
 /// The name of the files, as in kube-scheduler.
@@ -41,14 +41,14 @@ pub(in crate::serve) enum SelfSignedError {
 pub(in crate::serve) fn own_certificate(
     dir: Option<&Path>,
     bind: IpAddr,
-) -> Result<Own, SelfSignedError> {
-    let Some(dir) = dir else { return Ok(Own::Made(make(bind, SystemTime::now())?)) };
+) -> Result<CertificateSource, SelfSignedError> {
+    let Some(dir) = dir else { return Ok(CertificateSource::Made(make(bind, SystemTime::now())?)) };
     let file = |ending: &str| dir.join(format!("{PAIR_NAME}.{ending}"));
     let (cert, key) = (file("crt"), file("key"));
     let keep = |path: &Path, error| SelfSignedError::Keep { path: path.to_owned(), error };
     let is_there = |path: &Path| path.try_exists().map_err(|error| keep(path, error));
     match (is_there(&cert)?, is_there(&key)?) {
-        (true, true) => return Ok(Own::Files(cert, key)),
+        (true, true) => return Ok(CertificateSource::Files(cert, key)),
         (true, false) => return Err(SelfSignedError::Half { missing: key, other: cert }),
         (false, true) => return Err(SelfSignedError::Half { missing: cert, other: key }),
         (false, false) => {}
@@ -57,7 +57,7 @@ pub(in crate::serve) fn own_certificate(
     std::fs::create_dir_all(dir).map_err(|error| keep(dir, error))?;
     write(&key, &pair.key, 0o600).map_err(|error| keep(&key, error))?;
     write(&cert, &pair.cert, 0o644).map_err(|error| keep(&cert, error))?;
-    Ok(Own::Files(cert, key))
+    Ok(CertificateSource::Files(cert, key))
 }
 
 fn write(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn a_certificate_in_memory_is_good_for_this_host() {
         let made = |bind| match own_certificate(None, bind) {
-            Ok(Own::Made(pair)) => names(&pair),
+            Ok(CertificateSource::Made(pair)) => names(&pair),
             other => panic!("{other:?}"),
         };
         assert_eq!(made(IpAddr::V4(Ipv4Addr::UNSPECIFIED)).len(), 2);
@@ -148,7 +148,7 @@ mod tests {
         let bind = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
         let mut kept = Vec::new();
         for _ in 0..2 {
-            let Ok(Own::Files(cert, key)) = own_certificate(Some(&at), bind) else {
+            let Ok(CertificateSource::Files(cert, key)) = own_certificate(Some(&at), bind) else {
                 panic!("it is kept in files");
             };
             let read = |path| std::fs::read(path).expect("it is there");

@@ -206,9 +206,9 @@ mod tests {
             curve_preferences: curves.to_vec(),
             ..ServingOptions::default()
         };
-        let told =
+        let message =
             |errors: Vec<OptionError>| errors.into_iter().map(|error| error.0 + "\n").collect();
-        Terms::new(&options).map_err(told)
+        Terms::new(&options).map_err(message)
     }
 
     fn suites(terms: &Terms) -> Vec<CipherSuite> {

@@ -7,7 +7,7 @@ use plimsoll_framework::Release;
 use serde_json::{Value, json};
 
 use super::super::binding_retries;
-use super::lab::{Lab, bind};
+use super::fixture::{WriterFixture, bind};
 use crate::fake::{FakeApiServer, FakeResponse};
 
 const BINDING: &str = "POST /api/v1/namespaces/ns/pods/p/binding";
@@ -20,10 +20,10 @@ fn is(uid: &str, node: Value) -> FakeResponse {
 }
 
 async fn answer(script: &[(&str, &[FakeResponse])]) -> (Result<(), String>, Vec<String>) {
-    let mut lab = Lab::new(FakeApiServer::scripted(script));
-    let answer = lab.answer_to(bind(7, "p", "n1")).await;
-    lab.rest().await;
-    (answer, lab.fake.lines())
+    let mut fixture = WriterFixture::new(FakeApiServer::scripted(script));
+    let answer = fixture.answer_to(bind(7, "p", "n1")).await;
+    fixture.rest().await;
+    (answer, fixture.fake.lines())
 }
 
 /// The answer, how often the binding was sent, and how often the pod was read.
@@ -42,10 +42,12 @@ async fn check(
 
 #[tokio::test(start_paused = true)]
 async fn a_binding_is_written_as_kube_scheduler_writes_it() {
-    let mut lab =
-        Lab::new(FakeApiServer::scripted(&[(BINDING, &[FakeResponse::Response(201, json!({}))])]));
-    assert_eq!(lab.answer_to(bind(7, "p", "n1")).await, Ok(()));
-    let seen = lab.fake.requests();
+    let mut fixture = WriterFixture::new(FakeApiServer::scripted(&[(
+        BINDING,
+        &[FakeResponse::Response(201, json!({}))],
+    )]));
+    assert_eq!(fixture.answer_to(bind(7, "p", "n1")).await, Ok(()));
+    let seen = fixture.fake.requests();
     assert_eq!(seen.len(), 1);
     assert_eq!(
         (seen[0].line.as_str(), seen[0].content_type.as_str()),
@@ -109,10 +111,11 @@ async fn a_binding_that_was_not_taken_is_sent_again() {
 async fn sent(release: Release, replies: &[FakeResponse]) -> (Result<(), String>, usize) {
     let looks = [is("uid-p", Value::Null)];
     let fake = FakeApiServer::scripted(&[(BINDING, replies), (POD, &looks)]);
-    let mut lab = Lab::with(fake, |options| options.binding_retries = binding_retries(release));
-    let answer = lab.answer_to(bind(7, "p", "n1")).await;
-    lab.rest().await;
-    let lines = lab.fake.lines();
+    let mut fixture =
+        WriterFixture::with(fake, |options| options.binding_retries = binding_retries(release));
+    let answer = fixture.answer_to(bind(7, "p", "n1")).await;
+    fixture.rest().await;
+    let lines = fixture.fake.lines();
     (answer, lines.iter().filter(|line| *line == BINDING).count())
 }
 
@@ -204,12 +207,13 @@ async fn a_pod_that_is_deleted_while_it_is_bound_is_no_trouble() {
 
 #[tokio::test(start_paused = true)]
 async fn at_the_end_an_api_server_that_cannot_be_reached_is_soon_given_up() {
-    let mut lab = Lab::new(FakeApiServer::scripted(&[(BINDING, &[FakeResponse::Unreachable])]));
-    lab.writer.perform(vec![bind(7, "p", "n1")]);
+    let mut fixture =
+        WriterFixture::new(FakeApiServer::scripted(&[(BINDING, &[FakeResponse::Unreachable])]));
+    fixture.writer.perform(vec![bind(7, "p", "n1")]);
     tokio::time::sleep(std::time::Duration::from_secs(4)).await;
     let begun = tokio::time::Instant::now();
-    lab.writer.end_soon();
-    assert!(lab.answer().await.1.is_err());
+    fixture.writer.end_soon();
+    assert!(fixture.answer().await.1.is_err());
     assert!(begun.elapsed().as_secs() < 2, "{:?}", begun.elapsed());
-    lab.rest().await;
+    fixture.rest().await;
 }

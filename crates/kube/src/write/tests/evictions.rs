@@ -6,7 +6,7 @@ use plimsoll_api::{Edition, Pod, Timestamp};
 use plimsoll_engine::{Effect, Eviction, Write};
 use serde_json::json;
 
-use super::lab::{Lab, effect, pod};
+use super::fixture::{WriterFixture, effect, pod};
 use crate::events::EventObject;
 use crate::fake::{FakeApiServer, FakeResponse};
 
@@ -26,22 +26,22 @@ async fn check(
     lines: &[&str],
     n: usize,
 ) {
-    let mut lab = Lab::new(FakeApiServer::scripted(script));
-    let answer = lab.answer_to(evict(pod("low"))).await;
-    lab.rest().await;
+    let mut fixture = WriterFixture::new(FakeApiServer::scripted(script));
+    let answer = fixture.answer_to(evict(pod("low"))).await;
+    fixture.rest().await;
     assert_eq!(answer, expected.map_err(str::to_owned));
-    assert_eq!(lab.fake.lines(), lines);
-    assert_eq!(lab.events.0.lock().expect("no test panics in it").len(), n);
+    assert_eq!(fixture.fake.lines(), lines);
+    assert_eq!(fixture.events.0.lock().expect("no test panics in it").len(), n);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_eviction_is_written_as_kube_scheduler_writes_it() {
-    let mut lab = Lab::new(FakeApiServer::scripted(&[]));
+    let mut fixture = WriterFixture::new(FakeApiServer::scripted(&[]));
     let edition = Edition { generation: 3, ..Edition::default() };
     let victim = Arc::new(Pod { edition, ..(*pod("low")).clone() });
-    assert_eq!(lab.answer_to(evict(victim.clone())).await, Ok(()));
-    let seen = lab.fake.requests();
-    assert_eq!(lab.fake.lines(), [STATUS, DELETE]);
+    assert_eq!(fixture.answer_to(evict(victim.clone())).await, Ok(()));
+    let seen = fixture.fake.requests();
+    assert_eq!(fixture.fake.lines(), [STATUS, DELETE]);
     assert_eq!(seen[0].content_type, "application/strategic-merge-patch+json");
     let mut patch = seen[0].body.clone();
     let time = patch["status"]["conditions"][0]["lastTransitionTime"].take();
@@ -59,7 +59,7 @@ async fn an_eviction_is_written_as_kube_scheduler_writes_it() {
         "apiVersion": "v1", "kind": "DeleteOptions", "preconditions": { "uid": "uid-low" },
     });
     assert_eq!(seen[1].body, options);
-    let events = lab.events.0.lock().expect("no test panics in it");
+    let events = fixture.events.0.lock().expect("no test panics in it");
     let [event] = events.as_slice() else { panic!("one event is recorded, not {events:?}") };
     assert_eq!(event.regarding, EventObject::Pod(victim));
     assert_eq!(event.related, Some(EventObject::Pod(pod("high"))));
@@ -108,9 +108,9 @@ async fn an_eviction_that_is_refused_is_an_error() {
 
 #[tokio::test(start_paused = true)]
 async fn a_victim_that_is_about_to_go_is_let_go() {
-    let mut lab = Lab::new(FakeApiServer::scripted(&[]));
+    let mut fixture = WriterFixture::new(FakeApiServer::scripted(&[]));
     let deletion = Some(Timestamp::UNIX_EPOCH);
     let victim = Arc::new(Pod { deletion, ..(*pod("low")).clone() });
-    assert_eq!(lab.answer_to(evict(victim)).await, Ok(()));
-    assert!(lab.fake.lines().is_empty());
+    assert_eq!(fixture.answer_to(evict(victim)).await, Ok(()));
+    assert!(fixture.fake.lines().is_empty());
 }

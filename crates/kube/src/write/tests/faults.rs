@@ -7,7 +7,7 @@ use std::time::Duration;
 use plimsoll_engine::Write;
 use serde_json::json;
 
-use super::lab::{Lab, bind, effect, pod};
+use super::fixture::{WriterFixture, bind, effect, pod};
 use crate::events::{EventRecorder, Occurrence};
 use crate::fake::{FakeApiServer, FakeResponse, ReceivedRequest};
 
@@ -67,14 +67,14 @@ async fn no_pod_is_bound_twice_and_answers_are_true_whatever_is_lost() {
             },
         }
     });
-    let mut lab = Lab::with(fake, |options| options.in_flight = 16);
-    lab.writer.perform((0..300).map(|i| bind(i, &format!("p{i}"), &format!("n{i}"))).collect());
+    let mut fixture = WriterFixture::with(fake, |options| options.in_flight = 16);
+    fixture.writer.perform((0..300).map(|i| bind(i, &format!("p{i}"), &format!("n{i}"))).collect());
     let mut answers = BTreeMap::new();
     for _ in 0..300 {
-        let (id, answer) = lab.answer().await;
+        let (id, answer) = fixture.answer().await;
         assert!(answers.insert(id, answer).is_none(), "{id} was answered twice");
     }
-    lab.rest().await;
+    fixture.rest().await;
     let bound = bound.lock().expect("no test panics in it");
     for (id, answer) in answers {
         let nodes = bound.get(&format!("p{id}")).map_or(&[][..], Vec::as_slice);
@@ -98,14 +98,16 @@ impl EventRecorder for Breaks {
 
 #[tokio::test(start_paused = true)]
 async fn who_relies_on_the_writer_hears_if_it_breaks_down() {
-    let lab = Lab::with(FakeApiServer::scripted(&[]), |options| options.events = Arc::new(Breaks));
-    assert!(tokio::time::timeout(Duration::from_hours(1), lab.writer.ended()).await.is_err());
+    let fixture = WriterFixture::with(FakeApiServer::scripted(&[]), |options| {
+        options.events = Arc::new(Breaks)
+    });
+    assert!(tokio::time::timeout(Duration::from_hours(1), fixture.writer.ended()).await.is_err());
     let record = plimsoll_engine::Record {
         kind: "Normal",
         reason: "Scheduled",
         action: "Binding",
         note: String::new(),
     };
-    lab.writer.perform(vec![effect(1, &pod("p"), Write::Record(record))]);
-    lab.writer.ended().await;
+    fixture.writer.perform(vec![effect(1, &pod("p"), Write::Record(record))]);
+    fixture.writer.ended().await;
 }

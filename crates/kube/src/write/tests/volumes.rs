@@ -5,7 +5,7 @@ use plimsoll_engine::{Effect, Write};
 use plimsoll_framework::{ObjectWrite, WriteVerb};
 use serde_json::{Value, json};
 
-use super::lab::{Lab, effect, pod};
+use super::fixture::{WriterFixture, effect, pod};
 use crate::fake::{FakeApiServer, FakeResponse};
 
 const PATCH: &str = "PATCH /api/v1/namespaces/ns/persistentvolumeclaims/c";
@@ -25,18 +25,18 @@ fn change() -> Effect {
 }
 
 async fn check(script: &[(&str, &[FakeResponse])], expected: Result<(), &str>, lines: &[&str]) {
-    let mut lab = Lab::new(FakeApiServer::scripted(script));
-    let answer = lab.answer_to(change()).await;
+    let mut fixture = WriterFixture::new(FakeApiServer::scripted(script));
+    let answer = fixture.answer_to(change()).await;
     assert_eq!(answer, expected.map_err(str::to_owned));
-    assert_eq!(lab.fake.lines(), lines);
+    assert_eq!(fixture.fake.lines(), lines);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_change_is_a_merge_patch_of_the_object() {
-    let mut lab = Lab::new(FakeApiServer::scripted(&[]));
-    assert_eq!(lab.answer_to(change()).await, Ok(()));
-    let seen = lab.fake.requests();
-    assert_eq!(lab.fake.lines(), [PATCH]);
+    let mut fixture = WriterFixture::new(FakeApiServer::scripted(&[]));
+    assert_eq!(fixture.answer_to(change()).await, Ok(()));
+    let seen = fixture.fake.requests();
+    assert_eq!(fixture.fake.lines(), [PATCH]);
     assert_eq!(seen[0].content_type, "application/merge-patch+json");
     assert_eq!(seen[0].body, merge());
 }

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::api::list::metadata_of;
 use crate::api::table;
-use crate::failure::Failure;
+use crate::failure::FailureStatus;
 use crate::faults::Faults;
 use crate::request::{Shape, Target};
 use crate::selector::Selection;
@@ -103,7 +103,7 @@ impl Stream {
                 self.end = End::Torn;
             }
             Break::Expired => {
-                let failure = Failure::expired("too old resource version: 1 (1)");
+                let failure = FailureStatus::expired("too old resource version: 1 (1)");
                 out.extend_from_slice(error_event(&failure).as_bytes());
             }
         }
@@ -258,6 +258,6 @@ struct Wait {
     at: Option<u64>,
 }
 
-pub(super) fn error_event(failure: &Failure) -> String {
+pub(super) fn error_event(failure: &FailureStatus) -> String {
     format!("{}\n", json!({ "type": "ERROR", "object": failure.to_status() }))
 }

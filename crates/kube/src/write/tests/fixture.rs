@@ -14,34 +14,34 @@ use crate::fake::FakeApiServer;
 
 /// Events that were recorded.
 #[derive(Debug, Default)]
-pub(super) struct Recorded(pub(super) Mutex<Vec<Occurrence>>);
+pub(super) struct EventLog(pub(super) Mutex<Vec<Occurrence>>);
 
-impl EventRecorder for Recorded {
+impl EventRecorder for EventLog {
     fn record(&self, occurrence: Occurrence) {
         self.0.lock().expect("no test panics in it").push(occurrence);
     }
 }
 
 /// A writer and the results of its work.
-pub(super) struct Lab {
+pub(super) struct WriterFixture {
     pub(super) writer: Writer,
     pub(super) fake: FakeApiServer,
-    pub(super) events: Arc<Recorded>,
+    pub(super) events: Arc<EventLog>,
     answers: mpsc::UnboundedReceiver<(EffectId, Result<(), WriteError>)>,
 }
 
-impl Lab {
+impl WriterFixture {
     pub(super) fn new(fake: FakeApiServer) -> Self {
-        Lab::with(fake, |_| {})
+        WriterFixture::with(fake, |_| {})
     }
 
     pub(super) fn with(fake: FakeApiServer, change: impl FnOnce(&mut Options)) -> Self {
-        let events = Arc::new(Recorded::default());
+        let events = Arc::new(EventLog::default());
         let mut options = Options::new(events.clone());
         change(&mut options);
         let (sender, answers) = mpsc::unbounded_channel();
         let writer = Writer::new(fake.client(), options, sender);
-        Lab { writer, fake, events, answers }
+        WriterFixture { writer, fake, events, answers }
     }
 
     /// The next answer: the number of the effect, and the error if it is one.

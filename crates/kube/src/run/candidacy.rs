@@ -18,7 +18,7 @@ use crate::limit::Rate;
 const RELEASE: Duration = Duration::from_secs(5);
 
 /// The part of this instance in the leader election.
-pub(super) struct Post {
+pub(super) struct Candidacy {
     pub(super) leadership: Option<Leadership>,
     pub(super) state: watch::Receiver<State>,
     /// `None` after it has ended and that was noticed.
@@ -27,30 +27,30 @@ pub(super) struct Post {
     _leads: Option<watch::Sender<State>>,
 }
 
-impl Post {
+impl Candidacy {
     /// Takes part in the election, if there is one.
     pub(super) fn take(
         connection: &Connection,
         settings: Option<lease::Settings>,
-        record: Arc<Broadcaster>,
+        recorder: Arc<Broadcaster>,
         end: CancellationToken,
     ) -> Result<Self, SettingsError> {
         let Some(settings) = settings else {
             let (leads, state) = watch::channel(State::Leading);
-            return Ok(Post { leadership: None, state, election: None, _leads: Some(leads) });
+            return Ok(Candidacy { leadership: None, state, election: None, _leads: Some(leads) });
         };
         let client = connection.client("leader-election", Rate::UNLIMITED);
-        let election = Election::new(client, settings, record)?;
+        let election = Election::new(client, settings, recorder)?;
         let leadership = election.leadership();
         let state = leadership.state();
         let election = Some(tokio::spawn(election.run(end)));
-        Ok(Post { leadership: Some(leadership), state, election, _leads: None })
+        Ok(Candidacy { leadership: Some(leadership), state, election, _leads: None })
     }
 
     /// An instance whose state is `state`.
     #[cfg(test)]
     pub(super) fn at(state: watch::Receiver<State>) -> Self {
-        Post { leadership: None, state, election: None, _leads: None }
+        Candidacy { leadership: None, state, election: None, _leads: None }
     }
 
     /// Waits until this instance leads; `false` if it is stopped before.

@@ -19,7 +19,7 @@ pub(super) const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-sy
 
 /// Faults of the API server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Trouble {
+pub(super) enum LeaseFault {
     #[default]
     None,
     /// Requests are neither carried out nor answered.
@@ -30,21 +30,21 @@ pub(super) enum Trouble {
 
 /// An API server with one Lease.
 #[derive(Clone)]
-pub(super) struct Server {
+pub(super) struct LeaseServer {
     pub(super) fake: FakeApiServer,
     lease: Arc<Mutex<Option<Value>>>,
-    trouble: Arc<Mutex<Trouble>>,
+    fault: Arc<Mutex<LeaseFault>>,
 }
 
-impl Server {
+impl LeaseServer {
     pub(super) fn new() -> Self {
         let lease = Arc::new(Mutex::new(None::<Value>));
-        let trouble = Arc::new(Mutex::new(Trouble::None));
-        let (object, wrong) = (lease.clone(), trouble.clone());
+        let fault = Arc::new(Mutex::new(LeaseFault::None));
+        let (object, wrong) = (lease.clone(), fault.clone());
         let fake = FakeApiServer::new(move |seen, _| {
             let mut lease = object.lock().expect("no test panics in it");
-            let trouble = *wrong.lock().expect("no test panics in it");
-            if trouble == Trouble::Away {
+            let fault = *wrong.lock().expect("no test panics in it");
+            if fault == LeaseFault::Away {
                 return FakeResponse::Broken;
             }
             let verb = seen.line.split(' ').next().expect("a line has words");
@@ -73,12 +73,12 @@ impl Server {
                 }
                 _ => panic!("nobody asks {:?}", seen.line),
             };
-            match trouble {
-                Trouble::Deaf => FakeResponse::Silence,
-                Trouble::None | Trouble::Away => reply,
+            match fault {
+                LeaseFault::Deaf => FakeResponse::Silence,
+                LeaseFault::None | LeaseFault::Away => reply,
             }
         });
-        Server { fake, lease, trouble }
+        LeaseServer { fake, lease, fault }
     }
 
     pub(super) fn lease(&self) -> Value {
@@ -106,8 +106,8 @@ impl Server {
         raise_version(lease);
     }
 
-    pub(super) fn trouble(&self, trouble: Trouble) {
-        *self.trouble.lock().expect("no test panics in it") = trouble;
+    pub(super) fn fault(&self, fault: LeaseFault) {
+        *self.fault.lock().expect("no test panics in it") = fault;
     }
 }
 
@@ -117,14 +117,14 @@ fn raise_version(lease: &mut Value) {
     lease["metadata"]["resourceVersion"] = json!((version + 1).to_string());
 }
 
-/// Clocks that can be made to jump.
+/// TestClocks that can be made to jump.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Clocks {
+pub(super) struct TestClocks {
     pub(super) slept: Arc<AtomicU64>,
     pub(super) wall_offset: Arc<AtomicI64>,
 }
 
-impl Clocks {
+impl TestClocks {
     fn clock(&self) -> Clock {
         let (start, clocks) = (Instant::now(), self.clone());
         let uptime = move || {
@@ -141,9 +141,9 @@ impl Clocks {
 }
 
 #[derive(Debug, Default)]
-struct Recorded(Mutex<Vec<String>>);
+struct RecordedEvents(Mutex<Vec<String>>);
 
-impl EventRecorder for Recorded {
+impl EventRecorder for RecordedEvents {
     fn record(&self, occurrence: Occurrence) {
         let text = format!("{} {}", occurrence.reason, occurrence.note);
         self.0.lock().expect("no test panics in it").push(text);
@@ -151,13 +151,13 @@ impl EventRecorder for Recorded {
 }
 
 /// One candidate.
-pub(super) struct Candidate {
+pub(super) struct TestCandidate {
     pub(super) leadership: Leadership,
-    pub(super) clocks: Clocks,
+    pub(super) clocks: TestClocks,
     state: watch::Receiver<State>,
     stop: CancellationToken,
     running: JoinHandle<Ended>,
-    events: Arc<Recorded>,
+    events: Arc<RecordedEvents>,
 }
 
 pub(super) fn settings(identity: &str) -> Settings {
@@ -173,16 +173,16 @@ pub(super) fn settings(identity: &str) -> Settings {
     }
 }
 
-impl Candidate {
-    pub(super) fn new(server: &Server, identity: &str) -> Self {
-        let (clocks, events) = (Clocks::default(), Arc::new(Recorded::default()));
+impl TestCandidate {
+    pub(super) fn new(server: &LeaseServer, identity: &str) -> Self {
+        let (clocks, events) = (TestClocks::default(), Arc::new(RecordedEvents::default()));
         let settings = Settings { clock: clocks.clock(), ..settings(identity) };
         let election = Election::new(server.fake.client(), settings, events.clone());
         let election = election.expect("the settings are those of kube-scheduler");
         let (leadership, stop) = (election.leadership(), CancellationToken::new());
         let running = tokio::spawn(election.run(stop.clone()));
         let state = leadership.state();
-        Candidate { leadership, clocks, state, stop, running, events }
+        TestCandidate { leadership, clocks, state, stop, running, events }
     }
 
     pub(super) fn now(&self) -> State {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 /// Health checks, additional metrics, and information about the program.
 #[derive(Debug, Default)]
-pub struct Told {
+pub struct ProcessInfo {
     /// The health checks.
     pub checks: Checks,
     /// Additional metrics, such as those of requests to the API server.
@@ -37,23 +37,23 @@ pub struct Checks {
 #[derive(Clone)]
 pub struct Check {
     pub(super) name: String,
-    pub(super) look: Look,
+    pub(super) check: CheckFn,
 }
 
 /// Why a health check fails.
 pub(super) type CheckError = Box<dyn Error + Send + Sync>;
 
-/// Looks, quickly, whether all is well; else says why not.
-pub(super) type Look = Arc<dyn Fn() -> Result<(), CheckError> + Send + Sync>;
+/// Checks quickly whether something is healthy. The error says why not.
+pub(super) type CheckFn = Arc<dyn Fn() -> Result<(), CheckError> + Send + Sync>;
 
 impl Check {
-    /// A check of this name. `look` must not take long: it is asked by everybody who can reach the port.
-    /// Its reason is told only to those who may see the check by itself.
+    /// A check of this name. `check` must be fast, since everybody who can reach the port can call it.
+    /// Its error is shown only to users who may see this check by itself.
     pub fn new<E: Into<Box<dyn Error + Send + Sync>>>(
         name: impl Into<String>,
-        look: impl Fn() -> Result<(), E> + Send + Sync + 'static,
+        check: impl Fn() -> Result<(), E> + Send + Sync + 'static,
     ) -> Self {
-        Check { name: name.into(), look: Arc::new(move || look().map_err(Into::into)) }
+        Check { name: name.into(), check: Arc::new(move || check().map_err(Into::into)) }
     }
 
     /// The check that always succeeds.

@@ -16,12 +16,12 @@ use crate::tls::ClientCertificate;
 /// Longer than any answer takes on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// A connection of an [`Asker`].
-pub type Talk = StreamOwned<ClientConnection, TcpStream>;
+/// A connection of an [`HttpsClient`].
+pub type TlsConnection = StreamOwned<ClientConnection, TcpStream>;
 
 /// A client of a server on `localhost`, with a new connection for each request.
 #[derive(Debug, Clone)]
-pub struct Asker {
+pub struct HttpsClient {
     address: SocketAddr,
     roots: Arc<RootCertStore>,
     config: Arc<ClientConfig>,
@@ -30,7 +30,7 @@ pub struct Asker {
 
 /// An answer, read to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct HttpsResponse {
     /// The status.
     pub code: u16,
     /// The lines of the head, in lower case.
@@ -39,7 +39,7 @@ pub struct Answer {
     pub body: String,
 }
 
-impl Asker {
+impl HttpsClient {
     /// An anonymous client. The server's certificate must come from one of the authorities in
     /// `trusted`, as PEM.
     pub fn new(address: SocketAddr, trusted: &str) -> Result<Self, rustls::Error> {
@@ -64,32 +64,32 @@ impl Asker {
 
     /// The same client with an additional header line in every request.
     pub fn with_header(&self, line: &str) -> Self {
-        let mut asker = self.clone();
-        asker.headers.push(line.to_owned());
-        asker
+        let mut client = self.clone();
+        client.headers.push(line.to_owned());
+        client
     }
 
     /// A new connection, on which nothing has been sent yet.
-    pub fn connect(&self) -> io::Result<Talk> {
+    pub fn connect(&self) -> io::Result<TlsConnection> {
         let name = ServerName::try_from("localhost").map_err(io::Error::other)?;
         let connection = ClientConnection::new(self.config.clone(), name);
         let stream = TcpStream::connect_timeout(&self.address, PATIENCE)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
-        let mut talk = StreamOwned::new(connection.map_err(io::Error::other)?, stream);
-        while talk.conn.is_handshaking() {
-            talk.conn.complete_io(&mut talk.sock)?;
+        let mut connection = StreamOwned::new(connection.map_err(io::Error::other)?, stream);
+        while connection.conn.is_handshaking() {
+            connection.conn.complete_io(&mut connection.sock)?;
         }
-        Ok(talk)
+        Ok(connection)
     }
 
     /// `GET path`.
-    pub fn get(&self, path: &str) -> io::Result<Answer> {
+    pub fn get(&self, path: &str) -> io::Result<HttpsResponse> {
         self.send("GET", path, "")
     }
 
     /// `method path`, with a body.
-    pub fn send(&self, method: &str, path: &str, body: &str) -> io::Result<Answer> {
+    pub fn send(&self, method: &str, path: &str, body: &str) -> io::Result<HttpsResponse> {
         let mut head = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\n");
         for line in &self.headers {
             head.push_str(line);
@@ -100,13 +100,13 @@ impl Asker {
     }
 
     /// Sends a request, and reads the answer until the server closes the connection.
-    pub fn say(&self, request: &str) -> io::Result<Answer> {
-        let mut talk = self.connect()?;
+    pub fn say(&self, request: &str) -> io::Result<HttpsResponse> {
+        let mut connection = self.connect()?;
         // A server that stops reading may close the connection before the request is sent completely,
         // but it may have answered.
-        let said = talk.write_all(request.as_bytes()).and_then(|()| talk.flush());
+        let said = connection.write_all(request.as_bytes()).and_then(|()| connection.flush());
         let mut bytes = Vec::new();
-        let read = read_all(&mut talk, &mut bytes);
+        let read = read_all(&mut connection, &mut bytes);
         answer(&bytes).ok_or_else(|| {
             let why = said.err().or(read.err().filter(|_| bytes.is_empty()));
             why.unwrap_or_else(|| io::Error::other("the answer is no HTTP, or not whole"))
@@ -114,19 +114,19 @@ impl Asker {
     }
 }
 
-/// Reads what has been received, even if nothing can be written any more. [`Talk`] itself would try to
+/// Reads what has been received, even if nothing can be written any more. [`TlsConnection`] itself would try to
 /// write first.
-fn read_all(talk: &mut Talk, bytes: &mut Vec<u8>) -> io::Result<()> {
+fn read_all(connection: &mut TlsConnection, bytes: &mut Vec<u8>) -> io::Result<()> {
     loop {
-        match talk.conn.reader().read_to_end(bytes) {
+        match connection.conn.reader().read_to_end(bytes) {
             Ok(_) => return Ok(()),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => return Err(error),
         }
-        if talk.conn.read_tls(&mut talk.sock)? == 0 {
+        if connection.conn.read_tls(&mut connection.sock)? == 0 {
             return Ok(());
         }
-        talk.conn.process_new_packets().map_err(io::Error::other)?;
+        connection.conn.process_new_packets().map_err(io::Error::other)?;
     }
 }
 
@@ -148,7 +148,7 @@ fn unclear(error: &rustls::pki_types::pem::Error) -> rustls::Error {
 }
 
 /// Parses an answer with its complete body; `None` if it is not an answer or is incomplete.
-fn answer(bytes: &[u8]) -> Option<Answer> {
+fn answer(bytes: &[u8]) -> Option<HttpsResponse> {
     let text = String::from_utf8_lossy(bytes);
     let (head, body) = text.split_once("\r\n\r\n")?;
     let code = head.split(' ').nth(1)?.parse().ok()?;
@@ -158,7 +158,7 @@ fn answer(bytes: &[u8]) -> Option<Answer> {
     } else {
         body.to_owned()
     };
-    Some(Answer { code, head, body })
+    Some(HttpsResponse { code, head, body })
 }
 
 /// Puts the parts of a chunked body together.

@@ -9,14 +9,14 @@ use tokio::sync::{Semaphore, watch};
 use super::auth::{Authenticator, Authorizer};
 use super::guests::Guests;
 use super::health::Health;
-use super::inside::Inside;
+use super::process_info::{Build, Feature};
 use super::rate::{Handshakes, Rates};
+use super::scheduler_view::SchedulerView;
 use super::tls::Material;
-use super::told::{Build, Feature};
 
 /// The shared state for answering requests.
-pub(super) struct Site {
-    pub(super) inside: Arc<dyn Inside>,
+pub(super) struct ServerState {
+    pub(super) scheduler: Arc<dyn SchedulerView>,
     pub(super) authenticator: Authenticator,
     pub(super) authorizer: Authorizer,
     pub(super) material: watch::Receiver<Arc<Material>>,

@@ -11,13 +11,13 @@ use plimsoll_framework::PodInfo;
 /// The scheduler does not answer: it is stopping or overloaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the scheduler does not answer; it may be stopping")]
-pub struct Silent;
+pub struct Unresponsive;
 
 /// An answer that will arrive soon.
-pub type Soon<'a, T> = BoxFuture<'a, Result<T, Silent>>;
+pub type Soon<'a, T> = BoxFuture<'a, Result<T, Unresponsive>>;
 
-/// The scheduler as the server sees it. [`Desk`](super::Desk) answers for an engine on its own thread.
-pub trait Inside: Send + Sync + 'static {
+/// The scheduler as the server sees it. [`EngineHandle`](super::EngineHandle) answers for an engine on its own thread.
+pub trait SchedulerView: Send + Sync + 'static {
     /// All metrics of the engine.
     fn metrics(&self) -> Soon<'_, Vec<Family>>;
 

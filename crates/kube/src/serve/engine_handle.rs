@@ -1,0 +1,103 @@
+//! A handle that queries the engine, which runs on its own thread.
+
+use plimsoll_api::PodKey;
+use plimsoll_engine::Scheduler;
+use plimsoll_engine::metrics::Family;
+use plimsoll_framework::{PodInfo, Time};
+use tokio::sync::{mpsc, oneshot};
+
+use super::scheduler_view::{Explained, Unresponsive};
+
+/// At most this many queries wait for the engine. This is more than the number of concurrent requests.
+const MAX_QUERIES: usize = 64;
+
+/// The longest text about nodes, pods and the queue, in bytes: enough for 100,000 pods.
+const DUMP_BYTES: usize = 16 * 1024 * 1024;
+
+/// A query of the engine, with the channel for its answer.
+#[derive(Debug)]
+pub struct EngineQuery(QueryKind);
+
+#[derive(Debug)]
+enum QueryKind {
+    Metrics(oneshot::Sender<Vec<Family>>),
+    ResetMetrics(oneshot::Sender<()>),
+    Explain(PodKey, oneshot::Sender<Explained>),
+    Pods(oneshot::Sender<Vec<PodInfo>>),
+    Dump(oneshot::Sender<String>),
+}
+
+impl EngineQuery {
+    /// Answers the query. This decides nothing, and changes nothing except counters. The client may
+    /// already be gone.
+    pub fn answer(self, now: Time, scheduler: &mut Scheduler) {
+        match self.0 {
+            QueryKind::Metrics(to) => drop(to.send(scheduler.metrics())),
+            QueryKind::ResetMetrics(to) => {
+                scheduler.reset_metrics();
+                let _ = to.send(());
+            }
+            // The most expensive query: skip it if nobody waits for the answer any more.
+            QueryKind::Explain(_, to) if to.is_closed() => {}
+            QueryKind::Explain(pod, to) => drop(to.send(explain(scheduler, &pod))),
+            QueryKind::Pods(to) => drop(to.send(scheduler.pods().cloned().collect())),
+            QueryKind::Dump(to) => drop(to.send(scheduler.dump(now, DUMP_BYTES))),
+        }
+    }
+}
+
+fn explain(scheduler: &Scheduler, pod: &PodKey) -> Explained {
+    match scheduler.explain(pod) {
+        Some(decision) => Explained::Decision(Box::new(decision)),
+        None if scheduler.knows_pod(pod) => Explained::Placed,
+        None => Explained::Unknown,
+    }
+}
+
+/// Sends queries to the engine's thread, which answers each with [`EngineQuery::answer`].
+#[derive(Clone, Debug)]
+pub struct EngineHandle {
+    queries: mpsc::Sender<EngineQuery>,
+}
+
+impl EngineHandle {
+    /// A handle, and the receiver for the engine's thread.
+    pub fn new() -> (Self, mpsc::Receiver<EngineQuery>) {
+        let (queries, receiver) = mpsc::channel(MAX_QUERIES);
+        (EngineHandle { queries }, receiver)
+    }
+
+    /// All metrics of the engine.
+    pub async fn metrics(&self) -> Result<Vec<Family>, Unresponsive> {
+        self.query(QueryKind::Metrics).await
+    }
+
+    /// Resets the metrics of the engine.
+    pub async fn reset_metrics(&self) -> Result<(), Unresponsive> {
+        self.query(QueryKind::ResetMetrics).await
+    }
+
+    /// What would be decided about a pending pod, and why.
+    pub async fn explain(&self, pod: PodKey) -> Result<Explained, Unresponsive> {
+        self.query(|to| QueryKind::Explain(pod, to)).await
+    }
+
+    /// All known pods.
+    pub async fn pods(&self) -> Result<Vec<PodInfo>, Unresponsive> {
+        self.query(QueryKind::Pods).await
+    }
+
+    /// The engine's view of the cluster, as text for people.
+    pub async fn dump(&self) -> Result<String, Unresponsive> {
+        self.query(QueryKind::Dump).await
+    }
+
+    async fn query<T>(
+        &self,
+        kind: impl FnOnce(oneshot::Sender<T>) -> QueryKind,
+    ) -> Result<T, Unresponsive> {
+        let (to, answer) = oneshot::channel();
+        self.queries.send(EngineQuery(kind(to))).await.map_err(|_| Unresponsive)?;
+        answer.await.map_err(|_| Unresponsive)
+    }
+}
