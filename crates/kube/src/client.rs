@@ -28,9 +28,9 @@ pub use self::explain::{CredentialError, explain, was_never_sent};
 use self::link::Link;
 pub(crate) use self::metrics::ResponseBody;
 pub use self::metrics::RestMetrics;
-use self::metrics::{Measured, MetricsLayer};
+use self::metrics::{MeasuredService, MetricsLayer};
 use self::transport::Transport;
-use crate::limit::{Bucket, LimitLayer, Limited, Rate};
+use crate::limit::{LimitLayer, Limited, Rate, TokenBucket};
 
 /// Finds out where the API server is and who we are, and reads all files for it. A program that prints
 /// credentials is run; nothing is sent yet.
@@ -60,20 +60,20 @@ impl Connection {
     ///
     /// Must be called within a tokio runtime, as all requests.
     pub fn client(&self, name: &str, rate: Rate) -> kube::Client {
-        self.client_with(name, Bucket::new(rate))
+        self.client_with(name, TokenBucket::new(rate))
     }
 
     /// A client that takes its tokens from `bucket`, which others may share.
-    pub fn client_with(&self, name: &str, bucket: Bucket) -> kube::Client {
+    pub fn client_with(&self, name: &str, bucket: TokenBucket) -> kube::Client {
         kube::Client::new(self.service(name, bucket), self.namespace())
     }
 
     /// The same for those that send much: each request goes on its way at once, and through less.
     pub fn caller(&self, name: &str, rate: Rate) -> Caller {
-        Caller::new(self.service(name, Bucket::new(rate)))
+        Caller::new(self.service(name, TokenBucket::new(rate)))
     }
 
-    fn service(&self, name: &str, bucket: Bucket) -> Measured<Limited<Transport>> {
+    fn service(&self, name: &str, bucket: TokenBucket) -> MeasuredService<Limited<Transport>> {
         let (metrics, host) = (self.metrics.clone(), Arc::<str>::from(self.host()));
         let agent = user_agent(name);
         let transport = Transport::new(self.link.clone(), agent, metrics.clone(), host.clone());

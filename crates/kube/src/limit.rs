@@ -43,10 +43,10 @@ impl Default for Rate {
 
 /// A bucket of tokens. Clones share it.
 #[derive(Clone, Debug)]
-pub struct Bucket(Option<Arc<Inner>>);
+pub struct TokenBucket(Option<Arc<BucketInner>>);
 
 #[derive(Debug)]
-struct Inner {
+struct BucketInner {
     qps: f64,
     burst: f64,
     level: Mutex<Level>,
@@ -59,7 +59,7 @@ struct Level {
     at: Instant,
 }
 
-impl Bucket {
+impl TokenBucket {
     /// A full bucket.
     pub fn new(rate: Rate) -> Self {
         let or_default = |rate: Rate| Rate {
@@ -68,11 +68,11 @@ impl Bucket {
         };
         let rate = or_default(rate);
         if rate.qps < 0.0 || !rate.qps.is_finite() {
-            return Bucket(None);
+            return TokenBucket(None);
         }
         let (qps, burst) = (f64::from(rate.qps), f64::from(rate.burst));
         let level = Mutex::new(Level { tokens: burst, at: Instant::now() });
-        Bucket(Some(Arc::new(Inner { qps, burst, level })))
+        TokenBucket(Some(Arc::new(BucketInner { qps, burst, level })))
     }
 
     /// Takes a token and says how long it is until it is there.
@@ -106,7 +106,7 @@ impl Bucket {
 }
 
 /// A token that is waited for.
-struct Promised<'a>(Option<&'a Bucket>);
+struct Promised<'a>(Option<&'a TokenBucket>);
 
 impl Drop for Promised<'_> {
     fn drop(&mut self) {
@@ -119,14 +119,14 @@ impl Drop for Promised<'_> {
 /// Makes requests wait for a token of a bucket.
 #[derive(Clone, Debug)]
 pub struct LimitLayer {
-    bucket: Bucket,
+    bucket: TokenBucket,
     metrics: Arc<RestMetrics>,
     host: Arc<str>,
 }
 
 impl LimitLayer {
     /// Waits are recorded in `metrics` under `host`.
-    pub fn new(bucket: Bucket, metrics: Arc<RestMetrics>, host: Arc<str>) -> Self {
+    pub fn new(bucket: TokenBucket, metrics: Arc<RestMetrics>, host: Arc<str>) -> Self {
         LimitLayer { bucket, metrics, host }
     }
 }
@@ -192,8 +192,8 @@ pub(crate) fn is_watch(query: Option<&str>) -> bool {
 mod tests {
     use super::*;
 
-    fn bucket(qps: f32, burst: i32) -> (Bucket, Instant) {
-        (Bucket::new(Rate { qps, burst }), Instant::now())
+    fn bucket(qps: f32, burst: i32) -> (TokenBucket, Instant) {
+        (TokenBucket::new(Rate { qps, burst }), Instant::now())
     }
 
     #[tokio::test(start_paused = true)]

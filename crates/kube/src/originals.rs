@@ -62,11 +62,11 @@ impl OriginalStore {
 /// An object without `metadata.managedFields`, often its larger half. As in scheduler.go,
 /// newPodInformer, which drops them from pods.
 fn reduced(json: &str) -> Option<Arc<RawValue>> {
-    let Fields(fields) = serde_json::from_str(json).ok()?;
+    let OrderedFields(fields) = serde_json::from_str(json).ok()?;
     let mut out = String::with_capacity(json.len());
     for (key, value) in fields {
         if key == "metadata" && value.get().starts_with('{') {
-            let Fields(inner) = serde_json::from_str(value.get()).ok()?;
+            let OrderedFields(inner) = serde_json::from_str(value.get()).ok()?;
             let mut metadata = String::with_capacity(value.get().len());
             for (key, value) in inner.into_iter().filter(|(key, _)| key != "managedFields") {
                 push(&mut metadata, &key, value.get())?;
@@ -90,22 +90,25 @@ fn push(out: &mut String, key: &str, value: &str) -> Option<()> {
 }
 
 /// The fields of an object in their order.
-struct Fields<'a>(Vec<(String, &'a RawValue)>);
+struct OrderedFields<'a>(Vec<(String, &'a RawValue)>);
 
-impl<'a> Deserialize<'a> for Fields<'a> {
+impl<'a> Deserialize<'a> for OrderedFields<'a> {
     fn deserialize<D: Deserializer<'a>>(deserializer: D) -> Result<Self, D::Error> {
         struct InOrder;
         impl<'a> Visitor<'a> for InOrder {
-            type Value = Fields<'a>;
+            type Value = OrderedFields<'a>;
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str("an object")
             }
-            fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<Fields<'a>, A::Error> {
+            fn visit_map<A: MapAccess<'a>>(
+                self,
+                mut map: A,
+            ) -> Result<OrderedFields<'a>, A::Error> {
                 let mut fields = Vec::with_capacity(map.size_hint().unwrap_or(8));
                 while let Some(field) = map.next_entry::<String, &'a RawValue>()? {
                     fields.push(field);
                 }
-                Ok(Fields(fields))
+                Ok(OrderedFields(fields))
             }
         }
         deserializer.deserialize_map(InOrder)

@@ -33,7 +33,7 @@ pub(crate) enum GetError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{code} {reason}: {message}")]
 pub(crate) struct StatusError {
-    /// The HTTP status, or the code of the `Status` object.
+    /// The HTTP status, or the code of the `StatusBody` object.
     pub(crate) code: u16,
     /// Such as `Expired`.
     pub(crate) reason: String,
@@ -48,31 +48,31 @@ pub(crate) struct StatusError {
 /// `v1 Status`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Status {
+struct StatusBody {
     code: Option<u16>,
     reason: Option<String>,
     message: Option<String>,
-    details: Option<Details>,
+    details: Option<StatusDetails>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Details {
-    causes: Option<Vec<Cause>>,
+struct StatusDetails {
+    causes: Option<Vec<StatusCause>>,
     retry_after_seconds: Option<u64>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Cause {
+struct StatusCause {
     reason: Option<String>,
     message: Option<String>,
 }
 
 impl StatusError {
-    /// Reads the `Status` in a body, if it is one. `code` is the HTTP status.
+    /// Reads the `StatusBody` in a body, if it is one. `code` is the HTTP status.
     pub(crate) fn read(code: u16, body: &[u8]) -> Self {
-        let status: Status = serde_json::from_slice(body).unwrap_or_default();
+        let status: StatusBody = serde_json::from_slice(body).unwrap_or_default();
         let standard = StatusCode::from_u16(code).ok().and_then(|code| code.canonical_reason());
         let details = status.details.unwrap_or_default();
         // As in api/errors/errors.go: before 1.18 it is in the message of the cause.

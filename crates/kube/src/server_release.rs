@@ -46,7 +46,7 @@ pub async fn server_release(access: Access, pace: Pace) -> Result<Release, Acces
 /// may help.
 pub(crate) async fn minor_release(client: &kube::Client) -> Result<Option<u32>, GetError> {
     #[derive(Deserialize)]
-    struct Version {
+    struct VersionInfo {
         minor: String,
     }
     let response = match get(client, "/version", TIMEOUT).await {
@@ -59,7 +59,7 @@ pub(crate) async fn minor_release(client: &kube::Client) -> Result<Option<u32>, 
         }
     };
     let body = whole(response.into_body(), LIMIT).await?;
-    let Ok(Version { minor }) = serde_json::from_slice(&body) else { return Ok(None) };
+    let Ok(VersionInfo { minor }) = serde_json::from_slice(&body) else { return Ok(None) };
     // Some distributions write `20+`.
     Ok(minor.trim_end_matches(|last: char| !last.is_ascii_digit()).parse().ok())
 }

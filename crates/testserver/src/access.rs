@@ -125,7 +125,7 @@ impl RequestUser {
 
 /// The table of users. It may change while the server runs.
 #[derive(Debug)]
-pub struct Access {
+pub struct AccessRules {
     users: RwLock<Vec<User>>,
     /// Whether only these users may use the server itself. Reviews are answered from the table in any
     /// case.
@@ -134,7 +134,7 @@ pub struct Access {
     admin: String,
 }
 
-impl Access {
+impl AccessRules {
     pub(crate) fn new(users: Vec<User>, required: bool, admin: String) -> Self {
         Self { users: RwLock::new(users), required, admin }
     }
@@ -238,7 +238,7 @@ fn is_public(what: What<'_>) -> bool {
 mod tests {
     use super::*;
 
-    fn access() -> Access {
+    fn access() -> AccessRules {
         let pods = Right::on("", &["pods", "pods/binding"], &["get", "create"]);
         let ann = User {
             token: "secret".to_owned(),
@@ -252,7 +252,7 @@ mod tests {
             groups: vec!["system:authenticated".to_owned()],
             rights: vec![Right::on_paths(&["/openapi"], &["get"])],
         };
-        Access::new(vec![ann, everybody], true, "key".to_owned())
+        AccessRules::new(vec![ann, everybody], true, "key".to_owned())
     }
 
     fn pods(resource: &str) -> What<'_> {

@@ -25,40 +25,40 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use serde_json::Value;
 
-use crate::access::{Access, RequestUser, What};
-use crate::counts::{Requests, with_subresource};
+use crate::access::{AccessRules, RequestUser, What};
+use crate::counts::{RequestLog, with_subresource};
 use crate::failure::FailureStatus;
 use crate::faults::{FaultKind, Faults};
 use crate::options::Options;
 use crate::protobuf;
-use crate::request::{self, Path, Query, Shape, Target};
+use crate::request::{self, Path, Query, RequestTarget, ResponseShape};
 use crate::respond::{self, Body, RequestOutcome};
-use crate::store::Shared;
+use crate::store::SharedStore;
 
 /// The largest body that is read, as in kube-apiserver.
 const BODY_LIMIT: usize = 3 * 1024 * 1024;
 
 /// What answers requests. Clones share everything.
 #[derive(Debug, Clone)]
-pub(crate) struct Api {
-    pub(crate) shared: Arc<Shared>,
-    pub(crate) requests: Arc<Requests>,
+pub(crate) struct ApiHandler {
+    pub(crate) shared: Arc<SharedStore>,
+    pub(crate) requests: Arc<RequestLog>,
     pub(crate) faults: Arc<Faults>,
-    pub(crate) access: Arc<Access>,
+    pub(crate) access: Arc<AccessRules>,
     pub(crate) downtime: tokio::sync::mpsc::UnboundedSender<Duration>,
 }
 
 /// A request for objects, parsed.
 #[derive(Debug)]
 pub(crate) struct ObjectRequest {
-    target: Target,
+    target: RequestTarget,
     query: Query,
-    shape: Shape,
+    shape: ResponseShape,
     verb: &'static str,
     content_type: String,
 }
 
-impl Api {
+impl ApiHandler {
     pub(crate) async fn answer(
         &self,
         request: Request<Incoming>,
@@ -115,7 +115,7 @@ impl Api {
     async fn resource(
         &self,
         parts: &Parts,
-        target: Target,
+        target: RequestTarget,
         body: Incoming,
         caller: &RequestUser,
     ) -> Result<RequestOutcome, FailureStatus> {

@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
 use crate::access::RequestUser;
-use crate::api::Api;
+use crate::api::ApiHandler;
 use crate::respond::RequestOutcome;
 use crate::tls;
 
@@ -31,7 +31,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// A command of a test to the listener.
 #[derive(Debug)]
-pub(crate) enum Command {
+pub(crate) enum ListenerCommand {
     /// Stop listening and drop all connections, then confirm it.
     Stop(std::sync::mpsc::Sender<()>),
     /// Listen again, then report whether it worked.
@@ -39,17 +39,17 @@ pub(crate) enum Command {
 }
 
 /// Listens until the commands end.
-pub(crate) struct Listening {
-    pub(crate) api: Api,
+pub(crate) struct Listener {
+    pub(crate) api: ApiHandler,
     pub(crate) address: SocketAddr,
     pub(crate) tls: Option<TlsAcceptor>,
-    pub(crate) commands: mpsc::UnboundedReceiver<Command>,
+    pub(crate) commands: mpsc::UnboundedReceiver<ListenerCommand>,
     pub(crate) downtimes: mpsc::UnboundedReceiver<Duration>,
     /// Keeps the port while the server does not listen.
     pub(crate) reserved: TcpSocket,
 }
 
-impl Listening {
+impl Listener {
     pub(crate) async fn run(mut self, listener: TcpListener) {
         let mut listener = Some(listener);
         let mut connections = JoinSet::new();
@@ -68,13 +68,13 @@ impl Listening {
                 Some(_) = connections.join_next() => {}
                 command = self.commands.recv() => match command {
                     None => return,
-                    Some(Command::Stop(done)) => {
+                    Some(ListenerCommand::Stop(done)) => {
                         listener = None;
                         connections.shutdown().await;
                         // A test that does not wait for the answer does not need it.
                         let _ = done.send(());
                     }
-                    Some(Command::Start(done)) => {
+                    Some(ListenerCommand::Start(done)) => {
                         let _ = done.send(self.listen(&mut listener));
                     }
                 },
@@ -117,7 +117,7 @@ async fn accept(listener: Option<&TcpListener>) -> io::Result<(TcpStream, Socket
 }
 
 /// Serves one connection to its end.
-async fn connect(api: Api, tls: Option<TlsAcceptor>, stream: TcpStream) {
+async fn connect(api: ApiHandler, tls: Option<TlsAcceptor>, stream: TcpStream) {
     // Without it small answers wait for the acknowledgement of the previous ones.
     if stream.set_nodelay(true).is_err() {
         return;
@@ -130,7 +130,7 @@ async fn connect(api: Api, tls: Option<TlsAcceptor>, stream: TcpStream) {
 }
 
 async fn serve(
-    api: Api,
+    api: ApiHandler,
     caller: Option<RequestUser>,
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
 ) {

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::access::What;
 use crate::kinds::ResourceKind;
-use crate::store::Shared;
+use crate::store::SharedStore;
 
 /// One write that took effect, in the order of the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -31,13 +31,13 @@ pub struct Applied {
 
 /// Where a write comes from.
 #[derive(Debug, Clone)]
-pub(crate) struct Origin {
+pub(crate) struct RequestOrigin {
     pub(crate) verb: &'static str,
     pub(crate) subresource: &'static str,
     pub(crate) node: Option<String>,
 }
 
-impl Origin {
+impl RequestOrigin {
     pub(crate) fn new(verb: &'static str) -> Self {
         Self { verb, subresource: "", node: None }
     }
@@ -112,13 +112,13 @@ const REMEMBERED: usize = 100_000;
 
 /// What was asked, by verb and resource, whether or not it was granted.
 #[derive(Debug, Default)]
-pub(crate) struct Requests {
+pub(crate) struct RequestLog {
     counts: Mutex<BTreeMap<(&'static str, String), u64>>,
     /// `None` if they are not to be remembered.
     different: Option<Mutex<BTreeSet<Request>>>,
 }
 
-impl Requests {
+impl RequestLog {
     pub(crate) fn new(remember: bool) -> Self {
         Self { counts: Mutex::default(), different: remember.then(Mutex::default) }
     }
@@ -151,8 +151,8 @@ impl Requests {
 /// A look at the counters.
 #[derive(Debug, Clone)]
 pub struct RequestCounts {
-    pub(crate) shared: Arc<Shared>,
-    pub(crate) requests: Arc<Requests>,
+    pub(crate) shared: Arc<SharedStore>,
+    pub(crate) requests: Arc<RequestLog>,
 }
 
 impl RequestCounts {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::kinds::{self, KindId};
-use crate::store::{Break, Shared};
+use crate::store::{Break, SharedStore};
 
 /// A rule that makes requests fail.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,7 +87,7 @@ impl Fault {
 }
 
 #[derive(Debug)]
-struct Rule {
+struct FaultRule {
     fault: Fault,
     seen: u64,
     done: u64,
@@ -106,14 +106,14 @@ pub(crate) struct FaultPlan {
 /// Sets and clears what goes wrong. It can be used while the server runs, from any thread.
 #[derive(Debug)]
 pub struct Faults {
-    shared: Arc<Shared>,
-    rules: Mutex<Vec<Rule>>,
+    shared: Arc<SharedStore>,
+    rules: Mutex<Vec<FaultRule>>,
     duplicate_every: AtomicU64,
     events: AtomicU64,
 }
 
 impl Faults {
-    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+    pub(crate) fn new(shared: Arc<SharedStore>) -> Self {
         Self {
             shared,
             rules: Mutex::default(),
@@ -125,7 +125,7 @@ impl Faults {
     /// Adds a rule about requests that go wrong. Several rules may be active at once.
     pub fn add(&self, fault: Fault) {
         let mut rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
-        rules.push(Rule { fault, seen: 0, done: 0 });
+        rules.push(FaultRule { fault, seen: 0, done: 0 });
     }
 
     /// Removes all rules, holds, delays and duplicates.
@@ -184,7 +184,7 @@ impl Faults {
         self.duplicate_every.store(every, Ordering::Relaxed);
     }
 
-    fn with(&self, resource: &str, act: impl FnOnce(&Shared, KindId)) -> bool {
+    fn with(&self, resource: &str, act: impl FnOnce(&SharedStore, KindId)) -> bool {
         kinds::named(resource).map(|id| act(&self.shared, id)).is_some()
     }
 
@@ -218,7 +218,7 @@ impl Faults {
     }
 }
 
-impl Rule {
+impl FaultRule {
     fn is_about(&self, verb: &str, resource: &str) -> bool {
         let fault = &self.fault;
         fault.verbs.iter().any(|v| v == verb)
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn every_third_binding_goes_wrong_twice_and_nothing_else() {
-        let faults = Faults::new(Arc::new(Shared::new(Options::default())));
+        let faults = Faults::new(Arc::new(SharedStore::new(Options::default())));
         faults
             .add(Fault::every(3, FaultKind::Hangup).after().resources(&["pods/binding"]).times(2));
         let wrong: Vec<u32> = (1..=12)

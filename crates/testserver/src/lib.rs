@@ -6,7 +6,7 @@
 //! messages are exactly those of kube-apiserver.
 //!
 //! Unlike a real server it offers faults on demand ([`Faults`]), a log of writes and counts of requests
-//! ([`RequestCounts`]), and direct access to the objects ([`Store`]).
+//! ([`RequestCounts`]), and direct access to the objects ([`ObjectStore`]).
 //!
 //! ```
 //! use plimsoll_testserver::{Options, TestServer};
@@ -43,7 +43,7 @@ mod store;
 mod tls;
 mod validate;
 
-pub use access::{Access, Right, User};
+pub use access::{AccessRules, Right, User};
 pub use counts::{Applied, Request, RequestCounts};
 pub use failure::FailureStatus;
 pub use faults::{Fault, FaultKind, Faults, When};
@@ -51,5 +51,5 @@ pub use https_client::{HttpsClient, HttpsResponse, TlsConnection};
 pub use kinds::CustomKind;
 pub use options::{Options, Terminating};
 pub use server::{StartError, TestServer};
-pub use store::{Break, Store};
+pub use store::{Break, ObjectStore};
 pub use tls::ClientCertificate;

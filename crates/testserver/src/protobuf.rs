@@ -8,7 +8,7 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::{Map, Value, json};
 
-use schema::{Field, Type};
+use schema::{FieldType, SchemaField};
 
 /// The content type of such bodies.
 pub(crate) const CONTENT_TYPE: &str = "application/vnd.kubernetes.protobuf";
@@ -29,16 +29,16 @@ pub(crate) fn to_json(body: &[u8]) -> Result<Value, Unreadable> {
     let (mut api_version, mut kind, mut raw) = (String::new(), String::new(), &[][..]);
     for field in fields(envelope) {
         match field? {
-            (1, Wire::Bytes(meta)) => {
+            (1, WireType::Bytes(meta)) => {
                 for field in fields(meta) {
                     match field? {
-                        (1, Wire::Bytes(bytes)) => api_version = text(bytes)?,
-                        (2, Wire::Bytes(bytes)) => kind = text(bytes)?,
+                        (1, WireType::Bytes(bytes)) => api_version = text(bytes)?,
+                        (2, WireType::Bytes(bytes)) => kind = text(bytes)?,
                         _ => {}
                     }
                 }
             }
-            (2, Wire::Bytes(bytes)) => raw = bytes,
+            (2, WireType::Bytes(bytes)) => raw = bytes,
             _ => {}
         }
     }
@@ -53,13 +53,13 @@ pub(crate) fn to_json(body: &[u8]) -> Result<Value, Unreadable> {
 }
 
 /// A value as it is on the wire.
-enum Wire<'a> {
+enum WireType<'a> {
     Number(u64),
     Bytes(&'a [u8]),
 }
 
 /// The fields of a message, in their order.
-fn fields(mut rest: &[u8]) -> impl Iterator<Item = Result<(u64, Wire<'_>), Unreadable>> {
+fn fields(mut rest: &[u8]) -> impl Iterator<Item = Result<(u64, WireType<'_>), Unreadable>> {
     std::iter::from_fn(move || {
         (!rest.is_empty()).then(|| {
             let field = next_field(&mut rest);
@@ -71,15 +71,15 @@ fn fields(mut rest: &[u8]) -> impl Iterator<Item = Result<(u64, Wire<'_>), Unrea
     })
 }
 
-fn next_field<'a>(rest: &mut &'a [u8]) -> Result<(u64, Wire<'a>), Unreadable> {
+fn next_field<'a>(rest: &mut &'a [u8]) -> Result<(u64, WireType<'a>), Unreadable> {
     let tag = varint(rest)?;
     let value = match tag & 7 {
-        0 => Wire::Number(varint(rest)?),
+        0 => WireType::Number(varint(rest)?),
         2 => {
             let length = usize::try_from(varint(rest)?).map_err(|_| Unreadable)?;
             let (bytes, behind) = rest.split_at_checked(length).ok_or(Unreadable)?;
             *rest = behind;
-            Wire::Bytes(bytes)
+            WireType::Bytes(bytes)
         }
         _ => return Err(Unreadable),
     };
@@ -109,8 +109,8 @@ fn message(name: &str, raw: &[u8], depth: usize) -> Result<Map<String, Value>, U
     let mut object = Map::new();
     for field in fields(raw) {
         let (number, wire) = field?;
-        let Field { name, kind, is_list, is_kept } = known.get(&number).ok_or(Unreadable)?;
-        if let Type::Map(values) = kind {
+        let SchemaField { name, kind, is_list, is_kept } = known.get(&number).ok_or(Unreadable)?;
+        if let FieldType::Map(values) = kind {
             let (key, value) = entry(&wire, values)?;
             let map = object.entry(*name).or_insert_with(|| json!({}));
             map[key] = value;
@@ -138,31 +138,31 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-fn value(kind: &Type, wire: &Wire<'_>, depth: usize) -> Result<Value, Unreadable> {
+fn value(kind: &FieldType, wire: &WireType<'_>, depth: usize) -> Result<Value, Unreadable> {
     Ok(match (kind, wire) {
-        (Type::Ignored, _) => Value::Null,
-        (Type::Text, Wire::Bytes(bytes)) => text(bytes)?.into(),
-        (Type::Base64, Wire::Bytes(bytes)) => BASE64_STANDARD.encode(bytes).into(),
-        (Type::Int, Wire::Number(number)) => number.cast_signed().into(),
-        (Type::Bool, Wire::Number(number)) => (*number != 0).into(),
-        (Type::Time(digits), Wire::Bytes(bytes)) => time(bytes, *digits)?,
-        (Type::IntOrText, Wire::Bytes(bytes)) => int_or_text(bytes)?,
-        (Type::Quantity, Wire::Bytes(bytes)) => match fields(bytes).next().transpose()? {
-            Some((1, Wire::Bytes(amount))) => text(amount)?.into(),
+        (FieldType::Ignored, _) => Value::Null,
+        (FieldType::Text, WireType::Bytes(bytes)) => text(bytes)?.into(),
+        (FieldType::Base64, WireType::Bytes(bytes)) => BASE64_STANDARD.encode(bytes).into(),
+        (FieldType::Int, WireType::Number(number)) => number.cast_signed().into(),
+        (FieldType::Bool, WireType::Number(number)) => (*number != 0).into(),
+        (FieldType::Time(digits), WireType::Bytes(bytes)) => time(bytes, *digits)?,
+        (FieldType::IntOrText, WireType::Bytes(bytes)) => int_or_text(bytes)?,
+        (FieldType::Quantity, WireType::Bytes(bytes)) => match fields(bytes).next().transpose()? {
+            Some((1, WireType::Bytes(amount))) => text(amount)?.into(),
             _ => return Err(Unreadable),
         },
-        (Type::Message(name), Wire::Bytes(bytes)) => message(name, bytes, depth)?.into(),
+        (FieldType::Message(name), WireType::Bytes(bytes)) => message(name, bytes, depth)?.into(),
         _ => return Err(Unreadable),
     })
 }
 
 /// One entry of a map from text.
-fn entry(wire: &Wire<'_>, values: &Type) -> Result<(String, Value), Unreadable> {
-    let Wire::Bytes(bytes) = wire else { return Err(Unreadable) };
+fn entry(wire: &WireType<'_>, values: &FieldType) -> Result<(String, Value), Unreadable> {
+    let WireType::Bytes(bytes) = wire else { return Err(Unreadable) };
     let (mut key, mut found) = (String::new(), Value::String(String::new()));
     for field in fields(bytes) {
         match field? {
-            (1, Wire::Bytes(bytes)) => key = text(bytes)?,
+            (1, WireType::Bytes(bytes)) => key = text(bytes)?,
             (2, wire) => found = value(values, &wire, 1)?,
             _ => return Err(Unreadable),
         }
@@ -175,8 +175,10 @@ fn time(bytes: &[u8], digits: usize) -> Result<Value, Unreadable> {
     let (mut seconds, mut nanos) = (0, 0);
     for field in fields(bytes) {
         match field? {
-            (1, Wire::Number(number)) => seconds = number.cast_signed(),
-            (2, Wire::Number(number)) => nanos = i32::try_from(number).map_err(|_| Unreadable)?,
+            (1, WireType::Number(number)) => seconds = number.cast_signed(),
+            (2, WireType::Number(number)) => {
+                nanos = i32::try_from(number).map_err(|_| Unreadable)?
+            }
             _ => return Err(Unreadable),
         }
     }
@@ -191,9 +193,9 @@ fn int_or_text(bytes: &[u8]) -> Result<Value, Unreadable> {
     let (mut is_text, mut number, mut said) = (false, 0, String::new());
     for field in fields(bytes) {
         match field? {
-            (1, Wire::Number(kind)) => is_text = kind != 0,
-            (2, Wire::Number(value)) => number = value.cast_signed(),
-            (3, Wire::Bytes(bytes)) => said = text(bytes)?,
+            (1, WireType::Number(kind)) => is_text = kind != 0,
+            (2, WireType::Number(value)) => number = value.cast_signed(),
+            (3, WireType::Bytes(bytes)) => said = text(bytes)?,
             _ => return Err(Unreadable),
         }
     }

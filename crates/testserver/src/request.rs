@@ -11,7 +11,7 @@ use crate::options::Options;
 #[derive(Debug, Clone)]
 pub(crate) enum Path {
     /// Objects of a kind.
-    Resource(Target),
+    Resource(RequestTarget),
     /// A kind that is never stored, only answered: `subjectaccessreviews`.
     Review { group: String, plural: String },
     /// Anything else, in its parts.
@@ -20,7 +20,7 @@ pub(crate) enum Path {
 
 /// The objects a path names.
 #[derive(Debug, Clone)]
-pub(crate) struct Target {
+pub(crate) struct RequestTarget {
     pub(crate) id: KindId,
     pub(crate) served: &'static ServedVersion,
     pub(crate) api_version: String,
@@ -29,7 +29,7 @@ pub(crate) struct Target {
     pub(crate) subresource: String,
 }
 
-impl Target {
+impl RequestTarget {
     pub(crate) fn namespace(&self) -> &str {
         self.namespace.as_deref().unwrap_or_default()
     }
@@ -95,7 +95,7 @@ pub(crate) fn path(options: &Options, text: &str) -> Path {
     else {
         return other();
     };
-    Path::Resource(Target {
+    Path::Resource(RequestTarget {
         id,
         served,
         api_version: served.api_version(),
@@ -167,7 +167,7 @@ pub(crate) fn verb(method: &Method, has_name: bool, watch: bool) -> Option<&'sta
 
 /// The requested form of the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Shape {
+pub(crate) enum ResponseShape {
     Object,
     /// Rows and columns, as `kubectl get` prints them.
     Table,
@@ -178,12 +178,12 @@ pub(crate) enum Shape {
 }
 
 /// The first form the client accepts that the server can give.
-pub(crate) fn shape(parts: &Parts) -> Result<Shape, FailureStatus> {
+pub(crate) fn shape(parts: &Parts) -> Result<ResponseShape, FailureStatus> {
     let Some(accept) = parts.headers.get(http::header::ACCEPT).and_then(|a| a.to_str().ok()) else {
-        return Ok(Shape::Object);
+        return Ok(ResponseShape::Object);
     };
     if accept.trim().is_empty() {
-        return Ok(Shape::Object);
+        return Ok(ResponseShape::Object);
     }
     let shapes = accept.split(',').filter_map(|range| {
         let mut parameters = range.split(';').map(str::trim);
@@ -193,10 +193,10 @@ pub(crate) fn shape(parts: &Parts) -> Result<Shape, FailureStatus> {
         let parameters: Vec<&str> = parameters.collect();
         let form = parameters.iter().find_map(|parameter| parameter.strip_prefix("as="));
         Some(match form {
-            None => Shape::Object,
-            Some("Table") => Shape::Table,
-            Some("PartialObjectMetadata" | "PartialObjectMetadataList") => Shape::Metadata,
-            Some("APIGroupDiscoveryList") if parameters.contains(&"v=v2") => Shape::Groups,
+            None => ResponseShape::Object,
+            Some("Table") => ResponseShape::Table,
+            Some("PartialObjectMetadata" | "PartialObjectMetadataList") => ResponseShape::Metadata,
+            Some("APIGroupDiscoveryList") if parameters.contains(&"v=v2") => ResponseShape::Groups,
             Some(_) => return None,
         })
     });
@@ -207,7 +207,7 @@ pub(crate) fn shape(parts: &Parts) -> Result<Shape, FailureStatus> {
 mod tests {
     use super::*;
 
-    fn target(text: &str) -> Target {
+    fn target(text: &str) -> RequestTarget {
         match path(&Options::default(), text) {
             Path::Resource(target) => target,
             other => panic!("{text} leads to {other:?}"),

@@ -11,7 +11,7 @@ use crate::store::Stored;
 pub(crate) struct Selection {
     /// Only this namespace.
     pub(crate) namespace: Option<String>,
-    pub(crate) labels: Vec<Requirement>,
+    pub(crate) labels: Vec<SelectorRequirement>,
     pub(crate) fields: Vec<FieldRequirement>,
 }
 
@@ -29,7 +29,7 @@ impl Selection {
 
 /// One part of a label selector; all must hold.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Requirement {
+pub(crate) struct SelectorRequirement {
     key: String,
     operator: Operator,
 }
@@ -44,7 +44,7 @@ enum Operator {
     Less(i64),
 }
 
-impl Requirement {
+impl SelectorRequirement {
     pub(crate) fn matches(&self, labels: &[(String, String)]) -> bool {
         let value = labels.iter().find(|(key, _)| *key == self.key).map(|(_, value)| value);
         let number = || value.and_then(|value| value.parse::<i64>().ok());
@@ -60,7 +60,7 @@ impl Requirement {
 }
 
 /// Reads `app=web,tier in (a, b),!old,cores>3`.
-pub(crate) fn parse_labels(text: &str) -> Result<Vec<Requirement>, FailureStatus> {
+pub(crate) fn parse_labels(text: &str) -> Result<Vec<SelectorRequirement>, FailureStatus> {
     let parts = split_outside_parentheses(text);
     let parts = parts.iter().map(|part| part.trim()).filter(|part| !part.is_empty());
     parts.map(|part| requirement(part).ok_or_else(|| unreadable(text, part))).collect()
@@ -84,9 +84,9 @@ fn split_outside_parentheses(text: &str) -> Vec<&str> {
     text.split(is_end).collect()
 }
 
-fn requirement(part: &str) -> Option<Requirement> {
+fn requirement(part: &str) -> Option<SelectorRequirement> {
     if let Some(key) = part.strip_prefix('!') {
-        return Some(Requirement { key: key_of(key)?, operator: Operator::Absent });
+        return Some(SelectorRequirement { key: key_of(key)?, operator: Operator::Absent });
     }
     if let Some(set) = part.strip_suffix(')') {
         let (head, values) = set.split_once('(')?;
@@ -98,10 +98,13 @@ fn requirement(part: &str) -> Option<Requirement> {
             "notin" => Operator::NotIn(values),
             _ => return None,
         };
-        return head.next().is_none().then_some(Requirement { key: key_of(key)?, operator });
+        return head
+            .next()
+            .is_none()
+            .then_some(SelectorRequirement { key: key_of(key)?, operator });
     }
     let Some(at) = part.find(['=', '!', '<', '>']) else {
-        return Some(Requirement { key: key_of(part)?, operator: Operator::Exists });
+        return Some(SelectorRequirement { key: key_of(part)?, operator: Operator::Exists });
     };
     let (key, rest) = part.split_at(at);
     let operator = if let Some(value) = rest.strip_prefix("!=") {
@@ -113,7 +116,7 @@ fn requirement(part: &str) -> Option<Requirement> {
     } else {
         Operator::Less(rest.strip_prefix('<')?.trim().parse().ok()?)
     };
-    Some(Requirement { key: key_of(key)?, operator })
+    Some(SelectorRequirement { key: key_of(key)?, operator })
 }
 
 fn key_of(text: &str) -> Option<String> {
@@ -123,12 +126,12 @@ fn key_of(text: &str) -> Option<String> {
 }
 
 /// Reads a `LabelSelector` object. `None` if it cannot be read or is empty: such a selector of a budget covers nothing.
-pub(crate) fn of_object(selector: &Value) -> Option<Vec<Requirement>> {
+pub(crate) fn of_object(selector: &Value) -> Option<Vec<SelectorRequirement>> {
     let mut all = Vec::new();
     if let Some(labels) = selector.get("matchLabels").and_then(Value::as_object) {
         for (key, value) in labels {
             let values = vec![value.as_str()?.to_owned()];
-            all.push(Requirement { key: key.clone(), operator: Operator::In(values) });
+            all.push(SelectorRequirement { key: key.clone(), operator: Operator::In(values) });
         }
     }
     for expression in
@@ -144,7 +147,10 @@ pub(crate) fn of_object(selector: &Value) -> Option<Vec<Requirement>> {
             "DoesNotExist" => Operator::Absent,
             _ => return None,
         };
-        all.push(Requirement { key: expression.get("key")?.as_str()?.to_owned(), operator });
+        all.push(SelectorRequirement {
+            key: expression.get("key")?.as_str()?.to_owned(),
+            operator,
+        });
     }
     (!all.is_empty()).then_some(all)
 }
@@ -152,13 +158,13 @@ pub(crate) fn of_object(selector: &Value) -> Option<Vec<Requirement>> {
 /// One part of a field selector.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct FieldRequirement {
-    field: Field,
+    field: SelectorField,
     value: String,
     equal: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Field {
+enum SelectorField {
     Name,
     Namespace,
     /// The place in `ResourceKind::fields`.
@@ -168,9 +174,9 @@ enum Field {
 impl FieldRequirement {
     fn matches(&self, object: &Stored) -> bool {
         let value = match self.field {
-            Field::Name => &object.name,
-            Field::Namespace => &object.namespace,
-            Field::OfKind(at) => object.field(at),
+            SelectorField::Name => &object.name,
+            SelectorField::Namespace => &object.namespace,
+            SelectorField::OfKind(at) => object.field(at),
         };
         (value == self.value) == self.equal
     }
@@ -199,13 +205,13 @@ fn field_requirement(
             FailureStatus::bad_request(why)
         })?;
     let field = match name {
-        "metadata.name" => Field::Name,
-        "metadata.namespace" if kind.namespaced => Field::Namespace,
+        "metadata.name" => SelectorField::Name,
+        "metadata.namespace" if kind.namespaced => SelectorField::Namespace,
         name => {
             let place = kind.fields.iter().position(|(field, _)| *field == name);
             let unknown =
                 || FailureStatus::bad_request(format!("field label not supported: {name}"));
-            Field::OfKind(place.ok_or_else(unknown)?)
+            SelectorField::OfKind(place.ok_or_else(unknown)?)
         }
     };
     Ok(FieldRequirement { field, value: value.to_owned(), equal })

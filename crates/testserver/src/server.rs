@@ -14,15 +14,15 @@ use tokio::net::TcpSocket;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc;
 
-use crate::access::Access;
-use crate::api::Api;
-use crate::connection::{self, Command, Listening};
-use crate::counts::{RequestCounts, Requests};
+use crate::access::AccessRules;
+use crate::api::ApiHandler;
+use crate::connection::{self, Listener, ListenerCommand};
+use crate::counts::{RequestCounts, RequestLog};
 use crate::faults::Faults;
 use crate::kinds;
 use crate::options::Options;
-use crate::store::{Shared, Store};
-use crate::tls::{Authority, ClientCertificate};
+use crate::store::{ObjectStore, SharedStore};
+use crate::tls::{ClientCertificate, SigningAuthority};
 
 /// Why a server could not start.
 #[derive(Debug, Error)]
@@ -49,14 +49,14 @@ pub enum StartError {
 /// An API server in memory. It runs on threads of its own until it is dropped.
 #[derive(Debug)]
 pub struct TestServer {
-    store: Store,
+    store: ObjectStore,
     faults: Arc<Faults>,
-    access: Arc<Access>,
-    requests: Arc<Requests>,
+    access: Arc<AccessRules>,
+    requests: Arc<RequestLog>,
     address: SocketAddr,
-    authority: Option<Authority>,
+    authority: Option<SigningAuthority>,
     admin: String,
-    commands: mpsc::UnboundedSender<Command>,
+    commands: mpsc::UnboundedSender<ListenerCommand>,
     files: RwLock<Vec<PathBuf>>,
     runtime: Option<Runtime>,
 }
@@ -87,26 +87,26 @@ impl TestServer {
             .enable_all()
             .build()
             .map_err(StartError::Runtime)?;
-        let authority = options.tls.then(Authority::new).transpose()?;
+        let authority = options.tls.then(SigningAuthority::new).transpose()?;
         let tls = authority.as_ref().map(|a| a.acceptor(address.ip())).transpose()?;
-        let shared = Arc::new(Shared::new(options));
+        let shared = Arc::new(SharedStore::new(options));
         let admin = shared.lock().new_uid();
         let options = &shared.options;
         let access =
-            Arc::new(Access::new(options.users.clone(), options.authenticate, admin.clone()));
+            Arc::new(AccessRules::new(options.users.clone(), options.authenticate, admin.clone()));
         let (downtime, downtimes) = mpsc::unbounded_channel();
         let (commands, received) = mpsc::unbounded_channel();
-        let api = Api {
+        let api = ApiHandler {
             shared: Arc::clone(&shared),
-            requests: Arc::new(Requests::new(options.remember_requests)),
+            requests: Arc::new(RequestLog::new(options.remember_requests)),
             faults: Arc::new(Faults::new(Arc::clone(&shared))),
             access: Arc::clone(&access),
             downtime,
         };
-        let store = Store { shared: Arc::clone(&shared) };
+        let store = ObjectStore { shared: Arc::clone(&shared) };
         furnish(&store, authority.as_ref());
         let (faults, requests) = (Arc::clone(&api.faults), Arc::clone(&api.requests));
-        let listening = Listening { api, address, tls, commands: received, downtimes, reserved };
+        let listening = Listener { api, address, tls, commands: received, downtimes, reserved };
         let guard = runtime.enter();
         let listener = tokio::net::TcpListener::from_std(listener).map_err(refused)?;
         drop(guard);
@@ -195,7 +195,7 @@ impl TestServer {
     }
 
     /// Its objects.
-    pub fn store(&self) -> &Store {
+    pub fn store(&self) -> &ObjectStore {
         &self.store
     }
 
@@ -205,7 +205,7 @@ impl TestServer {
     }
 
     /// Its users.
-    pub fn access(&self) -> &Access {
+    pub fn access(&self) -> &AccessRules {
         &self.access
     }
 
@@ -220,7 +220,7 @@ impl TestServer {
     /// Closes the port and every connection at once. Objects, versions and history stay.
     pub fn stop(&self) {
         let (done, wait) = std::sync::mpsc::channel();
-        if self.commands.send(Command::Stop(done)).is_ok() {
+        if self.commands.send(ListenerCommand::Stop(done)).is_ok() {
             // An error means that the server has already ended.
             let _ = wait.recv();
         }
@@ -230,7 +230,7 @@ impl TestServer {
     pub fn restart(&self) -> io::Result<()> {
         let (done, wait) = std::sync::mpsc::channel();
         let gone = || io::Error::from(io::ErrorKind::NotConnected);
-        self.commands.send(Command::Start(done)).map_err(|_| gone())?;
+        self.commands.send(ListenerCommand::Start(done)).map_err(|_| gone())?;
         wait.recv().map_err(|_| gone())?
     }
 }
@@ -258,7 +258,7 @@ fn reserve(address: SocketAddr) -> io::Result<TcpSocket> {
 
 /// Creates what every cluster has: namespaces, priority classes, and the CA by which other servers
 /// authenticate their clients.
-fn furnish(store: &Store, authority: Option<&Authority>) {
+fn furnish(store: &ObjectStore, authority: Option<&SigningAuthority>) {
     let namespaces = ["default", "kube-system", "kube-public", "kube-node-lease"].map(
         |name| json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } }),
     );
@@ -282,7 +282,7 @@ fn furnish(store: &Store, authority: Option<&Authority>) {
 }
 
 /// Removes terminating pods when their time has come.
-async fn reap(shared: Arc<Shared>) {
+async fn reap(shared: Arc<SharedStore>) {
     loop {
         let next = shared.lock().reap();
         let next = next.map(tokio::time::Instant::from_std);

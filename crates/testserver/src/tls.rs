@@ -19,7 +19,7 @@ use crate::server::StartError;
 
 /// The authority of one server.
 #[derive(Debug)]
-pub(crate) struct Authority {
+pub(crate) struct SigningAuthority {
     issuer: Issuer<'static, KeyPair>,
     certificate: CertificateDer<'static>,
     /// The certificate that clients are to trust.
@@ -41,7 +41,7 @@ impl std::fmt::Debug for ClientCertificate {
     }
 }
 
-impl Authority {
+impl SigningAuthority {
     pub(crate) fn new() -> Result<Self, StartError> {
         let mut params = CertificateParams::new(Vec::new())?;
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::failure::{FailureStatus, FieldError};
 use crate::kinds::ResourceKind;
-use crate::store::{Mode, text};
+use crate::store::{UpdateMode, text};
 
 /// The text for fields of a pod that cannot be changed (as in `ValidatePodUpdate`).
 const POD_IMMUTABLE: &str = "pod updates may not change fields other than `spec.containers[*].image`,\
@@ -35,12 +35,12 @@ pub(crate) fn new_object(kind: &ResourceKind, object: &Value) -> Result<(), Fail
 /// Refuses a change of immutable fields. `new` is the object that would be stored.
 pub(crate) fn change(
     kind: &ResourceKind,
-    mode: Mode,
+    mode: UpdateMode,
     old: &Value,
     new: &Value,
 ) -> Result<(), FailureStatus> {
     let mut errors = Vec::new();
-    if kind.kind == "Pod" && mode == Mode::Whole {
+    if kind.kind == "Pod" && mode == UpdateMode::Whole {
         let mut parts = [fixed_part(old), fixed_part(new)];
         if !names_of_gates(old).is_empty() {
             parts.iter_mut().for_each(forget_node_choice);

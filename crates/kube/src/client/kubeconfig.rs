@@ -24,8 +24,8 @@ pub(super) async fn read(path: &Path) -> Result<Loaded, AccessError> {
     if let Some(folder) = path.parent() {
         in_folder(&mut file, folder);
     }
-    let chosen = Chosen::of(&place, &file)?;
-    let mut files = Files { place: &place, print: DefaultHasher::new() };
+    let chosen = SelectedContext::of(&place, &file)?;
+    let mut files = KubeconfigFiles { place: &place, print: DefaultHasher::new() };
     files.print.write(&bytes);
     chosen.check_cluster(&mut files)?;
     chosen.check_user(&mut files)?;
@@ -121,7 +121,7 @@ fn unreadable(place: &str, error: &KubeconfigError) -> AccessError {
 }
 
 /// What the current context of a kubeconfig comes to.
-struct Chosen<'a> {
+struct SelectedContext<'a> {
     place: &'a str,
     cluster: &'a Cluster,
     cluster_field: String,
@@ -129,7 +129,7 @@ struct Chosen<'a> {
     user_field: String,
 }
 
-impl<'a> Chosen<'a> {
+impl<'a> SelectedContext<'a> {
     fn of(place: &'a str, file: &'a Kubeconfig) -> Result<Self, AccessError> {
         let names = |all: Vec<&str>| match all.as_slice() {
             [] => "it has none".to_owned(),
@@ -166,7 +166,7 @@ impl<'a> Chosen<'a> {
                 fault(place, &field, problem, "name a user of the file")
             })?);
         }
-        Ok(Chosen {
+        Ok(SelectedContext {
             place,
             cluster,
             cluster_field: format!("clusters[{}].cluster", context.cluster),
@@ -175,7 +175,7 @@ impl<'a> Chosen<'a> {
         })
     }
 
-    fn check_cluster(&self, files: &mut Files<'_>) -> Result<(), AccessError> {
+    fn check_cluster(&self, files: &mut KubeconfigFiles<'_>) -> Result<(), AccessError> {
         let field = |name: &str| format!("{}.{name}", self.cluster_field);
         let Cluster { server, certificate_authority, certificate_authority_data, .. } =
             self.cluster;
@@ -191,7 +191,7 @@ impl<'a> Chosen<'a> {
         Ok(())
     }
 
-    fn check_user(&self, files: &mut Files<'_>) -> Result<(), AccessError> {
+    fn check_user(&self, files: &mut KubeconfigFiles<'_>) -> Result<(), AccessError> {
         let Some(user) = self.user else { return Ok(()) };
         let field = |name: &str| format!("{}.{name}", self.user_field);
         if let (Some(path), None) = (&user.client_certificate, &user.client_certificate_data) {
@@ -234,12 +234,12 @@ impl<'a> Chosen<'a> {
 }
 
 /// The files that a kubeconfig names.
-struct Files<'a> {
+struct KubeconfigFiles<'a> {
     place: &'a str,
     print: DefaultHasher,
 }
 
-impl Files<'_> {
+impl KubeconfigFiles<'_> {
     fn read(&mut self, field: &str, path: &str) -> Result<Vec<u8>, AccessError> {
         let content = std::fs::read(path).map_err(|error| {
             fault(self.place, field, format!("{path}: {error}"), "name a readable file")

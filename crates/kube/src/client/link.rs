@@ -29,13 +29,13 @@ const TOKEN_FOR: Duration = Duration::from_secs(50);
 pub(super) struct Link {
     access: Access,
     built: RwLock<Arc<Built>>,
-    looked: Mutex<Looked>,
+    looked: Mutex<FileCheck>,
     is_looking: AtomicBool,
 }
 
 /// When files were looked at.
 #[derive(Debug)]
-struct Looked {
+struct FileCheck {
     at: Instant,
     /// When that was because the API server refused.
     refused: Option<Instant>,
@@ -69,7 +69,7 @@ impl Link {
         Ok(Link {
             access,
             built: RwLock::new(Arc::new(built)),
-            looked: Mutex::new(Looked { at: Instant::now(), refused: None }),
+            looked: Mutex::new(FileCheck { at: Instant::now(), refused: None }),
             is_looking: AtomicBool::new(false),
         })
     }
@@ -78,7 +78,7 @@ impl Link {
     pub(super) fn current(self: &Arc<Self>) -> Arc<Built> {
         let built = self.built.read().unwrap_or_else(PoisonError::into_inner).clone();
         if built.loaded.print != 0 {
-            self.look(Why::Due);
+            self.look(ReloadReason::Due);
         }
         built
     }
@@ -87,17 +87,17 @@ impl Link {
     pub(super) fn refused(self: &Arc<Self>, built: &Built) {
         let number = self.built.read().unwrap_or_else(PoisonError::into_inner).number;
         if built.number == number && built.loaded.print != 0 {
-            self.look(Why::Refused);
+            self.look(ReloadReason::Refused);
         }
     }
 
     /// Looks at the files anew, unless that happened a short time ago. Nobody waits for it.
-    fn look(self: &Arc<Self>, why: Why) {
+    fn look(self: &Arc<Self>, why: ReloadReason) {
         self.look_by(why, |link| async move { link.renew(why).await });
     }
 
     /// The same, where `renew` is what it takes to look at them.
-    fn look_by<F>(self: &Arc<Self>, why: Why, renew: impl FnOnce(Arc<Self>) -> F)
+    fn look_by<F>(self: &Arc<Self>, why: ReloadReason, renew: impl FnOnce(Arc<Self>) -> F)
     where
         F: Future<Output = Result<(), AccessError>> + Send + 'static,
     {
@@ -105,14 +105,16 @@ impl Link {
             let now = Instant::now();
             let mut looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
             let is_due = match why {
-                Why::Due => LOOK_EVERY <= now - looked.at,
-                Why::Refused => looked.refused.is_none_or(|last| REFUSED_EVERY <= now - last),
+                ReloadReason::Due => LOOK_EVERY <= now - looked.at,
+                ReloadReason::Refused => {
+                    looked.refused.is_none_or(|last| REFUSED_EVERY <= now - last)
+                }
             };
             if !is_due || self.is_looking.swap(true, Ordering::AcqRel) {
                 return;
             }
             looked.at = now;
-            if why == Why::Refused {
+            if why == ReloadReason::Refused {
                 looked.refused = Some(now);
             }
         }
@@ -125,11 +127,11 @@ impl Link {
         });
     }
 
-    async fn renew(&self, why: Why) -> Result<(), AccessError> {
+    async fn renew(&self, why: ReloadReason) -> Result<(), AccessError> {
         let old = self.built.read().unwrap_or_else(PoisonError::into_inner).clone();
         let loaded = load(&self.access).await?;
         let is_same = loaded.print == old.loaded.print;
-        if is_same && !(why == Why::Refused && loaded.has_exec) {
+        if is_same && !(why == ReloadReason::Refused && loaded.has_exec) {
             return Ok(());
         }
         let built = Built::new(loaded, old.number + 1).await?;
@@ -151,7 +153,7 @@ impl Drop for Looking {
 
 /// Why credentials are looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Why {
+enum ReloadReason {
     Due,
     Refused,
 }
@@ -262,12 +264,12 @@ mod tests {
     async fn files_are_looked_at_again_after_a_library_has_panicked_over_them() {
         let access = Access { master: Some("http://localhost:1".to_owned()), ..Access::default() };
         let link = Arc::new(Link::new(access).await.expect("an address is enough"));
-        link.look_by(Why::Refused, |_| async { panic!("half a character, on purpose") });
+        link.look_by(ReloadReason::Refused, |_| async { panic!("half a character, on purpose") });
         settled(&link).await;
         let n_looks = Arc::new(AtomicUsize::new(0));
         let look = || {
             let n_looks = n_looks.clone();
-            link.look_by(Why::Refused, |_| async move {
+            link.look_by(ReloadReason::Refused, |_| async move {
                 n_looks.fetch_add(1, Ordering::Relaxed);
                 Ok(())
             });

@@ -125,15 +125,15 @@ pub(super) struct MetricsLayer {
 }
 
 impl<S> Layer<S> for MetricsLayer {
-    type Service = Measured<S>;
-    fn layer(&self, inner: S) -> Measured<S> {
-        Measured { layer: self.clone(), inner }
+    type Service = MeasuredService<S>;
+    fn layer(&self, inner: S) -> MeasuredService<S> {
+        MeasuredService { layer: self.clone(), inner }
     }
 }
 
 /// A service whose requests are recorded.
 #[derive(Clone, Debug)]
-pub(super) struct Measured<S> {
+pub(super) struct MeasuredService<S> {
     layer: MetricsLayer,
     inner: S,
 }
@@ -141,7 +141,7 @@ pub(super) struct Measured<S> {
 /// The body of an answer.
 pub(crate) type ResponseBody = UnsyncBoxBody<bytes::Bytes, BoxError>;
 
-impl<S, A> Service<Request<A>> for Measured<S>
+impl<S, A> Service<Request<A>> for MeasuredService<S>
 where
     S: Service<Request<A>, Response = Response<ResponseBody>, Error = BoxError>
         + Clone

@@ -24,8 +24,8 @@ go_object! {
     }
     /// A NodeList, reduced to the names of the nodes.
     struct NodeList { items: Vec<Node> = "items" }
-    struct Node { metadata: Metadata = "metadata" }
-    struct Metadata { name: String = "name" }
+    struct Node { metadata: NodeMetadata = "metadata" }
+    struct NodeMetadata { name: String = "name" }
     /// HostPriority.
     struct HostPriority { host: String = "Host", score: i64 = "Score" }
     /// ExtenderPreemptionResult.

@@ -40,7 +40,7 @@ impl Pieces {
     }
 
     fn raw(&mut self, object: Arc<RawValue>) {
-        self.text(Bytes::from_owner(Raw(object)));
+        self.text(Bytes::from_owner(RawBytes(object)));
     }
 
     /// A text in quotes.
@@ -77,9 +77,9 @@ impl Pieces {
 }
 
 /// An object that is sent as it is.
-struct Raw(Arc<RawValue>);
+struct RawBytes(Arc<RawValue>);
 
-impl AsRef<[u8]> for Raw {
+impl AsRef<[u8]> for RawBytes {
     fn as_ref(&self) -> &[u8] {
         self.0.get().as_bytes()
     }

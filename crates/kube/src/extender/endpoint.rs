@@ -123,7 +123,7 @@ impl Endpoint {
         if let Ok(slot) = self.slots.try_acquire() {
             return Ok(slot);
         }
-        let waiting = Waiting::new(&self.waiting);
+        let waiting = CallCount::new(&self.waiting);
         if MOST_WAITING < waiting.before {
             return Err(too_many());
         }
@@ -169,18 +169,18 @@ impl Endpoint {
 }
 
 /// Counts the waiting calls.
-struct Waiting<'a> {
+struct CallCount<'a> {
     all: &'a AtomicUsize,
     before: usize,
 }
 
-impl<'a> Waiting<'a> {
+impl<'a> CallCount<'a> {
     fn new(all: &'a AtomicUsize) -> Self {
-        Waiting { all, before: all.fetch_add(1, Ordering::Relaxed) }
+        CallCount { all, before: all.fetch_add(1, Ordering::Relaxed) }
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for CallCount<'_> {
     fn drop(&mut self) {
         self.all.fetch_sub(1, Ordering::Relaxed);
     }

@@ -49,7 +49,7 @@ pub struct SetupError {
 }
 
 /// The extenders of a scheduler.
-pub struct Extenders {
+pub struct HttpExtenders {
     endpoints: Vec<Arc<Endpoint>>,
     around: Around,
     answers: UnboundedSender<ExtenderAnswer>,
@@ -66,14 +66,14 @@ struct Around {
     may_write: MayWrite,
 }
 
-impl fmt::Debug for Extenders {
+impl fmt::Debug for HttpExtenders {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = self.endpoints.iter().map(|endpoint| endpoint.name());
         f.debug_list().entries(names).finish()
     }
 }
 
-impl Extenders {
+impl HttpExtenders {
     /// Creates clients for `extenders`, in the order in which they are called
     /// ([`Configuration::extenders_in_order`](plimsoll_config::Configuration::extenders_in_order)). The
     /// engine numbers them in this order. Reads the files that they name, but sends nothing. They are
@@ -90,7 +90,7 @@ impl Extenders {
             let endpoint = Endpoint::new(extender.clone());
             endpoint.map(Arc::new).map_err(|why| SetupError { place, why })
         };
-        Ok(Extenders {
+        Ok(HttpExtenders {
             endpoints: extenders.into_iter().enumerate().map(endpoint).collect::<Result<_, _>>()?,
             around: Around { originals, may_write },
             answers,

@@ -17,7 +17,7 @@ use plimsoll_engine::{Call, Effect, EffectId, ExtenderId, Question, Reply, Write
 use serde_json::value::RawValue;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-use super::{ExtenderAnswer, Extenders};
+use super::{ExtenderAnswer, HttpExtenders};
 use crate::originals::Originals;
 use crate::write::{MayWrite, always};
 
@@ -68,7 +68,7 @@ fn pod(name: &str) -> Arc<Pod> {
 
 /// Questions to one extender, and its answers.
 struct ExtenderFixture {
-    extenders: Extenders,
+    extenders: HttpExtenders,
     answers: UnboundedReceiver<ExtenderAnswer>,
 }
 
@@ -79,7 +79,7 @@ impl ExtenderFixture {
 
     fn led_by(extender: &Extender, may_write: MayWrite) -> Self {
         let (sender, answers) = unbounded_channel();
-        let extenders = Extenders::new([extender], originals(), may_write, sender);
+        let extenders = HttpExtenders::new([extender], originals(), may_write, sender);
         ExtenderFixture { extenders: extenders.expect("it can be called"), answers }
     }
 

@@ -7,26 +7,26 @@ use jiff::Timestamp;
 
 /// The clocks of an election: a monotonic one for decisions, and a wall clock for people.
 #[derive(Clone)]
-pub struct Clock {
+pub struct LeaseClock {
     uptime: Arc<dyn Fn() -> Duration + Send + Sync>,
     wall: Arc<dyn Fn() -> Timestamp + Send + Sync>,
 }
 
-impl Default for Clock {
+impl Default for LeaseClock {
     /// The clocks of the machine. The monotonic one advances while the machine sleeps and never jumps
     /// back.
     fn default() -> Self {
-        Clock::new(since_boot, Timestamp::now)
+        LeaseClock::new(since_boot, Timestamp::now)
     }
 }
 
-impl Clock {
+impl LeaseClock {
     /// Other clocks. `uptime` must never go back.
     pub fn new(
         uptime: impl Fn() -> Duration + Send + Sync + 'static,
         wall: impl Fn() -> Timestamp + Send + Sync + 'static,
     ) -> Self {
-        Clock { uptime: Arc::new(uptime), wall: Arc::new(wall) }
+        LeaseClock { uptime: Arc::new(uptime), wall: Arc::new(wall) }
     }
 
     /// The time since some fixed moment in the past.
@@ -40,7 +40,7 @@ impl Clock {
     }
 }
 
-impl std::fmt::Debug for Clock {
+impl std::fmt::Debug for LeaseClock {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Clock")
     }
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn the_clock_that_counts_goes_on() {
-        let clock = Clock::default();
+        let clock = LeaseClock::default();
         let before = clock.uptime();
         assert!(!before.is_zero() && before <= clock.uptime());
     }

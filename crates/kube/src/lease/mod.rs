@@ -24,7 +24,7 @@ use prometheus::{IntCounterVec, IntGaugeVec, Opts, Registry};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-pub use clock::Clock;
+pub use clock::LeaseClock;
 use elector::Elector;
 pub use settings::{Settings, SettingsError};
 
@@ -67,13 +67,13 @@ pub struct Election {
 /// The observed leader. Cheap to clone.
 #[derive(Clone)]
 pub struct Leadership {
-    inner: Arc<Inner>,
+    inner: Arc<LeadershipInner>,
 }
 
-struct Inner {
+struct LeadershipInner {
     settings: Settings,
     state: watch::Sender<State>,
-    /// Until when this instance is certain to lead, in milliseconds of [`Clock::uptime`].
+    /// Until when this instance is certain to lead, in milliseconds of [`LeaseClock::uptime`].
     sure_until: AtomicU64,
     observed: Mutex<Observed>,
     is_leader: IntGaugeVec,
@@ -134,7 +134,7 @@ impl Leadership {
         let slow_path = IntCounterVec::new(slow_path, &["name"]).expect("so are these");
         is_leader.with_label_values(&[NAME]).set(0);
         let (state, _) = watch::channel(State::Standby);
-        let inner = Inner {
+        let inner = LeadershipInner {
             settings,
             state,
             sure_until: AtomicU64::new(0),

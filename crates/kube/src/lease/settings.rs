@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use plimsoll_config::LeaderElection;
 
-use super::Clock;
+use super::LeaseClock;
 use crate::identity;
 
 /// How much longer pauses between attempts may be at random. As in leaderelection.go, JitterFactor.
@@ -28,7 +28,7 @@ pub struct Settings {
     /// The reporting controller of events: the scheduler name of the first profile.
     pub controller: String,
     /// The clocks.
-    pub clock: Clock,
+    pub clock: LeaseClock,
 }
 
 /// Invalid settings.
@@ -73,7 +73,7 @@ impl Settings {
             renew_deadline: span(election.renew_deadline)?,
             retry_period: span(election.retry_period)?,
             controller: controller.to_owned(),
-            clock: Clock::default(),
+            clock: LeaseClock::default(),
         };
         settings.check()?;
         Ok(Some(settings))

@@ -11,15 +11,15 @@ use super::pulse;
 /// A clock that is set once and then advances monotonically: jumps of the wall clock do not change
 /// backoffs and timeouts.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Clock {
+pub(crate) struct EngineClock {
     set_to: i64,
     at: Instant,
 }
 
-impl Clock {
+impl EngineClock {
     /// Starts at the current time of day.
     pub(crate) fn start() -> Self {
-        Clock { set_to: Timestamp::now().as_millisecond(), at: Instant::now() }
+        EngineClock { set_to: Timestamp::now().as_millisecond(), at: Instant::now() }
     }
 
     /// The current time.

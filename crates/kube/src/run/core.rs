@@ -10,10 +10,10 @@ use plimsoll_engine::{Effect, EffectId, Event, Next, Scheduler, WriteError};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::clock::Clock;
+use super::clock::EngineClock;
 use super::pulse::Pulse;
 use super::scores;
-use crate::extender::{self, Extenders};
+use crate::extender::{self, HttpExtenders};
 use crate::lease::State;
 use crate::serve::EngineQuery;
 use crate::watch::Unsynced;
@@ -58,10 +58,10 @@ pub(crate) struct Inbox {
 /// The engine with its inputs and outputs.
 pub(crate) struct Core {
     scheduler: Scheduler,
-    clock: Clock,
+    clock: EngineClock,
     inbox: Inbox,
     writer: Arc<Writer>,
-    extenders: Arc<Extenders>,
+    extenders: Arc<HttpExtenders>,
     /// Whether the whole cluster is known.
     knows_all: bool,
     /// Set once, when the first decision can be made.
@@ -76,9 +76,9 @@ pub(crate) struct Core {
 impl Core {
     pub(crate) fn new(
         scheduler: Scheduler,
-        clock: Clock,
+        clock: EngineClock,
         inbox: Inbox,
-        (writer, extenders): (Arc<Writer>, Arc<Extenders>),
+        (writer, extenders): (Arc<Writer>, Arc<HttpExtenders>),
         ready: watch::Sender<bool>,
         pulse: Pulse,
         logs_scores: bool,

@@ -23,7 +23,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::candidacy::Candidacy;
-use self::clock::Clock;
+use self::clock::EngineClock;
 pub use self::clock::stopwatch;
 use self::core::{Core, Inbox};
 use self::pulse::Pulse;
@@ -33,10 +33,10 @@ pub use self::served::{Serving, SetVerbosity};
 use crate::api_resource::ServedVersions;
 use crate::client::{Access, AccessError, Connection, RestMetrics, connect};
 use crate::events::{self, Broadcaster};
-use crate::extender::{self, Extenders};
+use crate::extender::{self, HttpExtenders};
 use crate::identity::hostname;
 use crate::lease::{self, SettingsError};
-use crate::limit::{Bucket, Rate};
+use crate::limit::{Rate, TokenBucket};
 use crate::originals::OriginalStore;
 use crate::serve::{EngineHandle, EngineQuery, ServeError};
 use crate::watch::{self as watches, Pace, WatchMetrics, Watches};
@@ -152,11 +152,11 @@ pub async fn run(config: RunConfig, stop: CancellationToken) -> Result<Exit, Run
     let (say, replies) = mpsc::unbounded_channel();
     let originals = Arc::new(OriginalStore::default());
     let (may_write, served) = (writing.may_write.clone(), writing.served.clone());
-    let extenders = Extenders::new(&config.extenders, originals.clone(), may_write, say)?;
+    let extenders = HttpExtenders::new(&config.extenders, originals.clone(), may_write, say)?;
     let extenders = Arc::new(extenders);
     let caller = connection.caller("scheduler", Rate::UNLIMITED);
     let writer = Arc::new(Writer::new(caller, writing, answers));
-    let (clock, (engine_handle, mut queries)) = (Clock::start(), EngineHandle::new());
+    let (clock, (engine_handle, mut queries)) = (EngineClock::start(), EngineHandle::new());
     let (ready, is_ready) = watch::channel(false);
     let (pulse, stuck) = (Pulse::new(config.stall_timeout), CancellationToken::new());
     let end_serving = CancellationToken::new();
@@ -311,7 +311,7 @@ fn writing(
         writing.may_write = leadership.may_write();
     }
     // A request that waits in the rate limiter of a client would count as sent.
-    let bucket = Bucket::new(rate);
+    let bucket = TokenBucket::new(rate);
     writing.rate_limiter = Arc::new(move || {
         let bucket = bucket.clone();
         Box::pin(async move {
@@ -360,7 +360,7 @@ async fn give_up(
 /// Finishes what the engine has started, and the effects that it has handed out.
 async fn finish(
     core: Option<JoinHandle<()>>,
-    extenders: &Extenders,
+    extenders: &HttpExtenders,
     writer: &Writer,
     broadcaster: &Broadcaster,
     grace: Duration,
@@ -388,7 +388,7 @@ async fn finish(
 /// Answers queries forever, while the engine has nothing else to do.
 async fn answer(
     queries: &mut mpsc::Receiver<EngineQuery>,
-    clock: Clock,
+    clock: EngineClock,
     scheduler: &mut Scheduler,
 ) -> Infallible {
     while let Some(query) = queries.recv().await {

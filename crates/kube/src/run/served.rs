@@ -14,8 +14,8 @@ use crate::client::{Access, AccessError, RestMetrics, connect};
 use crate::lease::{Leadership, State};
 use crate::limit::Rate;
 use crate::serve::{
-    Build, Check, Checks, Clients, EngineHandle, Explained, Feature, Options, ProcessInfo,
-    SchedulerView, Server, ServerSources, Soon, VerbosityError,
+    Build, Clients, EngineHandle, Explained, Feature, HealthCheck, HealthChecks, Options,
+    ProcessInfo, SchedulerView, Server, ServerSources, Soon, VerbosityError,
 };
 use crate::watch::WatchMetrics;
 
@@ -141,32 +141,32 @@ enum Unhealthy {
 /// As in kube-scheduler's server.go: all endpoints check the leader election, and `/readyz` also whether
 /// the cluster is known and the process is not ending. Unlike in kube-scheduler, all check that the engine
 /// makes progress.
-fn checks(served: &ServedState) -> Checks {
+fn checks(served: &ServedState) -> HealthChecks {
     let election = served
         .leadership
         .clone()
-        .map(|leadership| Check::new("leaderElection", move || leadership.check()));
+        .map(|leadership| HealthCheck::new("leaderElection", move || leadership.check()));
     let stuck = served.stuck.clone();
-    let engine = Check::new("engine", move || match stuck.is_cancelled() {
+    let engine = HealthCheck::new("engine", move || match stuck.is_cancelled() {
         false => Ok(()),
         true => Err(Unhealthy::Stuck),
     });
-    let election: Vec<Check> = election.into_iter().chain([engine]).collect();
+    let election: Vec<HealthCheck> = election.into_iter().chain([engine]).collect();
     let (is_ready, stop) = (served.is_ready.clone(), served.stop.clone());
     let synced = |name: &str| {
         let is_ready = is_ready.clone();
-        Check::new(name, move || match *is_ready.borrow() {
+        HealthCheck::new(name, move || match *is_ready.borrow() {
             true => Ok(()),
             false => Err(Unhealthy::NotSynchronized),
         })
     };
-    let ends = Check::new("shutdown", move || match stop.is_cancelled() {
+    let ends = HealthCheck::new("shutdown", move || match stop.is_cancelled() {
         false => Ok(()),
         true => Err(Unhealthy::Stopping),
     });
     let mut readyz = election.clone();
     readyz.extend([ends, synced("informer-sync"), synced("sched-handler-sync")]);
-    Checks { healthz: election.clone(), livez: election, readyz }
+    HealthChecks { healthz: election.clone(), livez: election, readyz }
 }
 
 /// The scheduler as the server sees it.

@@ -12,10 +12,10 @@ use tokio::time::Instant;
 
 /// The requests of a connection.
 #[derive(Debug)]
-pub(super) struct Activity(Mutex<Requests>);
+pub(super) struct Activity(Mutex<ConnectionRequests>);
 
 #[derive(Debug)]
-struct Requests {
+struct ConnectionRequests {
     next: u64,
     /// Number and start of each request in progress, oldest first.
     under_way: Vec<(u64, Instant)>,
@@ -45,7 +45,8 @@ impl Activity {
     pub(super) fn new() -> Arc<Self> {
         let opened = Instant::now();
         let (next, under_way, has_finished) = (0, Vec::new(), false);
-        let requests = Requests { next, under_way, idle_since: opened, opened, has_finished };
+        let requests =
+            ConnectionRequests { next, under_way, idle_since: opened, opened, has_finished };
         Arc::new(Activity(Mutex::new(requests)))
     }
 
@@ -84,7 +85,7 @@ impl Activity {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Requests> {
+    fn lock(&self) -> MutexGuard<'_, ConnectionRequests> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

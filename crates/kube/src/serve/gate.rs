@@ -10,7 +10,7 @@ use axum::response::Response;
 use http::header::{AUTHORIZATION, CONTENT_LENGTH};
 use http::{Method, StatusCode};
 
-use super::auth::Authorization;
+use super::auth::AuthorizationResult;
 use super::server_state::{Peer, ServerState};
 use super::{limits, reply};
 
@@ -66,11 +66,11 @@ async fn admit(state: &ServerState, peer: &Peer, request: &mut Request) -> Resul
     };
     let verb = verb(request.method());
     match state.authorizer.may(&user, &verb, uri.path()).await {
-        Authorization::Allowed => {}
-        Authorization::Forbidden(why) => {
+        AuthorizationResult::Allowed => {}
+        AuthorizationResult::Forbidden(why) => {
             return Err(reply::forbidden(headers, uri, &user, &verb, &why));
         }
-        Authorization::Unknown(why) => {
+        AuthorizationResult::Unknown(why) => {
             tracing::warn!(user = %user.name, %verb, path = uri.path(), %why, "could not authorize the request");
             return Err(reply::internal(uri, &why));
         }

@@ -18,17 +18,17 @@ use super::rate::network;
 
 /// All connections.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Guests(Arc<Mutex<Table>>);
+pub(super) struct Guests(Arc<Mutex<GuestTable>>);
 
 #[derive(Debug, Default)]
-struct Table {
+struct GuestTable {
     next: u64,
     /// In the order in which they were opened.
-    connections: BTreeMap<u64, Connection>,
+    connections: BTreeMap<u64, GuestConnection>,
 }
 
 #[derive(Debug)]
-struct Connection {
+struct GuestConnection {
     client: IpAddr,
     activity: Arc<Activity>,
     leave: CancellationToken,
@@ -61,7 +61,8 @@ impl Guests {
         let number = table.next;
         table.next += 1;
         let (activity, leave) = (Activity::new(), CancellationToken::new());
-        let connection = Connection { client, activity: activity.clone(), leave: leave.clone() };
+        let connection =
+            GuestConnection { client, activity: activity.clone(), leave: leave.clone() };
         table.connections.insert(number, connection);
         Guest { guests: self.clone(), number, activity, leave }
     }
@@ -76,12 +77,12 @@ impl Guests {
         limits::CROWD <= self.count()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Table> {
+    fn lock(&self) -> MutexGuard<'_, GuestTable> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Table {
+impl GuestTable {
     fn of(&self, client: IpAddr) -> usize {
         self.connections.values().filter(|connection| connection.client == client).count()
     }
@@ -92,7 +93,7 @@ impl Table {
         for connection in self.connections.values() {
             *sizes.entry(connection.client).or_default() += 1;
         }
-        let rank = |connection: &Connection| -> (ConnectionState, Reverse<usize>, Instant) {
+        let rank = |connection: &GuestConnection| -> (ConnectionState, Reverse<usize>, Instant) {
             let (standing, since) = connection.activity.standing(limits::FRESH);
             let size = sizes.get(&connection.client).copied().unwrap_or_default();
             (standing, Reverse(size), since)

@@ -7,13 +7,13 @@ use std::sync::{Mutex, PoisonError};
 use axum::response::Response;
 use http::StatusCode;
 
-use super::process_info::{Check, CheckError, Checks};
+use super::process_info::{CheckError, HealthCheck, HealthChecks};
 use super::reply;
 
 /// All health checks, by endpoint, and their results so far.
 #[derive(Debug)]
 pub(super) struct Health {
-    endpoints: BTreeMap<&'static str, Vec<Check>>,
+    endpoints: BTreeMap<&'static str, Vec<HealthCheck>>,
     results: Mutex<BTreeMap<(String, &'static str), Results>>,
 }
 
@@ -28,9 +28,9 @@ pub(super) struct Results {
 
 impl Health {
     /// Endpoints without checks are always healthy.
-    pub(super) fn new(checks: Checks) -> Self {
-        let some = |checks: Vec<Check>| match checks.is_empty() {
-            true => vec![Check::ping()],
+    pub(super) fn new(checks: HealthChecks) -> Self {
+        let some = |checks: Vec<HealthCheck>| match checks.is_empty() {
+            true => vec![HealthCheck::ping()],
             false => checks,
         };
         let endpoints = BTreeMap::from([
@@ -42,7 +42,7 @@ impl Health {
     }
 
     /// The names of the endpoints with their checks.
-    pub(super) fn endpoints(&self) -> impl Iterator<Item = (&'static str, &[Check])> {
+    pub(super) fn endpoints(&self) -> impl Iterator<Item = (&'static str, &[HealthCheck])> {
         self.endpoints.iter().map(|(name, checks)| (*name, checks.as_slice()))
     }
 
@@ -109,7 +109,7 @@ impl Health {
         results.iter().map(|(key, results)| (key.clone(), *results)).collect()
     }
 
-    fn run_check(&self, endpoint: &'static str, check: &Check) -> Result<(), CheckError> {
+    fn run_check(&self, endpoint: &'static str, check: &HealthCheck) -> Result<(), CheckError> {
         let result = (check.check)();
         let mut all = self.results.lock().unwrap_or_else(PoisonError::into_inner);
         let results = all.entry((check.name.clone(), endpoint)).or_default();
@@ -143,12 +143,16 @@ mod tests {
     fn health() -> (Health, Arc<AtomicBool>) {
         let synced = Arc::new(AtomicBool::new(false));
         let look = synced.clone();
-        let sync = Check::new("sched-handler-sync", move || match look.load(Ordering::Relaxed) {
-            true => Ok(()),
-            false => Err("handlers are not fully synchronized".to_owned()),
-        });
-        let shutdown = Check::new("shutdown", || Ok::<_, &str>(()));
-        (Health::new(Checks { readyz: vec![shutdown, sync], ..Checks::default() }), synced)
+        let sync =
+            HealthCheck::new("sched-handler-sync", move || match look.load(Ordering::Relaxed) {
+                true => Ok(()),
+                false => Err("handlers are not fully synchronized".to_owned()),
+            });
+        let shutdown = HealthCheck::new("shutdown", || Ok::<_, &str>(()));
+        (
+            Health::new(HealthChecks { readyz: vec![shutdown, sync], ..HealthChecks::default() }),
+            synced,
+        )
     }
 
     #[tokio::test]

@@ -46,6 +46,6 @@ mod zpages;
 pub use engine_handle::{EngineHandle, EngineQuery};
 pub use listen::ListenError;
 pub use options::{AuthnOptions, AuthzOptions, OptionError, Options, ProxyOptions, ServingOptions};
-pub use process_info::{Build, Check, Checks, Feature, ProcessInfo};
+pub use process_info::{Build, Feature, HealthCheck, HealthChecks, ProcessInfo};
 pub use scheduler_view::{Explained, SchedulerView, Soon, Unresponsive, VerbosityError};
 pub use server::{Clients, ServeError, Server, ServerSources};

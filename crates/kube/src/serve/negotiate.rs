@@ -42,20 +42,22 @@ impl MediaType {
 
 /// A version of the objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Version {
+pub(super) enum ApiVersion {
     V1Alpha1,
     V1Beta1,
 }
 
-impl Version {
+impl ApiVersion {
     fn named(name: &str) -> Option<Self> {
-        [Version::V1Alpha1, Version::V1Beta1].into_iter().find(|version| version.as_str() == name)
+        [ApiVersion::V1Alpha1, ApiVersion::V1Beta1]
+            .into_iter()
+            .find(|version| version.as_str() == name)
     }
 
     pub(super) fn as_str(self) -> &'static str {
         match self {
-            Version::V1Alpha1 => "v1alpha1",
-            Version::V1Beta1 => "v1beta1",
+            ApiVersion::V1Alpha1 => "v1alpha1",
+            ApiVersion::V1Beta1 => "v1beta1",
         }
     }
 
@@ -72,14 +74,14 @@ pub(super) enum Negotiated {
     /// An object of this version. `pretty` indents JSON.
     Object {
         media_type: MediaType,
-        version: Version,
+        version: ApiVersion,
         pretty: bool,
     },
 }
 
 impl Negotiated {
     /// The type of the answer. As in responsewriters/writers.go, generateMediaTypeWithGVK.
-    pub(super) fn content_type(media_type: MediaType, version: Version, kind: &str) -> String {
+    pub(super) fn content_type(media_type: MediaType, version: ApiVersion, kind: &str) -> String {
         format!("{};g={GROUP};v={};as={kind}", media_type.as_str(), version.as_str())
     }
 }
@@ -152,7 +154,7 @@ struct Clause<'a> {
 enum RequestedObject {
     /// None.
     Plain,
-    Object(Version),
+    Object(ApiVersion),
     /// One that does not exist, or something else that is not available.
     Never,
 }
@@ -187,7 +189,7 @@ impl Clause<'_> {
         if self.names_no_object() {
             return RequestedObject::Plain;
         }
-        let version = self.parameters.get("v").and_then(|version| Version::named(version));
+        let version = self.parameters.get("v").and_then(|version| ApiVersion::named(version));
         match version.filter(|_| self.is("g", GROUP) && self.is("as", kind)) {
             Some(version) => RequestedObject::Object(version),
             None => RequestedObject::Never,
@@ -259,7 +261,7 @@ mod tests {
 
     const BETA: Negotiated = Negotiated::Object {
         media_type: MediaType::Json,
-        version: Version::V1Beta1,
+        version: ApiVersion::V1Beta1,
         pretty: false,
     };
 
@@ -301,14 +303,14 @@ mod tests {
             (format!("application/json; {beta} , application/json;{alpha}"), Ok(BETA)),
             (
                 format!("application/json;{alpha},application/json;{beta}"),
-                object(MediaType::Json, Version::V1Alpha1),
+                object(MediaType::Json, ApiVersion::V1Alpha1),
             ),
-            (format!("application/yaml;{beta}"), object(MediaType::Yaml, Version::V1Beta1)),
+            (format!("application/yaml;{beta}"), object(MediaType::Yaml, ApiVersion::V1Beta1)),
             (format!("application/*;{beta}"), Ok(BETA)),
             (format!("*/*;{beta}"), Ok(BETA)),
             (
                 format!("application/json;q=0.5;{beta},application/yaml;{beta}"),
-                object(MediaType::Yaml, Version::V1Beta1),
+                object(MediaType::Yaml, ApiVersion::V1Beta1),
             ),
             (format!("application/json;{beta},text/plain"), Ok(BETA)),
         ] {

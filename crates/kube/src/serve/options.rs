@@ -117,7 +117,7 @@ impl ServingOptions {
             )));
         }
         errors.extend(self.sni.iter().filter_map(|value| SniFiles::parse(value).err()));
-        errors.extend(tls::Terms::new(self).err().into_iter().flatten());
+        errors.extend(tls::TlsSettings::new(self).err().into_iter().flatten());
         errors
     }
 }

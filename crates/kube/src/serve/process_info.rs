@@ -9,7 +9,7 @@ use std::sync::Arc;
 #[derive(Debug, Default)]
 pub struct ProcessInfo {
     /// The health checks.
-    pub checks: Checks,
+    pub checks: HealthChecks,
     /// Additional metrics, such as those of requests to the API server.
     pub registries: Vec<prometheus::Registry>,
     /// The build, for `kubernetes_build_info` and `/statusz`.
@@ -24,18 +24,18 @@ pub struct ProcessInfo {
 
 /// The health checks. An endpoint without checks has `ping`, which always succeeds.
 #[derive(Debug, Default)]
-pub struct Checks {
+pub struct HealthChecks {
     /// `/healthz`.
-    pub healthz: Vec<Check>,
+    pub healthz: Vec<HealthCheck>,
     /// `/livez`.
-    pub livez: Vec<Check>,
+    pub livez: Vec<HealthCheck>,
     /// `/readyz`.
-    pub readyz: Vec<Check>,
+    pub readyz: Vec<HealthCheck>,
 }
 
 /// One health check.
 #[derive(Clone)]
-pub struct Check {
+pub struct HealthCheck {
     pub(super) name: String,
     pub(super) check: CheckFn,
 }
@@ -46,23 +46,23 @@ pub(super) type CheckError = Box<dyn Error + Send + Sync>;
 /// Checks quickly whether something is healthy. The error says why not.
 pub(super) type CheckFn = Arc<dyn Fn() -> Result<(), CheckError> + Send + Sync>;
 
-impl Check {
+impl HealthCheck {
     /// A check of this name. `check` must be fast, since everybody who can reach the port can call it.
     /// Its error is shown only to users who may see this check by itself.
     pub fn new<E: Into<Box<dyn Error + Send + Sync>>>(
         name: impl Into<String>,
         check: impl Fn() -> Result<(), E> + Send + Sync + 'static,
     ) -> Self {
-        Check { name: name.into(), check: Arc::new(move || check().map_err(Into::into)) }
+        HealthCheck { name: name.into(), check: Arc::new(move || check().map_err(Into::into)) }
     }
 
     /// The check that always succeeds.
     pub(super) fn ping() -> Self {
-        Check::new("ping", || Ok::<_, Infallible>(()))
+        HealthCheck::new("ping", || Ok::<_, Infallible>(()))
     }
 }
 
-impl fmt::Debug for Check {
+impl fmt::Debug for HealthCheck {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Check").field(&self.name).finish()
     }

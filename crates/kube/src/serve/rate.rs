@@ -12,16 +12,16 @@ pub(super) struct Rates {
     rate: f64,
     burst: f64,
     most: usize,
-    clients: HashMap<IpAddr, Bucket>,
+    clients: HashMap<IpAddr, ClientBucket>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Bucket {
+struct ClientBucket {
     tokens: f64,
     seen: Instant,
 }
 
-impl Bucket {
+impl ClientBucket {
     /// The number of tokens at this time.
     fn at(&self, now: Instant, rate: f64, burst: f64) -> f64 {
         let passed = now.saturating_duration_since(self.seen).as_secs_f64();
@@ -41,7 +41,7 @@ impl Rates {
         if self.clients.len() >= self.most && !self.clients.contains_key(&client) {
             self.forget(now);
         }
-        let fresh = Bucket { tokens: self.burst, seen: now };
+        let fresh = ClientBucket { tokens: self.burst, seen: now };
         let bucket = self.clients.entry(client).or_insert(fresh);
         bucket.tokens = bucket.at(now, self.rate, self.burst);
         bucket.seen = now;
@@ -75,14 +75,14 @@ impl Rates {
 /// The TLS handshakes of all clients: each one costs a signature.
 #[derive(Debug)]
 pub(super) struct Handshakes {
-    all: Bucket,
+    all: ClientBucket,
     clients: Rates,
 }
 
 impl Handshakes {
     pub(super) fn new(now: Instant) -> Self {
         Handshakes {
-            all: Bucket { tokens: limits::HANDSHAKES, seen: now },
+            all: ClientBucket { tokens: limits::HANDSHAKES, seen: now },
             clients: Rates::new(
                 limits::HANDSHAKES_PER_CLIENT,
                 limits::HANDSHAKES_PER_CLIENT_AT_ONCE,

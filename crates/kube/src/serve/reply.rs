@@ -6,7 +6,7 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, USER_AGENT, X_CONTE
 use http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use serde::Serialize;
 
-use super::auth::User;
+use super::auth::RequestUserInfo;
 use super::negotiate::MediaType;
 
 const PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
@@ -112,7 +112,7 @@ pub(super) fn unauthorized(headers: &HeaderMap, uri: &Uri) -> Response {
 pub(super) fn forbidden(
     headers: &HeaderMap,
     uri: &Uri,
-    user: &User,
+    user: &RequestUserInfo,
     verb: &str,
     why: &str,
 ) -> Response {
@@ -193,7 +193,7 @@ mod tests {
     #[tokio::test]
     async fn refusals_are_told_as_the_api_server_tells_them() {
         let (none, at) = (HeaderMap::new(), uri("/metrics?x=y"));
-        let anonymous = User::anonymous();
+        let anonymous = RequestUserInfo::anonymous();
         check(
             forbidden(&none, &at, &anonymous, "get", ""),
             expect![[r#"

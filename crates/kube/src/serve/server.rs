@@ -23,7 +23,7 @@ use super::rate::{Handshakes, Rates};
 use super::scheduler_view::SchedulerView;
 use super::server_state::ServerState;
 use super::tls::{
-    CertificateSource, KeepError, Keeper, Material, SelfSignedError, SniFiles, Terms,
+    CertificateSource, KeepError, Keeper, Material, SelfSignedError, SniFiles, TlsSettings,
     own_certificate,
 };
 use super::{limits, routes};
@@ -53,10 +53,10 @@ impl std::fmt::Debug for Clients {
 /// Why the server cannot start. The text says what to change.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
-pub struct ServeError(#[from] Why);
+pub struct ServeError(#[from] StartError);
 
 #[derive(Debug, thiserror::Error)]
-enum Why {
+enum StartError {
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Options(Vec<OptionError>),
     #[error(transparent)]
@@ -117,13 +117,13 @@ impl Server {
     ) -> Result<Option<Self>, ServeError> {
         let errors = options.validate();
         if !errors.is_empty() {
-            return Err(Why::Options(errors).into());
+            return Err(StartError::Options(errors).into());
         }
         let port = u16::try_from(options.serving.port).unwrap_or(0);
         if port == 0 {
             return Ok(None);
         }
-        let listener = listen::listen(&options.serving, port).map_err(Why::from)?;
+        let listener = listen::listen(&options.serving, port).map_err(StartError::from)?;
         Ok(Some(Server::on(listener, options, sources).await?))
     }
 
@@ -135,9 +135,9 @@ impl Server {
     ) -> Result<Self, ServeError> {
         let errors = options.validate();
         if !errors.is_empty() {
-            return Err(Why::Options(errors).into());
+            return Err(StartError::Options(errors).into());
         }
-        let listener = listen::take_over(listener).map_err(Why::from)?;
+        let listener = listen::take_over(listener).map_err(StartError::from)?;
         Server::on(listener, options, sources).await
     }
 
@@ -154,9 +154,9 @@ impl Server {
         listener: TcpListener,
         options: &Options,
         sources: ServerSources,
-    ) -> Result<Self, Why> {
+    ) -> Result<Self, StartError> {
         let Options { serving, authentication, authorization } = options;
-        let terms = Terms::new(serving).map_err(Why::Options)?;
+        let terms = TlsSettings::new(serving).map_err(StartError::Options)?;
         for name in &terms.left_out {
             tracing::warn!(%name, "the TLS option is too weak or not supported; it is not offered");
         }
@@ -166,7 +166,7 @@ impl Server {
         };
         let named: Result<Vec<_>, _> =
             serving.sni.iter().map(String::as_str).map(SniFiles::parse).collect();
-        let named = named.map_err(|error| Why::Options(vec![error]))?;
+        let named = named.map_err(|error| StartError::Options(vec![error]))?;
         let ServerSources { scheduler, clients, process } = sources;
         if clients.authentication.is_none() && !authentication.skip_lookup {
             tracing::warn!(

@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
-use super::negotiate::{MediaType, Negotiated, NotAcceptable, Version, negotiate};
+use super::negotiate::{ApiVersion, MediaType, Negotiated, NotAcceptable, negotiate};
 use super::process_info::Build;
 use super::server_state::ServerState;
 use super::{metrics, reply};
@@ -80,7 +80,7 @@ fn page<T: Serialize>(
     let content_type = Negotiated::content_type(media_type, version, kind);
     let mut response =
         reply::object(StatusCode::OK, media_type, pretty, &content_type, &object(head));
-    if version == Version::V1Alpha1 {
+    if version == ApiVersion::V1Alpha1 {
         let page = kind.to_ascii_lowercase();
         let told = format!(
             "299 - \"This version of the {page} endpoint is deprecated. Please use a newer version.\""
@@ -224,7 +224,7 @@ mod tests {
     fn the_object_has_the_fields_of_statusz_in_their_order() {
         let head = PageHead {
             kind: "Statusz",
-            api_version: Version::V1Beta1.api_version(),
+            api_version: ApiVersion::V1Beta1.api_version(),
             metadata: PageMetadata { name: COMPONENT },
         };
         let object = Statusz { head, status: &status() };

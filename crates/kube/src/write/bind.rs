@@ -8,7 +8,7 @@ use plimsoll_api::{Pod, Str};
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use super::backoff::Backoff;
+use super::backoff::RetryBackoff;
 use super::sender::{
     RequestSender, RetryPolicy, WriteFailure, earlier, is_deleted_or_terminating, json,
     may_have_taken_effect, pod_path,
@@ -115,7 +115,7 @@ impl RequestSender {
         let request = ApiRequest::post(format!("{}/binding", pod_path(&pod.key)), json(&binding));
         let deadline = earlier(deadline, READING_MAX);
         let retries = self.options().binding_retries;
-        let mut backoff = Backoff::new(RETRY_PAUSE, RETRY_PAUSE_MAX, retries);
+        let mut backoff = RetryBackoff::new(RETRY_PAUSE, RETRY_PAUSE_MAX, retries);
         loop {
             let result = self.send(&request, RetryPolicy::IfNotProcessed, deadline).await;
             let Err(failed) = result else { return Ok(()) };
@@ -148,7 +148,7 @@ impl RequestSender {
 
     /// Reads whether this pod, with the same uid, is bound to `node`.
     async fn read_binding(&self, pod: &Pod, node: &Str, reads_to_believe: u32) -> ObservedBinding {
-        let mut backoff = Backoff::new(PAUSE, PAUSE_MAX, READS - 1);
+        let mut backoff = RetryBackoff::new(PAUSE, PAUSE_MAX, READS - 1);
         let mut n_unbound = 0;
         loop {
             let failed = match self.read(pod_path(&pod.key), READ_TIMEOUT).await {

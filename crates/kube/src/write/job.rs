@@ -67,7 +67,7 @@ pub(super) enum EffectAction {
     Write(WriteJob),
     /// By an event, which is recorded at once.
     Event(Box<Occurrence>),
-    /// By a question to an extender, which is done by [`Extenders`](crate::extender::Extenders).
+    /// By a question to an extender, which is done by [`HttpExtenders`](crate::extender::Extenders).
     Elsewhere,
 }
 

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::Options;
-use super::backoff::Backoff;
+use super::backoff::RetryBackoff;
 use super::job::{WriteJob, WriteTask};
 use crate::call::{self, ApiError, ApiRequest, segment};
 use crate::client::Caller;
@@ -141,7 +141,8 @@ impl RequestSender {
         deadline: Instant,
     ) -> Result<(), ApiError> {
         let timeout = self.options.request_timeout;
-        let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(5), RETRIES);
+        let mut backoff =
+            RetryBackoff::new(Duration::from_millis(100), Duration::from_secs(5), RETRIES);
         let is_too_late = || deadline < Instant::now() + timeout;
         loop {
             if !is_too_late() {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use http::Request;
 use kube::client::Body;
 use plimsoll_kube::client::{Access, Connection, RestMetrics, connect, explain, was_never_sent};
-use plimsoll_kube::limit::{Bucket, Rate};
+use plimsoll_kube::limit::{Rate, TokenBucket};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -364,7 +364,7 @@ async fn where_nobody_listens_the_error_says_so_and_nothing_was_sent() {
 async fn clients_that_share_a_bucket_wait_for_each_other_and_others_do_not() {
     let mut fake = Fake::start().await;
     let connection = fake.connection().await;
-    let bucket = Bucket::new(Rate { qps: 0.001, burst: 1 });
+    let bucket = TokenBucket::new(Rate { qps: 0.001, burst: 1 });
     let (first, second) =
         (connection.client_with("a", bucket.clone()), connection.client_with("b", bucket));
     assert_eq!(ask(&first, &mut fake, |asked| asked.json(&json!({}))).await, 200);

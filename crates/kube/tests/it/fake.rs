@@ -34,12 +34,12 @@ pub(crate) struct Fake {
 }
 
 /// What the server says it has, by version of an API group.
-type Groups = Arc<BTreeMap<&'static str, Vec<&'static str>>>;
+type ApiGroups = Arc<BTreeMap<&'static str, Vec<&'static str>>>;
 
 impl Fake {
     /// A server that answers itself only what kinds it has: those in `groups`, by paths such as `/api/v1`.
     pub(crate) async fn with(groups: &[(&'static str, &[&'static str])]) -> Self {
-        let groups: Groups =
+        let groups: ApiGroups =
             Arc::new(groups.iter().map(|(path, plurals)| (*path, plurals.to_vec())).collect());
         let (sender, requests) = mpsc::unbounded_channel();
         let router = Router::new().fallback(pass_on).with_state((groups, sender));
@@ -73,7 +73,7 @@ impl Fake {
 }
 
 async fn pass_on(
-    State((groups, sender)): State<(Groups, mpsc::UnboundedSender<PendingRequest>)>,
+    State((groups, sender)): State<(ApiGroups, mpsc::UnboundedSender<PendingRequest>)>,
     request: Request<Body>,
 ) -> Response {
     let path = request.uri().path().to_owned();
@@ -153,21 +153,21 @@ impl PendingRequest {
     }
 
     /// Answers with a watch.
-    pub(crate) fn stream(self) -> Stream {
+    pub(crate) fn stream(self) -> WatchStream {
         assert_eq!(self.get("watch"), "true", "{}", self.summary());
         let (sender, receiver) = mpsc::channel(16);
         let pieces = futures::stream::unfold(receiver, |mut receiver| async {
             receiver.recv().await.map(|piece| (piece, receiver))
         });
         let _ = self.responder.send(Response::new(Body::from_stream(pieces)));
-        Stream(sender)
+        WatchStream(sender)
     }
 }
 
 /// A watch that the test feeds. Dropping it ends it well.
-pub(crate) struct Stream(mpsc::Sender<Result<Bytes, std::io::Error>>);
+pub(crate) struct WatchStream(mpsc::Sender<Result<Bytes, std::io::Error>>);
 
-impl Stream {
+impl WatchStream {
     /// Sends bytes as they are.
     pub(crate) async fn send(&self, text: impl Into<Bytes>) {
         let sent = timeout(PATIENCE, self.0.send(Ok(text.into()))).await;

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use plimsoll_document::Document;
-use plimsoll_kube::lease::Clock;
+use plimsoll_kube::lease::LeaseClock;
 use plimsoll_kube::run::Exit;
 use plimsoll_testserver::{Fault, FaultKind, HttpsClient, Options, Right, TestServer, User};
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ const OF_THE_TARGET: [&str; 3] = ["cluster", "job", "instance"];
 const SENDS: u64 = 1 + 3;
 
 /// A row of a page of metrics: its labels.
-type Labels = BTreeMap<String, String>;
+type SeriesLabels = BTreeMap<String, String>;
 
 /// What was exported.
 #[derive(Default)]
@@ -31,7 +31,7 @@ struct Exported {
     /// By the name of the family: its type.
     types: BTreeMap<String, String>,
     /// By the name of the row.
-    rows: BTreeMap<String, Vec<Labels>>,
+    rows: BTreeMap<String, Vec<SeriesLabels>>,
 }
 
 impl Exported {
@@ -66,7 +66,7 @@ impl Exported {
 
 /// What a query asks about.
 #[derive(Debug)]
-struct Selector {
+struct SeriesSelector {
     metric: String,
     matchers: Vec<Matcher>,
     /// Whether it is about a span of time.
@@ -85,7 +85,7 @@ struct Matcher {
 impl Matcher {
     /// As Prometheus: a label that is not there is empty, and a pattern has to match the whole value. Of
     /// patterns the queries have `|`, and `.` for any letter.
-    fn holds(&self, labels: &Labels) -> bool {
+    fn holds(&self, labels: &SeriesLabels) -> bool {
         let value = labels.get(&self.label).map_or("", String::as_str);
         let is_like = |pattern: &str| {
             pattern.chars().count() == value.chars().count()
@@ -170,7 +170,7 @@ impl<'a> Words<'a> {
 }
 
 /// What a query selects, and by which labels it groups.
-fn read(query: &str) -> (Vec<Selector>, BTreeSet<String>) {
+fn read(query: &str) -> (Vec<SeriesSelector>, BTreeSet<String>) {
     const FUNCTIONS: [&str; 8] = [
         "absent",
         "changes",
@@ -211,7 +211,7 @@ fn read(query: &str) -> (Vec<Selector>, BTreeSet<String>) {
                     words.expect("]");
                 }
                 let (metric, functions) = (metric.to_owned(), open.clone());
-                selectors.push(Selector { metric, matchers, over_time, functions });
+                selectors.push(SeriesSelector { metric, matchers, over_time, functions });
             }
         }
     }
@@ -225,17 +225,17 @@ fn check(query: &str, exported: &Exported) {
     assert!(!selectors.is_empty(), "{query}: it asks about something");
     let mut known: BTreeSet<String> = OF_THE_TARGET.iter().map(ToString::to_string).collect();
     known.insert(mixin::NO_MORE.to_owned());
-    for Selector { metric, matchers, over_time, functions } in &selectors {
+    for SeriesSelector { metric, matchers, over_time, functions } in &selectors {
         let rows = exported.rows.get(metric);
         let rows = rows.unwrap_or_else(|| panic!("{query}: nothing is called {metric}"));
         let own = matchers.iter().filter(|one| !OF_THE_TARGET.contains(&&*one.label));
         let own: Vec<&Matcher> = own.collect();
         for one in &own {
-            let has_it = |row: &Labels| row.contains_key(&one.label);
+            let has_it = |row: &SeriesLabels| row.contains_key(&one.label);
             assert!(rows.iter().any(has_it), "{query}: {metric} has no label {}", one.label);
         }
         let matching = rows.iter().filter(|row| own.iter().all(|one| one.holds(row)));
-        let matching: Vec<&Labels> = matching.collect();
+        let matching: Vec<&SeriesLabels> = matching.collect();
         assert!(!matching.is_empty(), "{query}: {metric} is exported, but not so: {rows:?}");
         known.extend(matching.iter().flat_map(|row| row.keys().cloned()));
         let grows = ["rate", "increase"].iter().any(|name| functions.iter().any(|one| one == name));
@@ -273,7 +273,7 @@ fn exported() -> Exported {
     let server = cluster();
     fill(&server, (0..3).map(node));
     let (instance, client) = Instance::serving(&server, |config| {
-        config.election = Some(election("ours", Clock::default()));
+        config.election = Some(election("ours", LeaseClock::default()));
     });
     let client = client.with_token("token");
     fill(&server, pods("web", 24));

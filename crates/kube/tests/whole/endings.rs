@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use plimsoll_kube::lease::{Clock, Settings};
+use plimsoll_kube::lease::{LeaseClock, Settings};
 use plimsoll_kube::limit::Rate;
 use plimsoll_kube::run::Exit;
 use plimsoll_testserver::{Fault, FaultKind, Options as ServerOptions, TestServer};
@@ -24,7 +24,7 @@ fn an_api_server_that_does_not_answer_delays_the_end_by_one_grace_period_and_no_
         config.grace = grace;
         // Long terms, so that nothing is given up earlier for their sake.
         let [lease_duration, renew_deadline] = [60, 50].map(Duration::from_secs);
-        let settings = election("first", Clock::default());
+        let settings = election("first", LeaseClock::default());
         config.election = Some(Settings { lease_duration, renew_deadline, ..settings });
     });
     fill(&server, pods("web", 40));
@@ -45,7 +45,7 @@ fn an_election_that_breaks_down_ends_the_process() {
     fill(&server, (0..2).map(node));
     let (broken, looked) = (Arc::new(AtomicBool::new(false)), Instant::now());
     let breaks = broken.clone();
-    let clock = Clock::new(
+    let clock = LeaseClock::new(
         move || looked.elapsed(),
         move || {
             assert!(!breaks.load(Ordering::SeqCst), "the clock on the wall is broken, on purpose");
@@ -71,7 +71,7 @@ fn an_api_server_that_is_gone_does_not_delay_the_end() {
         config.grace = Duration::from_mins(3);
         // Not too few for what is under way at once, but for what waits.
         config.rate = Rate { qps: 5.0, burst: 10 };
-        config.election = Some(election("first", Clock::default()));
+        config.election = Some(election("first", LeaseClock::default()));
     });
     fill(&server, pods("web", 5));
     until_placed(&server, 5);

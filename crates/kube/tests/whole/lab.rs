@@ -10,7 +10,7 @@ use plimsoll_config::{Catalogue, Configuration};
 use plimsoll_engine::{Options, Profile, TieBreak};
 use plimsoll_framework::FeatureGates;
 use plimsoll_kube::client::Access;
-use plimsoll_kube::lease::{Clock, Settings};
+use plimsoll_kube::lease::{LeaseClock, Settings};
 use plimsoll_kube::limit::Rate;
 use plimsoll_kube::run::{self, Exit, RunConfig, RunError, Serving};
 use plimsoll_kube::serve::{Build, Options as ServeOptions};
@@ -129,7 +129,7 @@ impl Instance {
     }
 
     /// With an election of short terms. `clock` is what it takes for the time.
-    pub(crate) fn elected(server: &TestServer, identity: &str, clock: Clock) -> Self {
+    pub(crate) fn elected(server: &TestServer, identity: &str, clock: LeaseClock) -> Self {
         Instance::with(server, |config| config.election = Some(election(identity, clock)))
     }
 
@@ -223,7 +223,7 @@ impl Drop for Instance {
 }
 
 /// An election of short terms.
-pub(crate) fn election(identity: &str, clock: Clock) -> Settings {
+pub(crate) fn election(identity: &str, clock: LeaseClock) -> Settings {
     let seconds = Duration::from_secs;
     Settings {
         namespace: "kube-system".to_owned(),

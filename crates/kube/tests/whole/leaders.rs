@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use plimsoll_kube::lease::Clock;
+use plimsoll_kube::lease::LeaseClock;
 use plimsoll_kube::run::Exit;
 use plimsoll_testserver::{Options, TestServer};
 use serde_json::json;
@@ -21,9 +21,9 @@ fn holder(server: &TestServer) -> String {
 fn the_standby_takes_over_from_one_that_stops() {
     let server = TestServer::start(Options::default());
     fill(&server, (0..30).map(node));
-    let first = Instance::elected(&server, "first", Clock::default());
+    let first = Instance::elected(&server, "first", LeaseClock::default());
     eventually("the first leads", || holder(&server) == "first");
-    let second = Instance::elected(&server, "second", Clock::default());
+    let second = Instance::elected(&server, "second", LeaseClock::default());
     fill(&server, pods("one", 100));
     until_placed(&server, 100);
     assert_eq!(holder(&server), "first");
@@ -40,7 +40,7 @@ fn the_standby_takes_over_from_one_that_stops() {
 fn one_whose_lease_is_taken_ends_and_writes_no_more() {
     let server = TestServer::start(Options::default());
     fill(&server, (0..30).map(node));
-    let instance = Instance::elected(&server, "ours", Clock::default());
+    let instance = Instance::elected(&server, "ours", LeaseClock::default());
     fill(&server, pods("one", 50));
     until_placed(&server, 50);
     let mut lease =
@@ -62,14 +62,15 @@ fn one_whose_clock_jumps_ahead_writes_nothing_it_has_no_lease_for() {
     let (begun, ahead) = (Instant::now(), Arc::new(AtomicU64::new(1)));
     let jumped = ahead.clone();
     let uptime = move || begun.elapsed() + Duration::from_secs(jumped.load(Ordering::Relaxed));
-    let instance = Instance::elected(&server, "ours", Clock::new(uptime, jiff::Timestamp::now));
+    let instance =
+        Instance::elected(&server, "ours", LeaseClock::new(uptime, jiff::Timestamp::now));
     fill(&server, pods("one", 50));
     until_placed(&server, 50);
     // As after a machine slept: the lease may be another's by now.
     ahead.store(3600, Ordering::Relaxed);
     fill(&server, pods("two", 50));
     // It finds that the lease is still its own, or ends: either way nobody is bound twice.
-    let another = Instance::elected(&server, "another", Clock::default());
+    let another = Instance::elected(&server, "another", LeaseClock::default());
     until_placed(&server, 100);
     drop(instance);
     assert_eq!(another.stop(), Exit::Stopped);

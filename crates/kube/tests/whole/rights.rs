@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use plimsoll_document::{Document, FieldPath};
-use plimsoll_kube::lease::{Clock, Settings};
+use plimsoll_kube::lease::{LeaseClock, Settings};
 use plimsoll_kube::run::Exit;
 use plimsoll_testserver::{Fault, FaultKind, Options as ServerOptions, Request, TestServer};
 use serde_json::{Value, json};
@@ -148,7 +148,7 @@ fn asked(release: u32, lease: &str) -> Vec<Request> {
     fill(&server, pods("web", 10));
     let (instance, client) = Instance::serving(&server, |config| {
         config.grace = Duration::from_secs(1);
-        let settings = election("first", Clock::default());
+        let settings = election("first", LeaseClock::default());
         config.election = Some(Settings { name: lease.to_owned(), ..settings });
     });
     let client = client.with_token("token");

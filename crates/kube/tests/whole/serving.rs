@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read as _, Write as _};
 
-use plimsoll_kube::lease::Clock;
+use plimsoll_kube::lease::LeaseClock;
 use plimsoll_kube::run::{Exit, RunConfig};
 use plimsoll_testserver::{
     Fault, FaultKind, HttpsClient, HttpsResponse, Options as ServerOptions, Right, TestServer, User,
@@ -339,7 +339,7 @@ fn candidate(
     change: impl FnOnce(&mut RunConfig),
 ) -> (Instance, HttpsClient) {
     let (instance, anonymous) = Instance::serving(server, |config| {
-        config.election = Some(election(identity, Clock::default()));
+        config.election = Some(election(identity, LeaseClock::default()));
         change(config);
     });
     (instance, anonymous.with_token("token-of-prometheus"))

@@ -6,7 +6,7 @@ use std::time::Duration;
 use plimsoll_config::Catalogue;
 use plimsoll_engine::{Engine, Options as EngineOptions, Profile, TieBreak};
 use plimsoll_framework::prelude::*;
-use plimsoll_kube::lease::Clock;
+use plimsoll_kube::lease::LeaseClock;
 use plimsoll_kube::run::{self, Exit, RunConfig};
 use plimsoll_plugins::{default_profile, in_tree};
 use plimsoll_testserver::{Options as ServerOptions, TestServer};
@@ -94,7 +94,7 @@ fn a_stuck_engine_fails_livez_and_gives_the_lease_back() {
     let server = TestServer::start(ServerOptions::default());
     fill(&server, [node(0)]);
     let (stuck, client) = Instance::serving(&server, |config| {
-        config.election = Some(election("stuck", Clock::default()));
+        config.election = Some(election("stuck", LeaseClock::default()));
         config.stall_timeout = STALL;
         add(config, vec![Entry::of::<NeverReturns>().filter().done()]);
     });
@@ -106,7 +106,7 @@ fn a_stuck_engine_fails_livez_and_gives_the_lease_back() {
     assert!(told.contains("[-]engine failed: reason withheld\n"), "{told}");
     // Nobody waits for the lease to run out.
     eventually("the lease is given back", || holder(&server).is_empty());
-    let other = Instance::elected(&server, "other", Clock::default());
+    let other = Instance::elected(&server, "other", LeaseClock::default());
     until_placed(&server, 3);
     assert_eq!(holder(&server), "other");
     let told = stuck.failed();
@@ -152,10 +152,10 @@ fn a_long_decision_is_not_taken_for_a_stuck_engine() {
 fn an_engine_that_may_not_decide_is_not_taken_for_a_stuck_one() {
     let server = TestServer::start(ServerOptions::default());
     fill(&server, [node(0)]);
-    let leader = Instance::elected(&server, "leader", Clock::default());
+    let leader = Instance::elected(&server, "leader", LeaseClock::default());
     eventually("the first leads", || holder(&server) == "leader");
     let (standby, client) = Instance::serving(&server, |config| {
-        config.election = Some(election("standby", Clock::default()));
+        config.election = Some(election("standby", LeaseClock::default()));
         config.stall_timeout = STALL;
     });
     // The leader renews its lease once a second: the other one has nothing to do for several times as long as

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use plimsoll_kube::events::{Broadcaster, Options as EventOptions};
-use plimsoll_kube::lease::{Clock, Election, Ended, Leadership, Settings, State};
+use plimsoll_kube::lease::{Election, Ended, Leadership, LeaseClock, Settings, State};
 use plimsoll_testserver::{Options, TestServer};
 use serde_json::Value;
 use tokio::task::JoinHandle;
@@ -31,7 +31,7 @@ impl Instance {
             renew_deadline: Duration::from_secs(seconds - 1),
             retry_period: Duration::from_millis(200),
             controller: "default-scheduler".to_owned(),
-            clock: Clock::default(),
+            clock: LeaseClock::default(),
         };
         let events = Broadcaster::new(client(server), EventOptions::new("host".to_owned()));
         let election = Election::new(client(server), settings, Arc::new(events.clone()));

@@ -7,7 +7,7 @@ use http::{Method, Response};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::Api;
+use super::ApiHandler;
 use crate::counts::RequestCounts;
 use crate::failure::FailureStatus;
 use crate::faults::{Fault, FaultKind, When};
@@ -93,7 +93,7 @@ struct DelayOrder {
     ms: u64,
 }
 
-impl Api {
+impl ApiHandler {
     pub(super) fn control(
         &self,
         method: &Method,

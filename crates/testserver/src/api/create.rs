@@ -6,14 +6,14 @@ use http::Response;
 use serde_json::Value;
 
 use super::write::{answer, origin, stored_form};
-use super::{Api, ObjectRequest, admission, object_of};
+use super::{ApiHandler, ObjectRequest, admission, object_of};
 use crate::defaults;
 use crate::failure::FailureStatus;
 use crate::kinds::Trait;
 use crate::respond::Body;
 use crate::store::{State, Stored};
 
-impl Api {
+impl ApiHandler {
     pub(super) fn create(
         &self,
         asked: &ObjectRequest,

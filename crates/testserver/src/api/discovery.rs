@@ -3,10 +3,10 @@
 use http::Response;
 use serde_json::{Value, json};
 
-use super::Api;
+use super::ApiHandler;
 use crate::kinds::{self, ResourceKind, ServedVersion, Trait};
 use crate::options::Options;
-use crate::request::Shape;
+use crate::request::ResponseShape;
 use crate::respond::{self, Body};
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
@@ -36,10 +36,10 @@ pub(super) struct Resource {
     short: &'static [&'static str],
 }
 
-impl Api {
-    pub(super) fn discovery(&self, path: &[&str], shape: Shape) -> Response<Body> {
+impl ApiHandler {
+    pub(super) fn discovery(&self, path: &[&str], shape: ResponseShape) -> Response<Body> {
         let options = self.options();
-        let aggregated = shape == Shape::Groups && 30 <= options.release;
+        let aggregated = shape == ResponseShape::Groups && 30 <= options.release;
         match path {
             ["version"] => respond::json(200, &version(options)),
             [] => {

@@ -9,10 +9,10 @@ use futures::stream;
 use http::Response;
 use serde_json::{Value, json};
 
-use super::{Api, ObjectRequest, table};
+use super::{ApiHandler, ObjectRequest, table};
 use crate::failure::{FailureStatus, FieldError};
 use crate::kinds::Qualified;
-use crate::request::{Query, Shape, Target};
+use crate::request::{Query, RequestTarget, ResponseShape};
 use crate::respond::{self, Body};
 use crate::selector::{Selection, parse_fields, parse_labels};
 use crate::store::{Page, Stored, key_of};
@@ -25,7 +25,7 @@ can start a new list without the continue parameter, or use the continue token i
 remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were \
 created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
 
-impl Api {
+impl ApiHandler {
     pub(super) fn get(&self, asked: &ObjectRequest) -> Result<Response<Body>, FailureStatus> {
         let target = &asked.target;
         let kind = target.id.kind();
@@ -40,11 +40,15 @@ impl Api {
         let object =
             object.ok_or_else(|| FailureStatus::not_found(kind.resource(), target.name()))?;
         Ok(match asked.shape {
-            Shape::Table => respond::json(200, &table::of(target, &[object], version, None)),
-            Shape::Metadata => {
+            ResponseShape::Table => {
+                respond::json(200, &table::of(target, &[object], version, None))
+            }
+            ResponseShape::Metadata => {
                 respond::json(200, &metadata_of(&object, target, "PartialObjectMetadata"))
             }
-            Shape::Object | Shape::Groups => respond::bytes(200, written(target, &object)),
+            ResponseShape::Object | ResponseShape::Groups => {
+                respond::bytes(200, written(target, &object))
+            }
         })
     }
 
@@ -62,11 +66,11 @@ impl Api {
             metadata["remainingItemCount"] = remaining.into();
         }
         Ok(match asked.shape {
-            Shape::Table => {
+            ResponseShape::Table => {
                 let table = table::of(target, &page.items, page.version, Some(metadata));
                 respond::json(200, &table)
             }
-            Shape::Metadata => {
+            ResponseShape::Metadata => {
                 let items = page.items.iter();
                 let items = items.map(|o| metadata_of(o, target, "PartialObjectMetadata"));
                 let list = json!({
@@ -75,13 +79,13 @@ impl Api {
                 });
                 respond::json(200, &list)
             }
-            Shape::Object | Shape::Groups => send(target, page, &metadata),
+            ResponseShape::Object | ResponseShape::Groups => send(target, page, &metadata),
         })
     }
 
     fn page(
         &self,
-        target: &Target,
+        target: &RequestTarget,
         query: &Query,
         selection: &Selection,
     ) -> Result<Page, FailureStatus> {
@@ -112,7 +116,7 @@ impl Api {
 }
 
 /// The object on the wire, in the form of its group and version.
-pub(super) fn written(target: &Target, object: &Stored) -> Vec<u8> {
+pub(super) fn written(target: &RequestTarget, object: &Stored) -> Vec<u8> {
     let item = object.item(target.form());
     let mut out = target.head().into_bytes();
     out.extend_from_slice(&item[1..]);
@@ -120,13 +124,13 @@ pub(super) fn written(target: &Target, object: &Stored) -> Vec<u8> {
 }
 
 /// Only the metadata of an object.
-pub(super) fn metadata_of(object: &Stored, target: &Target, kind: &str) -> Value {
+pub(super) fn metadata_of(object: &Stored, target: &RequestTarget, kind: &str) -> Value {
     let mut object = object.shown(target.form(), &target.api_version, target.id.kind().kind);
     json!({ "kind": kind, "apiVersion": "meta.k8s.io/v1", "metadata": object["metadata"].take() })
 }
 
 /// What a list or a watch is about.
-pub(super) fn selection(target: &Target, query: &Query) -> Result<Selection, FailureStatus> {
+pub(super) fn selection(target: &RequestTarget, query: &Query) -> Result<Selection, FailureStatus> {
     let kind = target.id.kind();
     let mut fields = parse_fields(kind, &query.fields)?;
     if let Some(name) = &target.name {
@@ -220,7 +224,7 @@ fn read_token(text: &str) -> Result<(i64, String), FailureStatus> {
 }
 
 /// Sends a list: in one piece if it is short, else in chunks that are put together while they are sent.
-fn send(target: &Target, page: Page, metadata: &Value) -> Response<Body> {
+fn send(target: &RequestTarget, page: Page, metadata: &Value) -> Response<Body> {
     let kind = target.id.kind().kind;
     let api_version = &target.api_version;
     let head = format!(

@@ -3,10 +3,10 @@
 use http::Response;
 use serde_json::{Map, Value, json};
 
-use super::{Api, discovery};
+use super::{ApiHandler, discovery};
 use crate::respond::{self, Body};
 
-impl Api {
+impl ApiHandler {
     pub(super) fn openapi(&self, path: &[&str]) -> Response<Body> {
         match path {
             [] => {

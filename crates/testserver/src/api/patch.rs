@@ -4,23 +4,23 @@ use http::Response;
 use serde_json::Value;
 
 use super::write::{answer, origin, stored_form};
-use super::{Api, ObjectRequest, strategic};
+use super::{ApiHandler, ObjectRequest, strategic};
 use crate::failure::FailureStatus;
 use crate::kinds::StoredForm;
-use crate::request::Target;
+use crate::request::RequestTarget;
 use crate::respond::Body;
-use crate::store::Mode;
+use crate::store::UpdateMode;
 
 const JSON: &str = "application/json-patch+json";
 const MERGE: &str = "application/merge-patch+json";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
 
-impl Api {
+impl ApiHandler {
     pub(super) fn patch(
         &self,
         asked: &ObjectRequest,
         body: &[u8],
-        mode: Mode,
+        mode: UpdateMode,
     ) -> Result<Response<Body>, FailureStatus> {
         let target = &asked.target;
         let patch = read(&asked.content_type, body)?;
@@ -54,7 +54,7 @@ fn read(content_type: &str, body: &[u8]) -> Result<Patch, FailureStatus> {
 
 /// The stored object `old` after the patch. The patch is applied to the object as this group and
 /// version shows it.
-fn patched(target: &Target, old: Value, patch: &Patch) -> Result<Value, FailureStatus> {
+fn patched(target: &RequestTarget, old: Value, patch: &Patch) -> Result<Value, FailureStatus> {
     let mut object = match target.form() {
         StoredForm::Stored => old,
         StoredForm::Event => crate::events::to_events_group(old),

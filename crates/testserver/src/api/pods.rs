@@ -3,15 +3,15 @@
 use http::Response;
 use serde_json::{Map, Value, json};
 
-use super::{Api, ObjectRequest, object_of};
-use crate::counts::Origin;
+use super::{ApiHandler, ObjectRequest, object_of};
+use crate::counts::RequestOrigin;
 use crate::failure::{FailureStatus, FieldError};
 use crate::kinds::{self, Qualified};
 use crate::respond::{self, Body};
 use crate::selector;
 use crate::store::{
-    DeleteOptions, Mode, State, Stored, field_object, key_of, metadata, now, precondition_failed,
-    text,
+    DeleteOptions, State, Stored, UpdateMode, field_object, key_of, metadata, now,
+    precondition_failed, text,
 };
 
 /// The resource that the error of a refused binding names.
@@ -37,7 +37,7 @@ fn success(code: u16) -> Response<Body> {
     respond::json(code, &status)
 }
 
-impl Api {
+impl ApiHandler {
     pub(super) fn bind(
         &self,
         asked: &ObjectRequest,
@@ -53,12 +53,13 @@ impl Api {
         }
         let node = text(&binding, "/target/name").to_owned();
         check_target(&binding, &node)?;
-        let origin = Origin { node: Some(node.clone()), ..Origin::at("create", "binding") };
+        let origin =
+            RequestOrigin { node: Some(node.clone()), ..RequestOrigin::at("create", "binding") };
         let release = self.options().release;
         let change = |state: &State, pod: Value| bound(state, pod, &binding, &name, &node, release);
         let key = (target.namespace(), name.as_str());
         let dry_run = asked.query.dry_run;
-        self.shared.lock().update(target.id, key, Mode::Free, &origin, dry_run, change)?;
+        self.shared.lock().update(target.id, key, UpdateMode::Free, &origin, dry_run, change)?;
         Ok(success(201))
     }
 
@@ -83,7 +84,7 @@ impl Api {
         let pods = target.id.kind().resource();
         let pod = pod.ok_or_else(|| FailureStatus::not_found(pods, target.name()))?;
         spend_budget(&mut state, &pod, &options)?;
-        let origin = Origin::at("create", "eviction");
+        let origin = RequestOrigin::at("create", "eviction");
         state.delete(target.id, (target.namespace(), target.name()), &options, &origin)?;
         Ok(success(201))
     }
@@ -246,7 +247,7 @@ fn spend_budget(
     status.insert("disruptionsAllowed".to_owned(), (allowed - 1).into());
     let disrupted = status.entry("disruptedPods").or_insert_with(|| json!({}));
     disrupted[&pod.name] = now().into();
-    state.put(id, budget, &Origin::at("update", "status"));
+    state.put(id, budget, &RequestOrigin::at("update", "status"));
     Ok(())
 }
 

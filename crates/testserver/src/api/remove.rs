@@ -5,8 +5,8 @@ use std::time::Duration;
 use http::Response;
 use serde_json::{Value, json};
 
-use super::{Api, ObjectRequest, admission, list, object_of};
-use crate::counts::Origin;
+use super::{ApiHandler, ObjectRequest, admission, list, object_of};
+use crate::counts::RequestOrigin;
 use crate::failure::FailureStatus;
 use crate::kinds::{self, Trait};
 use crate::options::Terminating;
@@ -14,7 +14,7 @@ use crate::request::Query;
 use crate::respond::{self, Body};
 use crate::store::{DeleteOptions, Deleted, State, field_object, metadata, now};
 
-impl Api {
+impl ApiHandler {
     pub(super) fn delete(
         &self,
         asked: &ObjectRequest,
@@ -24,7 +24,7 @@ impl Api {
         let kind = target.id.kind();
         let mut options = read_options(body, &asked.query)?;
         let mut state = self.shared.lock();
-        let origin = Origin::new("delete");
+        let origin = RequestOrigin::new("delete");
         if kind.kind == "Namespace" {
             empty_namespace(&mut state, target.name(), &options)?;
             // It has been checked, and has another version now.
@@ -80,7 +80,7 @@ impl Api {
         for object in &all {
             let name = (object.namespace.as_str(), object.name.as_str());
             let (Deleted::Gone(object) | Deleted::Ending(object)) =
-                state.delete(target.id, name, &options, &Origin::new("deletecollection"))?;
+                state.delete(target.id, name, &options, &RequestOrigin::new("deletecollection"))?;
             items.push(object.shown(target.form(), &target.api_version, kind.kind));
         }
         let version = state.version().to_string();
@@ -128,7 +128,7 @@ fn empty_namespace(
     if options.dry_run {
         return Ok(());
     }
-    let origin = Origin::new("delete");
+    let origin = RequestOrigin::new("delete");
     let mut object = namespace.value();
     metadata(&mut object).insert("deletionTimestamp".to_owned(), now().into());
     field_object(&mut object, "status").insert("phase".to_owned(), "Terminating".into());

@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::Api;
+use super::ApiHandler;
 use crate::access::{RequestUser, What};
 use crate::counts::with_subresource;
 use crate::failure::FailureStatus;
 use crate::store::text;
 
-impl Api {
+impl ApiHandler {
     /// The review with its status filled in.
     pub(super) fn review(
         &self,

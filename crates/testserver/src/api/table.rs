@@ -7,16 +7,16 @@ use std::borrow::Borrow;
 use serde_json::{Value, json};
 
 use super::list::metadata_of;
-use crate::request::Target;
+use crate::request::RequestTarget;
 use crate::store::{Stored, text};
 
 /// A column: name, whether only `-o wide` shows it.
-type Column = (&'static str, bool);
+type TableColumn = (&'static str, bool);
 
 /// The cells of one object.
-type Cells = fn(&Value) -> Vec<Value>;
+type TableCells = fn(&Value) -> Vec<Value>;
 
-const POD: &[Column] = &[
+const POD: &[TableColumn] = &[
     ("Name", false),
     ("Ready", false),
     ("Status", false),
@@ -28,10 +28,10 @@ const POD: &[Column] = &[
     ("Readiness Gates", true),
 ];
 
-const NODE: &[Column] =
+const NODE: &[TableColumn] =
     &[("Name", false), ("Status", false), ("Roles", false), ("Age", false), ("Version", false)];
 
-const EVENT: &[Column] = &[
+const EVENT: &[TableColumn] = &[
     ("Last Seen", false),
     ("Type", false),
     ("Reason", false),
@@ -44,21 +44,21 @@ const EVENT: &[Column] = &[
     ("Name", true),
 ];
 
-const LEASE: &[Column] = &[("Name", false), ("Holder", false), ("Age", false)];
+const LEASE: &[TableColumn] = &[("Name", false), ("Holder", false), ("Age", false)];
 
-const WITH_STATUS: &[Column] = &[("Name", false), ("Status", false), ("Age", false)];
+const WITH_STATUS: &[TableColumn] = &[("Name", false), ("Status", false), ("Age", false)];
 
-const PLAIN: &[Column] = &[("Name", false), ("Age", false)];
+const PLAIN: &[TableColumn] = &[("Name", false), ("Age", false)];
 
 /// The table of some objects. `metadata` is that of the list they come from.
 pub(super) fn of(
-    target: &Target,
+    target: &RequestTarget,
     objects: &[impl Borrow<Stored>],
     version: u64,
     metadata: Option<Value>,
 ) -> Value {
     let kind = target.id.kind().kind;
-    let (columns, cells): (&[Column], Cells) = match kind {
+    let (columns, cells): (&[TableColumn], TableCells) = match kind {
         "Pod" => (POD, pod),
         "Node" => (NODE, node),
         "Event" => (EVENT, event),

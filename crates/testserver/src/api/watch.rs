@@ -10,11 +10,11 @@ use http::Response;
 use tokio::time::Instant;
 
 use super::list::{refuse, selection, too_large, version_of};
-use super::{Api, ObjectRequest};
+use super::{ApiHandler, ObjectRequest};
 use crate::failure::{FailureStatus, FieldError};
 use crate::request::Query;
 use crate::respond::{self, Body};
-use stream::{End, Stream, error_event};
+use stream::{EventStream, StreamEnd, error_event};
 
 /// The limit of a watch that names none, so that no watch lasts forever.
 const LONGEST: Duration = Duration::from_hours(24);
@@ -22,7 +22,7 @@ const LONGEST: Duration = Duration::from_hours(24);
 /// Releases before this one do not know `sendInitialEvents` and leave it alone.
 const KNOWS_INITIAL_EVENTS: u32 = 27;
 
-impl Api {
+impl ApiHandler {
     pub(super) fn watch(&self, asked: ObjectRequest) -> Result<Response<Body>, FailureStatus> {
         let ObjectRequest { target, query, shape, .. } = asked;
         let has_initial = self.wants_initial_events(&query)?;
@@ -58,7 +58,7 @@ impl Api {
         let timeout = query.timeout_seconds.filter(|seconds| *seconds != 0);
         let timeout = timeout.map_or(options.watch_timeout, Duration::from_secs).min(LONGEST);
         let now = Instant::now();
-        let stream = Stream {
+        let stream = EventStream {
             shared: Arc::clone(&self.shared),
             faults: Arc::clone(&self.faults),
             head: target.head(),
@@ -73,9 +73,9 @@ impl Api {
             bookmarks: query.bookmarks,
             next_bookmark: now + options.bookmarks,
             deadline: now + timeout,
-            end: End::NotYet,
+            end: StreamEnd::NotYet,
         };
-        Ok(respond::stream(streams::unfold(stream, Stream::chunk)))
+        Ok(respond::stream(streams::unfold(stream, EventStream::chunk)))
     }
 
     /// As `SetListOptionsDefaults` and `ValidateListOptions` for watches.

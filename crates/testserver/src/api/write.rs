@@ -6,17 +6,17 @@ use http::Response;
 use serde_json::Value;
 
 use super::create::create_stored;
-use super::{Api, ObjectRequest, list, object_of, table};
-use crate::counts::Origin;
+use super::{ApiHandler, ObjectRequest, list, object_of, table};
+use crate::counts::RequestOrigin;
 use crate::events;
 use crate::failure::FailureStatus;
 use crate::kinds::{StoredForm, Trait};
 use crate::protobuf;
-use crate::request::{Shape, Target};
+use crate::request::{RequestTarget, ResponseShape};
 use crate::respond::{self, Body};
-use crate::store::{Mode, Stored, key_of, metadata, text};
+use crate::store::{Stored, UpdateMode, key_of, metadata, text};
 
-impl Api {
+impl ApiHandler {
     pub(super) fn write(
         &self,
         asked: &ObjectRequest,
@@ -30,21 +30,21 @@ impl Api {
         }
         match (kind.kind, asked.verb, &*target.subresource) {
             (_, "create", "") => self.create(asked, body),
-            (_, "update", "") => self.update(asked, body, Mode::Whole),
-            (_, "patch", "") => self.patch(asked, body, Mode::Whole),
+            (_, "update", "") => self.update(asked, body, UpdateMode::Whole),
+            (_, "patch", "") => self.patch(asked, body, UpdateMode::Whole),
             (_, "delete", "") => self.delete(asked, body),
             (_, "deletecollection", "") => self.delete_all(asked, body),
             (_, "update", "status") if kind.has(Trait::Status) => {
-                self.update(asked, body, Mode::Status)
+                self.update(asked, body, UpdateMode::Status)
             }
             (_, "patch", "status") if kind.has(Trait::Status) => {
-                self.patch(asked, body, Mode::Status)
+                self.patch(asked, body, UpdateMode::Status)
             }
             ("Pod", "create", "binding") => self.bind(asked, body),
             ("Pod", "create", "eviction") => self.evict(asked, body),
             // A namespace is finalized by the controller that empties it. This server does that at
             // once.
-            ("Namespace", "update", "finalize") => self.update(asked, body, Mode::Whole),
+            ("Namespace", "update", "finalize") => self.update(asked, body, UpdateMode::Whole),
             _ => Ok(respond::no_such_path()),
         }
     }
@@ -53,7 +53,7 @@ impl Api {
         &self,
         asked: &ObjectRequest,
         body: &[u8],
-        mode: Mode,
+        mode: UpdateMode,
     ) -> Result<Response<Body>, FailureStatus> {
         let target = &asked.target;
         let kind = target.id.kind();
@@ -62,7 +62,7 @@ impl Api {
         let origin = origin(asked);
         let mut state = self.shared.lock();
         let is_there = state.get(target.id, &key_of(target.namespace(), target.name())).is_some();
-        if !is_there && mode == Mode::Whole && kind.has(Trait::CreatedByUpdate) {
+        if !is_there && mode == UpdateMode::Whole && kind.has(Trait::CreatedByUpdate) {
             let created = create_stored(&mut state, asked, object, self.options().release)?;
             drop(state);
             return Ok(answer(asked, 201, &created));
@@ -76,31 +76,33 @@ impl Api {
 }
 
 /// Where a write comes from, for the log.
-pub(super) fn origin(asked: &ObjectRequest) -> Origin {
+pub(super) fn origin(asked: &ObjectRequest) -> RequestOrigin {
     let subresource = match &*asked.target.subresource {
         "status" => "status",
         _ => "",
     };
-    Origin::at(asked.verb, subresource)
+    RequestOrigin::at(asked.verb, subresource)
 }
 
 /// One object, in the form that was asked for.
 pub(super) fn answer(asked: &ObjectRequest, code: u16, object: &Arc<Stored>) -> Response<Body> {
     let target = &asked.target;
     match asked.shape {
-        Shape::Table => {
+        ResponseShape::Table => {
             let table = table::of(target, std::slice::from_ref(object), object.version, None);
             respond::json(code, &table)
         }
-        Shape::Metadata => {
+        ResponseShape::Metadata => {
             respond::json(code, &list::metadata_of(object, target, "PartialObjectMetadata"))
         }
-        Shape::Object | Shape::Groups => respond::bytes(code, list::written(target, object)),
+        ResponseShape::Object | ResponseShape::Groups => {
+            respond::bytes(code, list::written(target, object))
+        }
     }
 }
 
 /// An object of a request in the form in which it is stored. Its kind must match the path.
-pub(super) fn stored_form(target: &Target, object: Value) -> Result<Value, FailureStatus> {
+pub(super) fn stored_form(target: &RequestTarget, object: Value) -> Result<Value, FailureStatus> {
     let (api_version, kind) = (text(&object, "/apiVersion"), text(&object, "/kind"));
     let wanted = target.id.kind().kind;
     if !kind.is_empty() && kind != wanted {
@@ -124,7 +126,7 @@ pub(super) fn stored_form(target: &Target, object: Value) -> Result<Value, Failu
 }
 
 /// The namespace of the path is that of the object.
-fn set_namespace(target: &Target, object: &mut Value) -> Result<(), FailureStatus> {
+fn set_namespace(target: &RequestTarget, object: &mut Value) -> Result<(), FailureStatus> {
     let meta = metadata(object);
     match &target.namespace {
         None => {
@@ -143,7 +145,7 @@ fn set_namespace(target: &Target, object: &mut Value) -> Result<(), FailureStatu
 }
 
 /// The name of the path is that of the object.
-pub(super) fn check_name(target: &Target, object: &Value) -> Result<(), FailureStatus> {
+pub(super) fn check_name(target: &RequestTarget, object: &Value) -> Result<(), FailureStatus> {
     let name = text(object, "/metadata/name");
     if name == target.name() {
         return Ok(());

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 /// How a field is read.
 #[derive(Debug)]
-pub(super) enum Type {
+pub(super) enum FieldType {
     Text,
     Base64,
     Int,
@@ -15,7 +15,7 @@ pub(super) enum Type {
     IntOrText,
     Quantity,
     /// From text to one of the above.
-    Map(Box<Type>),
+    Map(Box<FieldType>),
     Message(&'static str),
     /// What the server fills in itself.
     Ignored,
@@ -23,9 +23,9 @@ pub(super) enum Type {
 
 /// One field of a message.
 #[derive(Debug)]
-pub(super) struct Field {
+pub(super) struct SchemaField {
     pub(super) name: &'static str,
-    pub(super) kind: Type,
+    pub(super) kind: FieldType,
     pub(super) is_list: bool,
     /// Whether an empty value is written, as for pointers.
     pub(super) is_kept: bool,
@@ -83,42 +83,42 @@ ResourceAttributes 1:namespace 2:verb 3:group 4:version 5:resource 6:subresource
 NonResourceAttributes 1:path 2:verb
 ";
 
-type Schema = BTreeMap<&'static str, BTreeMap<u64, Field>>;
+type Schema = BTreeMap<&'static str, BTreeMap<u64, SchemaField>>;
 
 /// The fields of a message by their numbers.
-pub(super) fn fields_of(message: &str) -> Option<&'static BTreeMap<u64, Field>> {
+pub(super) fn fields_of(message: &str) -> Option<&'static BTreeMap<u64, SchemaField>> {
     static SCHEMA: OnceLock<Schema> = OnceLock::new();
     let schema = SCHEMA.get_or_init(|| MESSAGES.lines().filter_map(read_message).collect());
     schema.get(message)
 }
 
-fn read_message(line: &'static str) -> Option<(&'static str, BTreeMap<u64, Field>)> {
+fn read_message(line: &'static str) -> Option<(&'static str, BTreeMap<u64, SchemaField>)> {
     let mut words = line.split_whitespace();
     let name = words.next()?;
     Some((name, words.filter_map(read_field).collect()))
 }
 
-fn read_field(word: &'static str) -> Option<(u64, Field)> {
+fn read_field(word: &'static str) -> Option<(u64, SchemaField)> {
     let mut parts = word.split(':');
     let (number, name) = (parts.next()?.parse().ok()?, parts.next()?);
     let kind = parts.next().unwrap_or_default();
     let plain = kind.trim_end_matches(['*', '!']);
     let (is_list, is_kept) = (kind.ends_with('*'), kind.ends_with('!'));
     let kind = match plain {
-        "" => Type::Text,
-        "base64" => Type::Base64,
-        "int" => Type::Int,
-        "bool" => Type::Bool,
-        "time" => Type::Time(0),
-        "micro" => Type::Time(6),
-        "intstr" => Type::IntOrText,
-        "map" => Type::Map(Box::new(Type::Text)),
-        "bytemap" => Type::Map(Box::new(Type::Base64)),
-        "quantities" => Type::Map(Box::new(Type::Quantity)),
-        "ignored" => Type::Ignored,
-        message => Type::Message(message),
+        "" => FieldType::Text,
+        "base64" => FieldType::Base64,
+        "int" => FieldType::Int,
+        "bool" => FieldType::Bool,
+        "time" => FieldType::Time(0),
+        "micro" => FieldType::Time(6),
+        "intstr" => FieldType::IntOrText,
+        "map" => FieldType::Map(Box::new(FieldType::Text)),
+        "bytemap" => FieldType::Map(Box::new(FieldType::Base64)),
+        "quantities" => FieldType::Map(Box::new(FieldType::Quantity)),
+        "ignored" => FieldType::Ignored,
+        message => FieldType::Message(message),
     };
-    Some((number, Field { name, kind, is_list, is_kept }))
+    Some((number, SchemaField { name, kind, is_list, is_kept }))
 }
 
 #[cfg(test)]
@@ -128,11 +128,11 @@ mod tests {
     #[test]
     fn every_message_that_is_named_is_there() {
         let words = MESSAGES.lines().flat_map(|line| line.split_whitespace().skip(1));
-        let fields: Vec<Field> = words
+        let fields: Vec<SchemaField> = words
             .map(|word| read_field(word).unwrap_or_else(|| panic!("{word} cannot be read")).1)
             .collect();
         for field in fields {
-            if let Type::Message(name) = field.kind {
+            if let FieldType::Message(name) = field.kind {
                 assert!(MESSAGES.contains(&format!("\n{name} ")), "{name}");
             }
         }

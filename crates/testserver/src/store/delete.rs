@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::update::has_finalizers;
 use super::{State, Stored, after, key_of, metadata, text};
-use crate::counts::Origin;
+use crate::counts::RequestOrigin;
 use crate::failure::FailureStatus;
 use crate::kinds::{KindId, Qualified, ResourceKind};
 use crate::options::Terminating;
@@ -45,7 +45,7 @@ impl State {
         id: KindId,
         (namespace, name): (&str, &str),
         options: &DeleteOptions,
-        origin: &Origin,
+        origin: &RequestOrigin,
     ) -> Result<Deleted, FailureStatus> {
         let kind = id.kind();
         let present = self.check_delete(id, (namespace, name), options)?;
@@ -71,7 +71,7 @@ impl State {
         &mut self,
         id: KindId,
         name: &str,
-        origin: &Origin,
+        origin: &RequestOrigin,
     ) -> Option<Arc<Stored>> {
         let namespace = self.get(id, &key_of("", name)).cloned()?;
         self.let_it_end(id, &namespace, self.terminating_namespaces, origin);
@@ -94,7 +94,13 @@ impl State {
 
     /// Does what the kubelet would do with a terminating pod, or a controller with a namespace, now or
     /// later.
-    fn let_it_end(&mut self, id: KindId, ending: &Arc<Stored>, how: Terminating, origin: &Origin) {
+    fn let_it_end(
+        &mut self,
+        id: KindId,
+        ending: &Arc<Stored>,
+        how: Terminating,
+        origin: &RequestOrigin,
+    ) {
         match how {
             Terminating::Kept => {}
             Terminating::GoneAfter(Duration::ZERO) => {
@@ -116,12 +122,12 @@ impl State {
         self.dying = later;
         let due: Vec<Dying> = due;
         for dying in due {
-            self.finish(dying.id, &dying.key, &dying.uid, &Origin::new("delete"));
+            self.finish(dying.id, &dying.key, &dying.uid, &RequestOrigin::new("delete"));
         }
         self.dying.iter().map(|dying| dying.at).min()
     }
 
-    fn finish(&mut self, id: KindId, key: &str, uid: &str, origin: &Origin) {
+    fn finish(&mut self, id: KindId, key: &str, uid: &str, origin: &RequestOrigin) {
         let Some(present) = self.get(id, key).filter(|present| present.uid == uid) else { return };
         let mut object = present.value();
         if has_finalizers(&object) {

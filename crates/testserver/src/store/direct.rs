@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{DeleteOptions, Shared, State, field_object, key_of, metadata, text};
-use crate::counts::Origin;
+use super::{DeleteOptions, SharedStore, State, field_object, key_of, metadata, text};
+use crate::counts::RequestOrigin;
 use crate::defaults;
 use crate::events;
 use crate::failure::FailureStatus;
@@ -16,11 +16,11 @@ use crate::kinds::{self, KindId, StoredForm};
 /// Kinds are named as in URLs (`pods`), with their group if the name is ambiguous
 /// (`events.events.k8s.io`).
 #[derive(Debug, Clone)]
-pub struct Store {
-    pub(crate) shared: Arc<Shared>,
+pub struct ObjectStore {
+    pub(crate) shared: Arc<SharedStore>,
 }
 
-impl Store {
+impl ObjectStore {
     /// Stores `object` as it is, status included, replacing the present one of that name. The server
     /// sets uid and defaults, and creates a missing namespace. An object without a name, or of an
     /// unknown kind, is an error.
@@ -28,7 +28,7 @@ impl Store {
         apply(&mut self.shared.lock(), object)
     }
 
-    /// [`Store::apply`] for many, under one lock: nothing else is written in between. Stops at the first error.
+    /// [`ObjectStore::apply`] for many, under one lock: nothing else is written in between. Stops at the first error.
     pub fn apply_all(&self, objects: impl IntoIterator<Item = Value>) -> Result<(), FailureStatus> {
         let mut state = self.shared.lock();
         objects.into_iter().try_for_each(|object| apply(&mut state, object).map(drop))
@@ -58,7 +58,7 @@ impl Store {
         let Some(id) = kinds::named(resource) else { return false };
         let options = DeleteOptions { grace_seconds: Some(0), ..DeleteOptions::default() };
         let mut state = self.shared.lock();
-        state.delete(id, (namespace, name), &options, &Origin::DIRECT).is_ok()
+        state.delete(id, (namespace, name), &options, &RequestOrigin::DIRECT).is_ok()
     }
 
     /// The newest resource version.
@@ -93,7 +93,7 @@ fn apply(state: &mut State, object: Value) -> Result<Value, FailureStatus> {
     let (namespace, name) = (text(&object, "/metadata/namespace"), text(&object, "/metadata/name"));
     let present = state.get(id, &key_of(namespace, name)).cloned();
     let stored = match present {
-        None => state.create(id, object, &Origin::DIRECT, false)?,
+        None => state.create(id, object, &RequestOrigin::DIRECT, false)?,
         Some(present) => {
             let old = present.value();
             let meta = metadata(&mut object);
@@ -102,7 +102,7 @@ fn apply(state: &mut State, object: Value) -> Result<Value, FailureStatus> {
                     meta.insert(key.to_owned(), value.clone());
                 }
             }
-            state.put(id, object, &Origin::DIRECT)
+            state.put(id, object, &RequestOrigin::DIRECT)
         }
     };
     Ok(shown(id, &stored))
@@ -117,5 +117,5 @@ pub(crate) fn ensure_namespace(state: &mut State, name: &str) -> Result<(), Fail
     let mut namespace = serde_json::json!({ "metadata": { "name": name } });
     defaults::fill(id.kind(), &mut namespace);
     field_object(&mut namespace, "status").insert("phase".to_owned(), "Active".into());
-    state.create(id, namespace, &Origin::DIRECT, false).map(drop)
+    state.create(id, namespace, &RequestOrigin::DIRECT, false).map(drop)
 }

@@ -16,14 +16,14 @@ pub(crate) enum Op {
 
 /// One write: the object after it (of a deletion: as it was last, at the version of the deletion) and before it.
 #[derive(Debug)]
-pub(crate) struct Change {
+pub(crate) struct StoreChange {
     pub(crate) op: Op,
     pub(crate) object: Arc<Stored>,
     pub(crate) previous: Option<Arc<Stored>>,
     at: Instant,
 }
 
-impl Change {
+impl StoreChange {
     pub(crate) fn new(op: Op, object: Arc<Stored>, previous: Option<Arc<Stored>>) -> Self {
         Self { op, object, previous, at: Instant::now() }
     }
@@ -32,7 +32,7 @@ impl Change {
 /// A bounded queue of changes. Each has a number that never changes, so that watches remember how far they are.
 #[derive(Debug)]
 pub(crate) struct History {
-    changes: VecDeque<Arc<Change>>,
+    changes: VecDeque<Arc<StoreChange>>,
     /// The number of the first change that is kept.
     first: u64,
     /// How many are kept.
@@ -47,8 +47,8 @@ pub(crate) struct History {
 
 /// What a watch finds when it looks for news.
 #[derive(Debug)]
-pub(crate) struct News {
-    pub(crate) changes: Vec<Arc<Change>>,
+pub(crate) struct NewChanges {
+    pub(crate) changes: Vec<Arc<StoreChange>>,
     /// The number to continue with.
     pub(crate) next: u64,
     /// If it has seen all there is to see: the version it is at, for bookmarks.
@@ -69,7 +69,7 @@ impl History {
         }
     }
 
-    pub(super) fn push(&mut self, change: Change) {
+    pub(super) fn push(&mut self, change: StoreChange) {
         if self.limit <= self.changes.len()
             && let Some(oldest) = self.changes.pop_front()
         {
@@ -121,9 +121,9 @@ impl History {
 
     /// Up to `most` visible changes from number `from` on; `None` if some of them have been forgotten. `version` is
     /// the newest of the store.
-    pub(crate) fn news(&self, from: u64, most: usize, version: u64) -> Option<News> {
+    pub(crate) fn news(&self, from: u64, most: usize, version: u64) -> Option<NewChanges> {
         let skipped = usize::try_from(from.checked_sub(self.first)?).ok()?;
-        let mut news = News { changes: Vec::new(), next: from, caught_up: None, due: None };
+        let mut news = NewChanges { changes: Vec::new(), next: from, caught_up: None, due: None };
         let now = Instant::now();
         for change in self.changes.iter().skip(skipped) {
             let visible_at = change.at + self.delay;

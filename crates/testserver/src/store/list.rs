@@ -59,12 +59,12 @@ impl State {
     }
 }
 
-type Objects = BTreeMap<Arc<str>, Arc<Stored>>;
+type ObjectList = BTreeMap<Arc<str>, Arc<Stored>>;
 type Undo = BTreeMap<Arc<str>, Option<Arc<Stored>>>;
 
 /// The objects from a key on, sorted by key. Entries of `undo` replace the present objects.
 fn merged<'a>(
-    objects: &'a Objects,
+    objects: &'a ObjectList,
     undo: &'a Undo,
     from: Bound<&'a str>,
 ) -> impl Iterator<Item = (&'a Arc<str>, &'a Arc<Stored>)> {

@@ -21,28 +21,28 @@ use rand_pcg::Pcg64Mcg;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::counts::{Applied, Ledger, Origin};
+use crate::counts::{Applied, Ledger, RequestOrigin};
 use crate::kinds::{KINDS, KindId, MOST_CUSTOM};
 use crate::options::{Options, Terminating};
 
 pub(crate) use delete::{DeleteOptions, Deleted};
-pub use direct::Store;
-pub(crate) use history::{Change, History, Op};
+pub use direct::ObjectStore;
+pub(crate) use history::{History, Op, StoreChange};
 pub(crate) use list::Page;
 pub(crate) use object::Stored;
 pub(crate) use object::{field_object, key_of, metadata, text};
-pub(crate) use update::{Mode, precondition_failed};
+pub(crate) use update::{UpdateMode, precondition_failed};
 
 /// What requests, tests and watches share.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct SharedStore {
     state: Mutex<State>,
     pub(crate) options: Options,
     /// Says that an object is to be removed later.
     pub(crate) dying: tokio::sync::Notify,
 }
 
-impl Shared {
+impl SharedStore {
     pub(crate) fn new(options: Options) -> Self {
         let state = Mutex::new(State::new(&options));
         Self { state, options, dying: tokio::sync::Notify::new() }
@@ -57,7 +57,7 @@ impl Shared {
 
 /// All objects of one kind.
 #[derive(Debug)]
-struct Table {
+struct ObjectTable {
     objects: BTreeMap<Arc<str>, Arc<Stored>>,
     history: History,
     /// Wakes the watches.
@@ -91,7 +91,7 @@ pub enum Break {
 #[derive(Debug)]
 pub(crate) struct State {
     version: u64,
-    tables: Vec<Table>,
+    tables: Vec<ObjectTable>,
     pub(crate) ledger: Ledger,
     chance: Pcg64Mcg,
     terminating: Terminating,
@@ -101,7 +101,7 @@ pub(crate) struct State {
 
 impl State {
     fn new(options: &Options) -> Self {
-        let table = || Table {
+        let table = || ObjectTable {
             objects: BTreeMap::new(),
             history: History::new(options.history),
             wake: watch::Sender::new(Signal::default()),
@@ -144,26 +144,26 @@ impl State {
     }
 
     /// Stores `object` under its name, as a new one or in place of the present one.
-    pub(crate) fn put(&mut self, id: KindId, object: Value, origin: &Origin) -> Arc<Stored> {
+    pub(crate) fn put(&mut self, id: KindId, object: Value, origin: &RequestOrigin) -> Arc<Stored> {
         self.version += 1;
         let stored = Arc::new(Stored::new(id.kind(), object, self.version));
         let table = &mut self.tables[id.0];
         let previous = table.objects.insert(Arc::clone(&stored.key), Arc::clone(&stored));
         let op = if previous.is_some() { Op::Modified } else { Op::Added };
-        self.record(id, Change::new(op, Arc::clone(&stored), previous), origin);
+        self.record(id, StoreChange::new(op, Arc::clone(&stored), previous), origin);
         stored
     }
 
     /// Takes an object away; watches see it as it was last.
-    fn remove(&mut self, id: KindId, key: &str, origin: &Origin) -> Option<Arc<Stored>> {
+    fn remove(&mut self, id: KindId, key: &str, origin: &RequestOrigin) -> Option<Arc<Stored>> {
         let previous = self.tables[id.0].objects.remove(key)?;
         self.version += 1;
         let last = Arc::new(Stored::new(id.kind(), previous.value(), self.version));
-        self.record(id, Change::new(Op::Deleted, Arc::clone(&last), Some(previous)), origin);
+        self.record(id, StoreChange::new(Op::Deleted, Arc::clone(&last), Some(previous)), origin);
         Some(last)
     }
 
-    fn record(&mut self, id: KindId, change: Change, origin: &Origin) {
+    fn record(&mut self, id: KindId, change: StoreChange, origin: &RequestOrigin) {
         let object = &change.object;
         self.ledger.applied(Applied {
             version: object.version,

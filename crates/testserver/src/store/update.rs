@@ -6,14 +6,14 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::{State, Stored, key_of, metadata, now, text};
-use crate::counts::Origin;
+use crate::counts::RequestOrigin;
 use crate::failure::{FailureStatus, FieldError, OBJECT_MODIFIED};
 use crate::kinds::{KindId, ResourceKind, Trait};
 use crate::validate;
 
 /// Which part of an object a request may change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mode {
+pub(crate) enum UpdateMode {
     /// All but the status, where that is a subresource.
     Whole,
     /// The status, labels, annotations and finalizers.
@@ -40,7 +40,7 @@ impl State {
         &mut self,
         id: KindId,
         mut object: Value,
-        origin: &Origin,
+        origin: &RequestOrigin,
         dry_run: bool,
     ) -> Result<Arc<Stored>, FailureStatus> {
         let kind = id.kind();
@@ -85,8 +85,8 @@ impl State {
         &mut self,
         id: KindId,
         (namespace, name): (&str, &str),
-        mode: Mode,
-        origin: &Origin,
+        mode: UpdateMode,
+        origin: &RequestOrigin,
         dry_run: bool,
         change: impl FnOnce(&Self, Value) -> Result<Value, FailureStatus>,
     ) -> Result<Arc<Stored>, FailureStatus> {
@@ -147,14 +147,14 @@ pub(crate) fn precondition_failed(
 }
 
 /// The object to store: the parts of `new` that `mode` may change, and all other parts as they were.
-fn settled(kind: &ResourceKind, mode: Mode, old: &Value, mut new: Value) -> Value {
+fn settled(kind: &ResourceKind, mode: UpdateMode, old: &Value, mut new: Value) -> Value {
     let mut result = match mode {
-        Mode::Whole if kind.has(Trait::Status) => {
+        UpdateMode::Whole if kind.has(Trait::Status) => {
             copy(&mut new, old, "status");
             new
         }
-        Mode::Whole | Mode::Free => new,
-        Mode::Status => {
+        UpdateMode::Whole | UpdateMode::Free => new,
+        UpdateMode::Status => {
             let mut result = old.clone();
             copy(&mut result, &new, "status");
             let meta = metadata(&mut new);
@@ -172,7 +172,10 @@ fn settled(kind: &ResourceKind, mode: Mode, old: &Value, mut new: Value) -> Valu
     for unkept in ["managedFields", "selfLink"] {
         meta.remove(unkept);
     }
-    if kind.has(Trait::Generation) && mode == Mode::Whole && result.get("spec") != old.get("spec") {
+    if kind.has(Trait::Generation)
+        && mode == UpdateMode::Whole
+        && result.get("spec") != old.get("spec")
+    {
         let generation = old.pointer("/metadata/generation").and_then(Value::as_u64);
         metadata(&mut result).insert("generation".to_owned(), (generation.unwrap_or(0) + 1).into());
     }

@@ -9,9 +9,9 @@ use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use super::kit::get;
 
 /// A program that ends with its test.
-struct Running(Child);
+struct RunningProcess(Child);
 
-impl Drop for Running {
+impl Drop for RunningProcess {
     fn drop(&mut self) {
         self.0.kill().expect("it still runs");
         self.0.wait().expect("it has ended");
@@ -27,7 +27,7 @@ async fn it_prints_its_address_and_writes_a_kubeconfig() {
         .arg(&path)
         .stdout(Stdio::piped())
         .spawn()
-        .map(Running)
+        .map(RunningProcess)
         .expect("it starts");
     let mut url = String::new();
     let out = child.0.stdout.take().expect("it is a pipe");

@@ -14,7 +14,7 @@ use rustls::{RootCertStore, ServerConfig};
 use tokio::sync::mpsc::unbounded_channel;
 use tokio_rustls::TlsAcceptor;
 
-use super::super::Extenders;
+use super::super::HttpExtenders;
 use super::fake::{FakeExtender, Reaction};
 use super::{ask, extender, filter, originals};
 use crate::write::always;
@@ -152,7 +152,7 @@ async fn an_extender_may_want_a_certificate_of_ours() {
 /// Why an extender cannot be called.
 fn refused(extender: &Extender) -> String {
     let (sender, _) = unbounded_channel();
-    let extenders = Extenders::new([extender], originals(), always(), sender);
+    let extenders = HttpExtenders::new([extender], originals(), always(), sender);
     extenders.expect_err("it cannot be called").to_string()
 }
 

@@ -9,7 +9,7 @@ use plimsoll_framework::{FeatureGates, Time};
 use plimsoll_plugins::{default_profile, in_tree};
 use tokio::sync::mpsc::unbounded_channel;
 
-use super::super::{Extenders, for_engine};
+use super::super::{HttpExtenders, for_engine};
 use super::fake::{FakeExtender, Reaction};
 use super::{LONG, originals};
 use crate::write::always;
@@ -75,7 +75,7 @@ async fn a_pod_that_wants_what_an_extender_manages_is_placed_and_bound_by_it() {
         .with_extenders(configuration.extenders_in_order().into_iter().map(for_engine).collect());
     let (sender, mut answers) = unbounded_channel();
     let extenders =
-        Extenders::new(configuration.extenders_in_order(), originals(), always(), sender);
+        HttpExtenders::new(configuration.extenders_in_order(), originals(), always(), sender);
     let extenders = extenders.expect("they can be called");
     let gpu = r#"{"cpu":"1","example.com/gpu":"1"}"#;
     for event in [node("a"), node("b"), pod("p", gpu), pod("v", r#"{"cpu":"1"}"#)] {

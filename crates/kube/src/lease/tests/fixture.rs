@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::super::{Clock, Election, Ended, Leadership, Settings, State};
+use super::super::{Election, Ended, Leadership, LeaseClock, Settings, State};
 use crate::events::{EventRecorder, Occurrence};
 use crate::fake::{FakeApiServer, FakeResponse};
 
@@ -125,7 +125,7 @@ pub(super) struct TestClocks {
 }
 
 impl TestClocks {
-    fn clock(&self) -> Clock {
+    fn clock(&self) -> LeaseClock {
         let (start, clocks) = (Instant::now(), self.clone());
         let uptime = move || {
             let slept = Duration::from_secs(clocks.slept.load(Ordering::Relaxed));
@@ -136,7 +136,7 @@ impl TestClocks {
             let offset = SignedDuration::from_secs(clocks.wall_offset.load(Ordering::Relaxed));
             Timestamp::UNIX_EPOCH + offset + start.elapsed()
         };
-        Clock::new(uptime, wall)
+        LeaseClock::new(uptime, wall)
     }
 }
 
@@ -169,7 +169,7 @@ pub(super) fn settings(identity: &str) -> Settings {
         renew_deadline: Duration::from_secs(10),
         retry_period: Duration::from_secs(2),
         controller: "lab".to_owned(),
-        clock: Clock::default(),
+        clock: LeaseClock::default(),
     }
 }
 

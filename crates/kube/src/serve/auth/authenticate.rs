@@ -8,7 +8,7 @@ use rustls::pki_types::CertificateDer;
 
 use super::cache::NoChance;
 use super::token::{self, Tokens};
-use super::user::User;
+use super::user::RequestUserInfo;
 use super::{proxy, x509};
 use crate::serve::tls::Material;
 
@@ -41,7 +41,7 @@ impl Authenticator {
         chain: &[CertificateDer<'_>],
         headers: &HeaderMap,
         material: &Material,
-    ) -> Result<User, Unauthenticated> {
+    ) -> Result<RequestUserInfo, Unauthenticated> {
         let mut wrong = Vec::new();
         if !chain.is_empty() {
             if let Some(trusted) = &material.proxy {
@@ -61,13 +61,13 @@ impl Authenticator {
         }
         if let (Some(tokens), Some(token)) = (&self.tokens, token::of(headers)) {
             match tokens.whose(token).await {
-                Ok(Some(user)) => return Ok(User::clone(&user).authenticated()),
+                Ok(Some(user)) => return Ok(RequestUserInfo::clone(&user).authenticated()),
                 Ok(None) => wrong.push("invalid bearer token".to_owned()),
                 Err(error) => wrong.push(error.to_string()),
             }
         }
         match wrong.is_empty() {
-            true => Ok(User::anonymous()),
+            true => Ok(RequestUserInfo::anonymous()),
             false => Err(Unauthenticated(wrong.join(", "))),
         }
     }

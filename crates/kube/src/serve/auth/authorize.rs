@@ -8,9 +8,9 @@ use kube::Client;
 use serde::{Deserialize, Serialize};
 
 use super::allowed_paths::AllowedPaths;
-use super::cache::{Cache, NoChance};
+use super::cache::{AnswerCache, NoChance};
 use super::review::{ReviewKind, Reviewer};
-use super::user::User;
+use super::user::RequestUserInfo;
 use crate::serve::options::{AuthzOptions, OptionError};
 
 /// At most this many answers are cached. As in authorizer/webhook/webhook.go.
@@ -57,7 +57,7 @@ struct AccessReviewStatus {
 
 /// The result of an authorization.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::serve) enum Authorization {
+pub(in crate::serve) enum AuthorizationResult {
     /// The request is allowed.
     Allowed,
     /// The request is forbidden, with the reason if known.
@@ -78,7 +78,7 @@ struct Reviews {
     reviewer: Reviewer,
     allow_ttl: Duration,
     deny_ttl: Duration,
-    answers: Cache<Arc<Authorization>>,
+    answers: AnswerCache<Arc<AuthorizationResult>>,
 }
 
 /// Why there is no authorizer.
@@ -102,7 +102,7 @@ impl Authorizer {
                 reviewer: Reviewer::new(client),
                 allow_ttl: options.allow_ttl,
                 deny_ttl: options.deny_ttl,
-                answers: Cache::new(ANSWERS)?,
+                answers: AnswerCache::new(ANSWERS)?,
             })
         });
         Ok(Authorizer {
@@ -114,19 +114,24 @@ impl Authorizer {
 
     /// Whether `user` may do `verb` (a method, in lower case) on `path`. As in
     /// options/authorization.go, toAuthorizer: groups, then paths, then the API server.
-    pub(in crate::serve) async fn may(&self, user: &User, verb: &str, path: &str) -> Authorization {
+    pub(in crate::serve) async fn may(
+        &self,
+        user: &RequestUserInfo,
+        verb: &str,
+        path: &str,
+    ) -> AuthorizationResult {
         if user.groups.iter().any(|group| self.groups.contains(group)) || self.paths.has(path) {
-            return Authorization::Allowed;
+            return AuthorizationResult::Allowed;
         }
         match &self.reviews {
-            None => Authorization::Forbidden(String::new()),
+            None => AuthorizationResult::Forbidden(String::new()),
             Some(reviews) => reviews.may(user, verb, path).await,
         }
     }
 }
 
 impl Reviews {
-    async fn may(&self, user: &User, verb: &str, path: &str) -> Authorization {
+    async fn may(&self, user: &RequestUserInfo, verb: &str, path: &str) -> AuthorizationResult {
         let spec = AccessReviewSpec {
             non_resource_attributes: Attributes { path, verb },
             user: &user.name,
@@ -136,31 +141,31 @@ impl Reviews {
         };
         let key = match serde_json::to_vec(&spec) {
             Ok(key) => key,
-            Err(error) => return Authorization::Unknown(error.to_string()),
+            Err(error) => return AuthorizationResult::Unknown(error.to_string()),
         };
         let review = async || {
             let reviewed = self.reviewer.review::<AccessReviewStatus>(&ACCESS_REVIEW, &spec).await;
             let authorization = reviewed
-                .map_or_else(|why| Authorization::Unknown(why.to_string()), authorization_of);
+                .map_or_else(|why| AuthorizationResult::Unknown(why.to_string()), authorization_of);
             let holds = match authorization {
                 _ if LONG <= verb.len() + path.len() => Duration::ZERO,
-                Authorization::Allowed => self.allow_ttl,
-                Authorization::Forbidden(_) => self.deny_ttl,
-                Authorization::Unknown(_) => Duration::ZERO,
+                AuthorizationResult::Allowed => self.allow_ttl,
+                AuthorizationResult::Forbidden(_) => self.deny_ttl,
+                AuthorizationResult::Unknown(_) => Duration::ZERO,
             };
             (holds, Arc::new(authorization))
         };
-        Authorization::clone(&*self.answers.get(&key, review).await)
+        AuthorizationResult::clone(&*self.answers.get(&key, review).await)
     }
 }
 
 /// As in webhook.go, Authorize.
-fn authorization_of(status: AccessReviewStatus) -> Authorization {
+fn authorization_of(status: AccessReviewStatus) -> AuthorizationResult {
     match status {
-        AccessReviewStatus { denied: true, allowed: true, .. } => Authorization::Unknown(
+        AccessReviewStatus { denied: true, allowed: true, .. } => AuthorizationResult::Unknown(
             "webhook subject access review returned both allow and deny response".to_owned(),
         ),
-        AccessReviewStatus { allowed: true, .. } => Authorization::Allowed,
-        AccessReviewStatus { reason, .. } => Authorization::Forbidden(reason),
+        AccessReviewStatus { allowed: true, .. } => AuthorizationResult::Allowed,
+        AccessReviewStatus { reason, .. } => AuthorizationResult::Forbidden(reason),
     }
 }

@@ -14,34 +14,34 @@ use tokio::time::Instant;
 type Name = [u8; 32];
 
 /// A bounded number of answers.
-pub(super) struct Cache<V> {
+pub(super) struct AnswerCache<V> {
     key: hmac::Key,
     most: usize,
-    slots: Mutex<Slots<V>>,
+    slots: Mutex<CacheSlots<V>>,
 }
 
-struct Slots<V> {
-    by_name: HashMap<Name, (u64, Arc<Slot<V>>)>,
+struct CacheSlots<V> {
+    by_name: HashMap<Name, (u64, Arc<CacheSlot<V>>)>,
     /// The keys in the order of the questions.
     by_age: BTreeMap<u64, Name>,
     next: u64,
 }
 
 /// One question: in progress, or answered until some time.
-type Slot<V> = OnceCell<(Instant, V)>;
+type CacheSlot<V> = OnceCell<(Instant, V)>;
 
 /// There is no randomness, so the cache would not be safe.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("the system gives no random numbers")]
 pub(in crate::serve) struct NoChance;
 
-impl<V: Clone> Cache<V> {
+impl<V: Clone> AnswerCache<V> {
     /// A cache of at most `most` answers.
     pub(super) fn new(most: usize) -> Result<Self, NoChance> {
         let chance = ring::rand::SystemRandom::new();
         let key = hmac::Key::generate(hmac::HMAC_SHA256, &chance).map_err(|_| NoChance)?;
-        let slots = Slots { by_name: HashMap::new(), by_age: BTreeMap::new(), next: 0 };
-        Ok(Cache { key, most, slots: Mutex::new(slots) })
+        let slots = CacheSlots { by_name: HashMap::new(), by_age: BTreeMap::new(), next: 0 };
+        Ok(AnswerCache { key, most, slots: Mutex::new(slots) })
     }
 
     /// The answer to a question: a valid cached one, one in progress, or that of `ask`, which also says
@@ -60,7 +60,7 @@ impl<V: Clone> Cache<V> {
     }
 
     /// The slot of a question, if its answer has not expired, or a new one.
-    fn slot(&self, question: &[u8]) -> Arc<Slot<V>> {
+    fn slot(&self, question: &[u8]) -> Arc<CacheSlot<V>> {
         let mut name = Name::default();
         name.copy_from_slice(hmac::sign(&self.key, question).as_ref());
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
@@ -94,7 +94,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_answer_holds_for_its_time() {
-        let (cache, asked) = (Cache::new(8).expect("chance"), AtomicU32::new(0));
+        let (cache, asked) = (AnswerCache::new(8).expect("chance"), AtomicU32::new(0));
         let ask = async || (WHILE, asked.fetch_add(1, Ordering::Relaxed));
         assert_eq!(cache.get(b"a", ask).await, 0);
         assert_eq!(cache.get(b"b", ask).await, 1);
@@ -106,7 +106,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn who_asks_the_same_at_the_same_time_waits_for_one_answer() {
-        let (cache, asked) = (Cache::new(8).expect("chance"), AtomicU32::new(0));
+        let (cache, asked) = (AnswerCache::new(8).expect("chance"), AtomicU32::new(0));
         let ask = async || {
             tokio::time::sleep(Duration::from_secs(1)).await;
             // It is not cached, but those who wait for it get it.
@@ -119,7 +119,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_oldest_answers_make_room() {
-        let (cache, asked) = (Cache::new(2).expect("chance"), AtomicU32::new(0));
+        let (cache, asked) = (AnswerCache::new(2).expect("chance"), AtomicU32::new(0));
         let ask = async || (WHILE, asked.fetch_add(1, Ordering::Relaxed));
         for (question, answer) in [("a", 0), ("b", 1), ("c", 2), ("b", 1), ("a", 3)] {
             assert_eq!(cache.get(question.as_bytes(), ask).await, answer, "{question}");

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use crate::call::{self, ApiError, ApiRequest};
 use crate::client::Caller;
-use crate::serve::tls::{Authority, AuthorityError, ProxyInputs};
+use crate::serve::tls::{AuthorityError, CertificateAuthority, ProxyInputs};
 
 const PATH: &str = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication";
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -94,7 +94,7 @@ impl ConfigMap {
         let Some(pem) = self.data.get(key).filter(|pem| !pem.trim().is_empty()) else {
             return Ok(None);
         };
-        let usable = Authority::new(pem.as_bytes(), &Arc::new(ring::default_provider()));
+        let usable = CertificateAuthority::new(pem.as_bytes(), &Arc::new(ring::default_provider()));
         usable.map_err(|why| LookupError::Authority { key, why })?;
         Ok(Some(pem.clone().into_bytes()))
     }

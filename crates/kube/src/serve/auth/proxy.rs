@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use http::HeaderMap;
 use rustls::pki_types::CertificateDer;
 
-use super::user::User;
+use super::user::RequestUserInfo;
 use super::x509::{self, X509Error};
 use crate::serve::tls::Proxy;
 
@@ -15,7 +15,7 @@ pub(super) fn user(
     chain: &[CertificateDer<'_>],
     headers: &HeaderMap,
     proxy: &Proxy,
-) -> Result<Option<User>, X509Error> {
+) -> Result<Option<RequestUserInfo>, X509Error> {
     proxy.authority.verify(chain)?;
     let inputs = &proxy.inputs;
     if !inputs.names.is_empty() {
@@ -25,7 +25,7 @@ pub(super) fn user(
         }
     }
     let Some(name) = first(headers, &inputs.username_headers) else { return Ok(None) };
-    Ok(Some(User {
+    Ok(Some(RequestUserInfo {
         name,
         uid: first(headers, &inputs.uid_headers).unwrap_or_default(),
         groups: inputs.group_headers.iter().flat_map(|header| values(headers, header)).collect(),

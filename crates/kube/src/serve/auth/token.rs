@@ -9,9 +9,9 @@ use http::header::AUTHORIZATION;
 use kube::Client;
 use serde::{Deserialize, Serialize};
 
-use super::cache::{Cache, NoChance};
+use super::cache::{AnswerCache, NoChance};
 use super::review::{ReviewError, ReviewKind, Reviewer};
-use super::user::User;
+use super::user::RequestUserInfo;
 
 /// At most this many answers are cached. As in cached_token_authenticator.go.
 const ANSWERS: usize = 32 * 128;
@@ -46,18 +46,18 @@ struct UserInfo {
 }
 
 /// The answer about a token: its user, or none if it is invalid. An error if there was no answer.
-type TokenResult = Result<Option<Arc<User>>, ReviewError>;
+type TokenResult = Result<Option<Arc<RequestUserInfo>>, ReviewError>;
 
 /// Authenticates tokens.
 pub(super) struct Tokens {
     reviewer: Reviewer,
     holds: Duration,
-    answers: Cache<TokenResult>,
+    answers: AnswerCache<TokenResult>,
 }
 
 impl Tokens {
     pub(super) fn new(client: Client, holds: Duration) -> Result<Self, NoChance> {
-        Ok(Tokens { reviewer: Reviewer::new(client), holds, answers: Cache::new(ANSWERS)? })
+        Ok(Tokens { reviewer: Reviewer::new(client), holds, answers: AnswerCache::new(ANSWERS)? })
     }
 
     /// The user of a token. Positive and negative answers of the API server are cached. If it does not
@@ -78,9 +78,9 @@ impl Tokens {
 }
 
 impl TokenReviewStatus {
-    fn user(self) -> Option<User> {
+    fn user(self) -> Option<RequestUserInfo> {
         let UserInfo { username, uid, groups, extra } = self.user;
-        self.authenticated.then_some(User { name: username, uid, groups, extra })
+        self.authenticated.then_some(RequestUserInfo { name: username, uid, groups, extra })
     }
 }
 

@@ -11,18 +11,18 @@ const ANONYMOUS: &str = "system:anonymous";
 
 /// The sender of a request, with the attributes that the API server uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::serve) struct User {
+pub(in crate::serve) struct RequestUserInfo {
     pub(in crate::serve) name: String,
     pub(in crate::serve) uid: String,
     pub(in crate::serve) groups: Vec<String>,
     pub(in crate::serve) extra: BTreeMap<String, Vec<String>>,
 }
 
-impl User {
+impl RequestUserInfo {
     /// The anonymous user.
     pub(in crate::serve) fn anonymous() -> Self {
         let groups = vec![UNAUTHENTICATED.to_owned()];
-        User { name: ANONYMOUS.to_owned(), groups, ..User::default() }
+        RequestUserInfo { name: ANONYMOUS.to_owned(), groups, ..RequestUserInfo::default() }
     }
 
     /// As in group/authenticated_group_adder.go: all authenticated users are in this group.

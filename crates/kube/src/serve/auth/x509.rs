@@ -7,8 +7,8 @@ use ring::digest;
 use rustls::pki_types::CertificateDer;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-use super::user::User;
-use crate::serve::tls::{Authority, Unproved};
+use super::user::RequestUserInfo;
+use crate::serve::tls::{CertificateAuthority, Unproved};
 
 /// The extra key for the id of a user's credential. As in user/user.go.
 const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
@@ -27,8 +27,8 @@ pub(super) enum X509Error {
 /// Who a client is, going by its certificate; nobody if that has no name. As in request/x509/x509.go.
 pub(super) fn user(
     chain: &[CertificateDer<'_>],
-    authority: &Authority,
-) -> Result<Option<User>, X509Error> {
+    authority: &CertificateAuthority,
+) -> Result<Option<RequestUserInfo>, X509Error> {
     authority.verify(chain)?;
     let Some(own) = chain.first() else { return Ok(None) };
     let cert = parse(own)?;
@@ -40,7 +40,7 @@ pub(super) fn user(
         write!(id, "{byte:02x}").expect("a text takes everything");
     }
     let extra = BTreeMap::from([(CREDENTIAL_ID.to_owned(), vec![id])]);
-    Ok(Some(User { name, uid: String::new(), groups, extra }))
+    Ok(Some(RequestUserInfo { name, uid: String::new(), groups, extra }))
 }
 
 /// The common name of a certificate that was verified.

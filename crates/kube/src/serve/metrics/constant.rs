@@ -2,7 +2,7 @@
 
 use plimsoll_engine::metrics::Stability;
 
-use super::text::{Printed, Type};
+use super::text::{Printed, SampleType};
 use crate::serve::process_info::{Build, Feature};
 
 /// Build information and feature gates. As in component-base's metrics/version.go and
@@ -12,7 +12,7 @@ pub(super) fn constants(build: &Build, features: &[Feature]) -> Vec<Printed> {
         "kubernetes_build_info",
         Stability::Alpha,
         "A metric with a constant '1' value labeled by major, minor, git version, git commit, git tree state, build date, Go version, and compiler from which Kubernetes was built, and platform on which it is running.",
-        Type::Gauge,
+        SampleType::Gauge,
     );
     let info = info.with(
         &[
@@ -32,7 +32,7 @@ pub(super) fn constants(build: &Build, features: &[Feature]) -> Vec<Printed> {
         "kubernetes_feature_enabled",
         Stability::Beta,
         "This metric records the data about the stage and enablement of a k8s feature.",
-        Type::Gauge,
+        SampleType::Gauge,
     );
     for Feature { name, stage, enabled: on } in features {
         enabled.push(&[("name", name), ("stage", stage)], f64::from(u8::from(*on)));

@@ -14,7 +14,7 @@ use prometheus::Registry;
 use constant::constants;
 pub(super) use process::started;
 pub(super) use resources::resources;
-use text::{Printed, TEXT_FORMAT, Type, as_f64};
+use text::{Printed, SampleType, TEXT_FORMAT, as_f64};
 
 use super::health::Health;
 use super::process_info::{Build, Feature};
@@ -42,13 +42,13 @@ pub(super) fn slis(health: &Health) -> Response {
         "kubernetes_healthcheck",
         Stability::Stable,
         "This metric records the result of a single healthcheck.",
-        Type::Gauge,
+        SampleType::Gauge,
     );
     let mut total = Printed::new(
         "kubernetes_healthchecks_total",
         Stability::Stable,
         "This metric records the results of all healthcheck.",
-        Type::Counter,
+        SampleType::Counter,
     );
     for ((name, endpoint), results) in health.results() {
         let labels = [("name", name.as_str()), ("type", endpoint)];

@@ -4,14 +4,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::time::{ClockId, clock_gettime};
 
-use super::text::{Printed, Type, as_f64};
+use super::text::{Printed, SampleType, as_f64};
 
 /// The kernel reports the start time of processes in hundredths of a second, whatever its own tick is.
 const TICKS_PER_SECOND: u64 = 100;
 
 /// The usage of the process; values that cannot be read are left out.
 pub(super) fn metrics() -> Vec<Printed> {
-    let files = Files {
+    let files = ProcFiles {
         status: read("/proc/self/status"),
         limits: read("/proc/self/limits"),
         stat: read("/proc/self/stat"),
@@ -51,12 +51,12 @@ pub(super) fn metrics() -> Vec<Printed> {
         ),
     ];
     let gauge = |(name, help, value): (&str, &str, Option<f64>)| {
-        Some(Printed::plain(name, help, Type::Gauge).with(&[], value?))
+        Some(Printed::plain(name, help, SampleType::Gauge).with(&[], value?))
     };
     let cpu = Printed::plain(
         "process_cpu_seconds_total",
         "Total user and system CPU time spent in seconds.",
-        Type::Counter,
+        SampleType::Counter,
     );
     let mut all: Vec<_> = gauges.into_iter().filter_map(gauge).collect();
     all.push(cpu.with(&[], cpu_time().as_secs_f64()));
@@ -66,20 +66,20 @@ pub(super) fn metrics() -> Vec<Printed> {
 /// When the process started.
 pub(in crate::serve) fn started() -> Option<SystemTime> {
     let (stat, system) = (read("/proc/self/stat"), read("/proc/stat"));
-    let files = Files { stat, system, ..Files::default() };
+    let files = ProcFiles { stat, system, ..ProcFiles::default() };
     Some(UNIX_EPOCH + files.started()?)
 }
 
 /// Files of `/proc`.
 #[derive(Default)]
-struct Files {
+struct ProcFiles {
     status: String,
     limits: String,
     stat: String,
     system: String,
 }
 
-impl Files {
+impl ProcFiles {
     /// `VmRSS:     1234 kB`, in bytes.
     fn kilobytes(&self, name: &str) -> Option<u64> {
         let line = self.status.lines().find_map(|line| line.strip_prefix(name))?;
@@ -132,7 +132,7 @@ mod tests {
         let mut stat = "7 (a (b) c) S".to_owned();
         stat.push_str(&" 0".repeat(18));
         stat.push_str(" 250 0\n");
-        let files = Files {
+        let files = ProcFiles {
             status: "Name:\tx\nVmSize:\t    2000 kB\nVmRSS:\t    1000 kB\n".to_owned(),
             limits: "Max address space         unlimited            unlimited            bytes\n\
                      Max open files            1024                 524288               files\n"
@@ -144,7 +144,7 @@ mod tests {
         assert_eq!(files.limit("Max open files"), Some(1024));
         assert_eq!(files.limit("Max address space"), Some(u64::MAX));
         assert_eq!(files.started(), Some(Duration::from_millis(1_700_000_002_500)));
-        assert_eq!(Files::default().started(), None);
+        assert_eq!(ProcFiles::default().started(), None);
     }
 
     #[test]

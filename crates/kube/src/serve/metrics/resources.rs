@@ -12,7 +12,7 @@ use plimsoll_api::resources::{CPU, EPHEMERAL_STORAGE, HUGE_PAGES_PREFIX, MEMORY}
 use plimsoll_api::{PodPhase, Resources};
 use plimsoll_framework::PodInfo;
 
-use super::text::{self, TEXT_FORMAT, Type};
+use super::text::{self, SampleType, TEXT_FORMAT};
 use crate::serve::reply;
 
 /// Lines are generated for this many pods at once: about 100 KB.
@@ -58,7 +58,7 @@ pub(in crate::serve) fn resources(mut pods: Vec<PodInfo>) -> Response {
 fn part(metric: &Metric, first: bool, pods: &[PodInfo]) -> String {
     let mut out = String::new();
     if first {
-        text::head(&mut out, metric.name, metric.help, Type::Gauge);
+        text::head(&mut out, metric.name, metric.help, SampleType::Gauge);
     }
     for pod in pods {
         for (name, amount) in amounts((metric.of)(pod)) {

@@ -7,12 +7,12 @@ use prometheus::proto::{MetricFamily, MetricType};
 
 use super::go_float::go_float;
 
-/// The `Content-Type` of the text.
+/// The `Content-SampleType` of the text.
 pub(super) const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// The type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Type {
+pub(super) enum SampleType {
     Counter,
     Gauge,
     Histogram,
@@ -20,14 +20,14 @@ pub(super) enum Type {
     Untyped,
 }
 
-impl Type {
+impl SampleType {
     fn as_str(self) -> &'static str {
         match self {
-            Type::Counter => "counter",
-            Type::Gauge => "gauge",
-            Type::Histogram => "histogram",
-            Type::Summary => "summary",
-            Type::Untyped => "untyped",
+            SampleType::Counter => "counter",
+            SampleType::Gauge => "gauge",
+            SampleType::Histogram => "histogram",
+            SampleType::Summary => "summary",
+            SampleType::Untyped => "untyped",
         }
     }
 }
@@ -37,14 +37,14 @@ impl Type {
 pub(super) struct Printed {
     pub(super) name: String,
     help: String,
-    kind: Type,
+    kind: SampleType,
     /// Each with its labels, sorted by name.
-    rows: Vec<(Vec<(String, String)>, Number)>,
+    rows: Vec<(Vec<(String, String)>, SampleValue)>,
 }
 
 /// The value of one row.
 #[derive(Clone, Debug)]
-enum Number {
+enum SampleValue {
     One(f64),
     /// Upper bounds or quantiles with their values, sum and count.
     Many(Vec<(f64, f64)>, f64, u64),
@@ -52,13 +52,13 @@ enum Number {
 
 impl Printed {
     /// A metric with a stability level, with which its help text begins, as component-base prints it.
-    pub(super) fn new(name: &str, stability: Stability, help: &str, kind: Type) -> Self {
+    pub(super) fn new(name: &str, stability: Stability, help: &str, kind: SampleType) -> Self {
         let help = format!("[{}] {help}", stability.as_str());
         Printed { name: name.to_owned(), help, kind, rows: Vec::new() }
     }
 
     /// A metric without a stability level.
-    pub(super) fn plain(name: &str, help: &str, kind: Type) -> Self {
+    pub(super) fn plain(name: &str, help: &str, kind: SampleType) -> Self {
         Printed { name: name.to_owned(), help: help.to_owned(), kind, rows: Vec::new() }
     }
 
@@ -71,10 +71,10 @@ impl Printed {
     /// Adds a number.
     pub(super) fn push(&mut self, labels: &[(&str, &str)], value: f64) {
         let owned = |&(name, value): &(&str, &str)| (name.to_owned(), value.to_owned());
-        self.row(labels.iter().map(owned).collect(), Number::One(value));
+        self.row(labels.iter().map(owned).collect(), SampleValue::One(value));
     }
 
-    fn row(&mut self, mut labels: Vec<(String, String)>, number: Number) {
+    fn row(&mut self, mut labels: Vec<(String, String)>, number: SampleValue) {
         labels.sort();
         self.rows.push((labels, number));
     }
@@ -84,9 +84,9 @@ impl From<&Family> for Printed {
     fn from(family: &Family) -> Self {
         let descriptor = family.descriptor;
         let kind = match descriptor.kind {
-            Kind::Counter => Type::Counter,
-            Kind::Gauge => Type::Gauge,
-            Kind::Histogram(_) => Type::Histogram,
+            Kind::Counter => SampleType::Counter,
+            Kind::Gauge => SampleType::Gauge,
+            Kind::Histogram(_) => SampleType::Histogram,
         };
         let mut printed =
             Printed::new(descriptor.name, descriptor.stability, descriptor.help, kind);
@@ -94,10 +94,10 @@ impl From<&Family> for Printed {
             let names = descriptor.labels.iter().map(|&name| name.to_owned());
             let labels = names.zip(labels.iter().map(ToString::to_string)).collect();
             let number = match value {
-                Value::Number(number) => Number::One(as_f64(*number)),
+                Value::Number(number) => SampleValue::One(as_f64(*number)),
                 Value::Histogram(all) => {
                     let buckets = all.cumulative().map(|(bound, count)| (bound, as_f64(count)));
-                    Number::Many(buckets.collect(), all.sum(), all.count())
+                    SampleValue::Many(buckets.collect(), all.sum(), all.count())
                 }
             };
             printed.row(labels, number);
@@ -109,33 +109,35 @@ impl From<&Family> for Printed {
 impl From<&MetricFamily> for Printed {
     fn from(family: &MetricFamily) -> Self {
         let kind = match family.get_field_type() {
-            MetricType::COUNTER => Type::Counter,
-            MetricType::GAUGE => Type::Gauge,
-            MetricType::HISTOGRAM => Type::Histogram,
-            MetricType::SUMMARY => Type::Summary,
-            MetricType::UNTYPED => Type::Untyped,
+            MetricType::COUNTER => SampleType::Counter,
+            MetricType::GAUGE => SampleType::Gauge,
+            MetricType::HISTOGRAM => SampleType::Histogram,
+            MetricType::SUMMARY => SampleType::Summary,
+            MetricType::UNTYPED => SampleType::Untyped,
         };
         let mut printed = Printed::plain(family.name(), family.help(), kind);
         for metric in family.get_metric() {
             let pairs = metric.get_label().iter();
             let labels = pairs.map(|pair| (pair.name().to_owned(), pair.value().to_owned()));
             let number = match kind {
-                Type::Counter => Number::One(metric.get_counter().get_value()),
-                Type::Gauge | Type::Untyped => Number::One(metric.get_gauge().get_value()),
-                Type::Histogram => {
+                SampleType::Counter => SampleValue::One(metric.get_counter().get_value()),
+                SampleType::Gauge | SampleType::Untyped => {
+                    SampleValue::One(metric.get_gauge().get_value())
+                }
+                SampleType::Histogram => {
                     let all = metric.get_histogram();
                     let finite =
                         all.get_bucket().iter().filter(|one| one.upper_bound().is_finite());
                     let bucket =
                         finite.map(|one| (one.upper_bound(), as_f64(one.cumulative_count())));
                     let (sum, count) = (all.get_sample_sum(), all.get_sample_count());
-                    Number::Many(bucket.collect(), sum, count)
+                    SampleValue::Many(bucket.collect(), sum, count)
                 }
-                Type::Summary => {
+                SampleType::Summary => {
                     let all = metric.get_summary();
                     let quantiles = all.get_quantile().iter();
                     let quantiles = quantiles.map(|one| (one.quantile(), one.value())).collect();
-                    Number::Many(quantiles, all.sample_sum(), all.sample_count())
+                    SampleValue::Many(quantiles, all.sample_sum(), all.sample_count())
                 }
             };
             printed.row(labels.collect(), number);
@@ -162,27 +164,27 @@ pub(super) fn print(mut all: Vec<Printed>) -> String {
 }
 
 /// The lines with help and type of a metric.
-pub(super) fn head(text: &mut String, name: &str, help: &str, kind: Type) {
+pub(super) fn head(text: &mut String, name: &str, help: &str, kind: SampleType) {
     let help = help.replace('\\', r"\\").replace('\n', r"\n");
     let help = if help.is_empty() { String::new() } else { format!("# HELP {name} {help}\n") };
     text.push_str(&help);
     writeln!(text, "# TYPE {name} {}", kind.as_str()).expect("a text takes everything");
 }
 
-fn row(text: &mut String, one: &Printed, labels: &[(String, String)], number: &Number) {
+fn row(text: &mut String, one: &Printed, labels: &[(String, String)], number: &SampleValue) {
     let name = &one.name;
     match number {
-        Number::One(value) => line(text, name, labels, None, *value),
-        Number::Many(parts, sum, count) => {
+        SampleValue::One(value) => line(text, name, labels, None, *value),
+        SampleValue::Many(parts, sum, count) => {
             let (suffix, label) = match one.kind {
-                Type::Summary => ("", "quantile"),
+                SampleType::Summary => ("", "quantile"),
                 _ => ("_bucket", "le"),
             };
             let part = format!("{name}{suffix}");
             for (bound, value) in parts {
                 line(text, &part, labels, Some((label, *bound)), *value);
             }
-            if one.kind == Type::Histogram {
+            if one.kind == SampleType::Histogram {
                 line(text, &part, labels, Some((label, f64::INFINITY)), as_f64(*count));
             }
             line(text, &format!("{name}_sum"), labels, None, *sum);
@@ -247,11 +249,12 @@ mod tests {
 
     #[test]
     fn metrics_are_printed_by_name_and_labels_with_what_they_mean() {
-        let one = Printed::new("b_total", Stability::Stable, "Says \\ much.\nMore.", Type::Counter)
-            .with(&[("z", "1"), ("a", "say \"x\"\n\\")], 3.0)
-            .with(&[("z", "0"), ("a", "b")], 1_000_000.0);
-        let other = Printed::plain("a_bytes", "", Type::Gauge).with(&[], 0.5);
-        let nothing = Printed::plain("c", "nothing", Type::Gauge);
+        let one =
+            Printed::new("b_total", Stability::Stable, "Says \\ much.\nMore.", SampleType::Counter)
+                .with(&[("z", "1"), ("a", "say \"x\"\n\\")], 3.0)
+                .with(&[("z", "0"), ("a", "b")], 1_000_000.0);
+        let other = Printed::plain("a_bytes", "", SampleType::Gauge).with(&[], 0.5);
+        let nothing = Printed::plain("c", "nothing", SampleType::Gauge);
         expect![[r#"
             # TYPE a_bytes gauge
             a_bytes 0.5

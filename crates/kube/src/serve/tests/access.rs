@@ -215,9 +215,9 @@ async fn a_lookup_that_fails_matters_if_the_flag_says_so() {
 
 /// A log in memory.
 #[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
+struct RequestLogLines(Arc<Mutex<Vec<u8>>>);
 
-impl Write for Log {
+impl Write for RequestLogLines {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.0.lock().expect("nobody panicked").extend_from_slice(bytes);
         Ok(bytes.len())
@@ -230,7 +230,7 @@ impl Write for Log {
 
 #[tokio::test]
 async fn no_secret_is_logged_however_much_is_logged() {
-    let log = Log::default();
+    let log = RequestLogLines::default();
     let writer = log.clone();
     let subscriber = tracing_subscriber::fmt()
         .with_max_level(tracing::Level::TRACE)

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use super::fixture::{Running, ServerFixture, TOKEN, answer, api_server};
+use super::fixture::{RunningServer, ServerFixture, TOKEN, answer, api_server};
 use crate::serve::limits::{self, Patience};
 
 /// Longer than anything here takes on a busy machine.
@@ -131,7 +131,7 @@ async fn a_client_with_too_many_connections_loses_the_oldest() {
 }
 
 /// A connection from an address of this machine.
-async fn connect_from(server: &Running, last: u8) -> tokio::net::TcpStream {
+async fn connect_from(server: &RunningServer, last: u8) -> tokio::net::TcpStream {
     let socket = tokio::net::TcpSocket::new_v4().expect("there is a socket");
     let from = std::net::SocketAddr::from(([127, 0, 0, last], 0));
     socket.bind(from).expect("it is an address of this machine");

@@ -215,11 +215,11 @@ impl ServerFixture {
         path
     }
 
-    pub(super) async fn start(self) -> Running {
+    pub(super) async fn start(self) -> RunningServer {
         self.try_start().await.expect("all is right")
     }
 
-    pub(super) async fn try_start(self) -> Result<Running, ServeError> {
+    pub(super) async fn try_start(self) -> Result<RunningServer, ServeError> {
         let ServerFixture { options, clients, scheduler, process, patience, signer, files } = self;
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("there is a free port");
         let sources = ServerSources { scheduler: scheduler.clone(), clients, process };
@@ -228,12 +228,12 @@ impl ServerFixture {
         let address = server.address().expect("it is bound");
         let (state, stop) = (server.state.clone(), CancellationToken::new());
         let ended = tokio::spawn(server.serve(stop.clone()));
-        Ok(Running { address, state, stop, ended, scheduler, signer, files })
+        Ok(RunningServer { address, state, stop, ended, scheduler, signer, files })
     }
 }
 
 /// A server that runs.
-pub(super) struct Running {
+pub(super) struct RunningServer {
     pub(super) address: SocketAddr,
     pub(super) state: Arc<ServerState>,
     pub(super) stop: CancellationToken,
@@ -258,7 +258,7 @@ impl HttpAnswer {
     }
 }
 
-impl Running {
+impl RunningServer {
     /// A connection, with a certificate or without.
     pub(super) async fn connect(&self, own: Option<&Signed>) -> TlsStream<TcpStream> {
         self.connect_by(own, &[], "localhost").await.expect("the server takes anybody")

@@ -9,11 +9,14 @@ use plimsoll_framework::PodInfo;
 use prometheus::{IntCounter, Registry};
 use serde_json::json;
 
-use super::fixture::{FakeScheduler, Running, ServerFixture, TOKEN, api_server};
-use crate::serve::{Build, Check, Explained, Feature};
+use super::fixture::{FakeScheduler, RunningServer, ServerFixture, TOKEN, api_server};
+use crate::serve::{Build, Explained, Feature, HealthCheck};
 
 /// A server whose pages `jane` may see.
-async fn serving(scheduler: FakeScheduler, change: impl FnOnce(&mut ServerFixture)) -> Running {
+async fn serving(
+    scheduler: FakeScheduler,
+    change: impl FnOnce(&mut ServerFixture),
+) -> RunningServer {
     let fake = api_server(|_| true);
     let mut setup = ServerFixture::new(Some(&fake));
     setup.scheduler = Arc::new(scheduler);
@@ -21,7 +24,7 @@ async fn serving(scheduler: FakeScheduler, change: impl FnOnce(&mut ServerFixtur
     setup.start().await
 }
 
-async fn put(server: &Running, body: &str) -> (u16, String) {
+async fn put(server: &RunningServer, body: &str) -> (u16, String) {
     let token = format!("Bearer {TOKEN}");
     let headers = [("Authorization", token.as_str())];
     let answer = server.ask(None, "PUT", "/debug/flags/v", &headers, body).await;
@@ -135,7 +138,8 @@ async fn only_the_leader_tells_of_pods() {
 #[tokio::test]
 async fn health_checks_are_counted() {
     let server = serving(FakeScheduler::default(), |setup| {
-        let lease = Check::new("leaderElection", || Err("failed election to renew".to_owned()));
+        let lease =
+            HealthCheck::new("leaderElection", || Err("failed election to renew".to_owned()));
         setup.process.checks.healthz.push(lease);
     })
     .await;
@@ -174,7 +178,7 @@ async fn pages_say_what_runs_and_how() {
 }
 
 /// Asks for a page as a client that accepts this.
-async fn accepting(server: &Running, path: &str, accept: &str) -> super::fixture::HttpAnswer {
+async fn accepting(server: &RunningServer, path: &str, accept: &str) -> super::fixture::HttpAnswer {
     let token = format!("Bearer {TOKEN}");
     server.get(path, &[("Authorization", &token), ("Accept", accept)]).await
 }

@@ -16,9 +16,9 @@ use rustls::{DigitallySignedStruct, DistinguishedName, RootCertStore, SignatureS
 
 /// Authorities of client certificates.
 #[derive(Clone, Debug)]
-pub(in crate::serve) struct Authority(Arc<dyn ClientCertVerifier>);
+pub(in crate::serve) struct CertificateAuthority(Arc<dyn ClientCertVerifier>);
 
-impl Authority {
+impl CertificateAuthority {
     /// The certificates in a PEM file.
     pub(in crate::serve) fn new(
         pem: &[u8],
@@ -34,7 +34,7 @@ impl Authority {
         }
         let verifier =
             WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone());
-        Ok(Authority(verifier.build()?))
+        Ok(CertificateAuthority(verifier.build()?))
     }
 
     /// Whether a certificate, with its chain behind it, is of these authorities and good now.
@@ -85,9 +85,9 @@ impl AnyClient {
     /// Sends the names of these authorities to clients.
     pub(super) fn new<'a>(
         provider: Arc<CryptoProvider>,
-        authorities: impl Iterator<Item = &'a Authority>,
+        authorities: impl Iterator<Item = &'a CertificateAuthority>,
     ) -> Self {
-        let subjects = authorities.flat_map(Authority::subjects).cloned().collect();
+        let subjects = authorities.flat_map(CertificateAuthority::subjects).cloned().collect();
         AnyClient { provider, subjects }
     }
 }

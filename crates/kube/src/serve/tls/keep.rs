@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::material::{Inputs, Material, MaterialError, Pair, ProxyInputs};
 use super::sni::SniFiles;
-use super::terms::Terms;
+use super::terms::TlsSettings;
 use crate::serve::auth::{ClusterAuthorities, Lookup, LookupError};
 use crate::serve::limits;
 use crate::serve::options::{Options, ProxyOptions};
@@ -21,7 +21,7 @@ const LOOK_UP: Duration = Duration::from_mins(1);
 /// Reads the TLS material of the server, and updates it.
 #[derive(Debug)]
 pub(in crate::serve) struct Keeper {
-    terms: Terms,
+    terms: TlsSettings,
     protocols: Vec<&'static [u8]>,
     own: CertificateSource,
     named: Vec<SniFiles>,
@@ -58,7 +58,7 @@ impl Keeper {
     /// Creates a keeper that reads these files, and looks up in the cluster what no file is given for.
     pub(in crate::serve) fn new(
         options: &Options,
-        terms: Terms,
+        terms: TlsSettings,
         own: CertificateSource,
         named: Vec<SniFiles>,
         lookup: Option<Lookup>,

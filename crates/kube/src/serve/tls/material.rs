@@ -9,9 +9,9 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 
-use super::clients::{AnyClient, Authority, AuthorityError};
+use super::clients::{AnyClient, AuthorityError, CertificateAuthority};
 use super::sni::Certificates;
-use super::terms::Terms;
+use super::terms::TlsSettings;
 
 /// A certificate with its chain, and its key, in PEM.
 #[derive(Clone, PartialEq, Eq)]
@@ -66,7 +66,7 @@ pub(in crate::serve) enum MaterialError {
     #[error("request header CA: {0}")]
     ProxyCa(AuthorityError),
     #[error("--tls-cipher-suites and --tls-min-version leave nothing: {0}")]
-    Terms(rustls::Error),
+    TlsSettings(rustls::Error),
 }
 
 /// All that was read.
@@ -97,14 +97,14 @@ pub(in crate::serve) struct ProxyInputs {
 #[derive(Clone, Debug)]
 pub(in crate::serve) struct Material {
     pub(in crate::serve) config: Arc<ServerConfig>,
-    pub(in crate::serve) clients: Option<Authority>,
+    pub(in crate::serve) clients: Option<CertificateAuthority>,
     pub(in crate::serve) proxy: Option<Arc<Proxy>>,
 }
 
 /// Trusted proxies.
 #[derive(Clone, Debug)]
 pub(in crate::serve) struct Proxy {
-    pub(in crate::serve) authority: Authority,
+    pub(in crate::serve) authority: CertificateAuthority,
     pub(in crate::serve) inputs: ProxyInputs,
 }
 
@@ -112,7 +112,7 @@ impl Material {
     /// What to make of `inputs`.
     pub(in crate::serve) fn new(
         inputs: &Inputs,
-        terms: &Terms,
+        terms: &TlsSettings,
         protocols: &[&[u8]],
     ) -> Result<Self, MaterialError> {
         let provider = &terms.provider;
@@ -122,10 +122,10 @@ impl Material {
             let key = pair.load(provider).map_err(MaterialError::Named)?;
             named.push((key, names.clone()));
         }
-        let clients = inputs.client_ca.as_ref().map(|pem| Authority::new(pem, provider));
+        let clients = inputs.client_ca.as_ref().map(|pem| CertificateAuthority::new(pem, provider));
         let clients = clients.transpose().map_err(MaterialError::ClientCa)?;
         let proxy = inputs.proxy.clone().map(|proxy| {
-            let authority = Authority::new(&proxy.ca, provider)?;
+            let authority = CertificateAuthority::new(&proxy.ca, provider)?;
             Ok(Arc::new(Proxy { authority, inputs: proxy }))
         });
         let proxy = proxy.transpose().map_err(MaterialError::ProxyCa)?;
@@ -134,7 +134,7 @@ impl Material {
         let verifier = AnyClient::new(provider.clone(), authorities);
         let config = ServerConfig::builder_with_provider(provider.clone())
             .with_protocol_versions(terms.versions)
-            .map_err(MaterialError::Terms)?;
+            .map_err(MaterialError::TlsSettings)?;
         let mut config = config
             .with_client_cert_verifier(Arc::new(verifier))
             .with_cert_resolver(Arc::new(Certificates::new(own, &named)));

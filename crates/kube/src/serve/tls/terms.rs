@@ -78,7 +78,7 @@ const FAR: usize = 8;
 
 /// The allowed versions, suites and curves.
 #[derive(Clone, Debug)]
-pub(in crate::serve) struct Terms {
+pub(in crate::serve) struct TlsSettings {
     /// The suites and curves, from ring.
     pub(in crate::serve) provider: Arc<CryptoProvider>,
     /// The versions, the newest first.
@@ -87,7 +87,7 @@ pub(in crate::serve) struct Terms {
     pub(in crate::serve) left_out: Vec<String>,
 }
 
-impl Terms {
+impl TlsSettings {
     /// Parses the flags. The error has everything that is wrong with them.
     pub(in crate::serve) fn new(options: &ServingOptions) -> Result<Self, Vec<OptionError>> {
         let (mut errors, mut left_out) = (Vec::new(), Vec::new());
@@ -99,7 +99,7 @@ impl Terms {
         choose_suites(&mut provider, &options.cipher_suites, &mut left_out, &mut errors);
         choose_curves(&mut provider, &options.curve_preferences, &mut left_out, &mut errors);
         match errors.is_empty() {
-            true => Ok(Terms { provider: Arc::new(provider), versions, left_out }),
+            true => Ok(TlsSettings { provider: Arc::new(provider), versions, left_out }),
             false => Err(errors),
         }
     }
@@ -199,7 +199,7 @@ fn choose_curves(
 mod tests {
     use super::*;
 
-    fn terms(min: &str, suites: &[&str], curves: &[i64]) -> Result<Terms, String> {
+    fn terms(min: &str, suites: &[&str], curves: &[i64]) -> Result<TlsSettings, String> {
         let options = ServingOptions {
             min_tls_version: min.to_owned(),
             cipher_suites: suites.iter().map(|&name| name.to_owned()).collect(),
@@ -208,10 +208,10 @@ mod tests {
         };
         let message =
             |errors: Vec<OptionError>| errors.into_iter().map(|error| error.0 + "\n").collect();
-        Terms::new(&options).map_err(message)
+        TlsSettings::new(&options).map_err(message)
     }
 
-    fn suites(terms: &Terms) -> Vec<CipherSuite> {
+    fn suites(terms: &TlsSettings) -> Vec<CipherSuite> {
         terms.provider.cipher_suites.iter().map(SupportedCipherSuite::suite).collect()
     }
 

@@ -154,9 +154,9 @@ async fn what_the_api_server_refuses_is_told_in_its_words() {
 
 /// What is logged.
 #[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
+struct LogLines(Arc<Mutex<Vec<u8>>>);
 
-impl Write for Log {
+impl Write for LogLines {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.0.lock().expect("no test panics in it").write(bytes)
     }
@@ -168,7 +168,7 @@ impl Write for Log {
 
 #[tokio::test(start_paused = true)]
 async fn a_pod_that_is_deleted_while_it_is_bound_is_no_trouble() {
-    let log = Log::default();
+    let log = LogLines::default();
     let writer = log.clone();
     let subscriber = tracing_subscriber::fmt()
         .with_ansi(false)
@@ -193,7 +193,7 @@ async fn a_pod_that_is_deleted_while_it_is_bound_is_no_trouble() {
         assert!(answer.is_err());
         assert_eq!(lines, [BINDING], "nobody looks for a pod that is gone");
     }
-    let told = |log: &Log| {
+    let told = |log: &LogLines| {
         String::from_utf8(log.0.lock().expect("no test panics in it").clone()).expect("it is text")
     };
     let lines = told(&log);

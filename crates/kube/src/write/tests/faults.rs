@@ -12,7 +12,7 @@ use crate::events::{EventRecorder, Occurrence};
 use crate::fake::{FakeApiServer, FakeResponse, ReceivedRequest};
 
 /// The nodes of pods, and how often each was bound.
-type Bound = Arc<Mutex<BTreeMap<String, Vec<String>>>>;
+type BoundNodes = Arc<Mutex<BTreeMap<String, Vec<String>>>>;
 
 fn pod_of(seen: &ReceivedRequest) -> String {
     let name = seen.line.split('/').nth(6).expect("every line names a pod");
@@ -20,7 +20,7 @@ fn pod_of(seen: &ReceivedRequest) -> String {
 }
 
 /// Carries out a request as an API server does, whether or not its answer arrives.
-fn done(bound: &Bound, seen: &ReceivedRequest) -> FakeResponse {
+fn done(bound: &BoundNodes, seen: &ReceivedRequest) -> FakeResponse {
     let pod = pod_of(seen);
     let mut bound = bound.lock().expect("no test panics in it");
     let nodes = bound.entry(pod.clone()).or_default();
@@ -42,7 +42,7 @@ fn done(bound: &Bound, seen: &ReceivedRequest) -> FakeResponse {
 
 #[tokio::test(start_paused = true)]
 async fn no_pod_is_bound_twice_and_answers_are_true_whatever_is_lost() {
-    let bound = Bound::default();
+    let bound = BoundNodes::default();
     let (server, mut n) = (bound.clone(), 0);
     let fake = FakeApiServer::new(move |seen, _| {
         n += 1;

@@ -4,10 +4,10 @@ use plimsoll_api::{KindRef, Pod};
 use serde_json::json;
 
 use super::Watcher;
-use crate::fake::{Fake, PendingRequest, Stream, frame, pod};
+use crate::fake::{Fake, PendingRequest, WatchStream, frame, pod};
 
 /// Watches pods from version 10. `a` exists at version 1.
-async fn watched() -> (Fake, Watcher, Stream) {
+async fn watched() -> (Fake, Watcher, WatchStream) {
     let mut fake = Fake::start().await;
     let mut watcher = Watcher::pods(&fake).await;
     fake.next().await.no_streaming();

@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::{Watcher, quick, show};
-use crate::fake::{Fake, Stream, frame, pod};
+use crate::fake::{Fake, WatchStream, frame, pod};
 
-async fn watched(items: &[Value]) -> (Fake, Watcher, Stream) {
+async fn watched(items: &[Value]) -> (Fake, Watcher, WatchStream) {
     let mut fake = Fake::start().await;
     let watcher = Watcher::pods(&fake).await;
     fake.next().await.no_streaming();

@@ -12,9 +12,9 @@ use crate::api::list::metadata_of;
 use crate::api::table;
 use crate::failure::FailureStatus;
 use crate::faults::Faults;
-use crate::request::{Shape, Target};
+use crate::request::{RequestTarget, ResponseShape};
 use crate::selector::Selection;
-use crate::store::{Break, Change, Op, Shared, Signal, Stored};
+use crate::store::{Break, Op, SharedStore, Signal, StoreChange, Stored};
 
 /// A chunk is sent when it has about this many bytes.
 const CHUNK: usize = 64 * 1024;
@@ -26,12 +26,12 @@ const AT_ONCE: usize = 512;
 const NEVER: Duration = Duration::from_hours(48);
 
 /// One stream, between two chunks.
-pub(super) struct Stream {
-    pub(super) shared: Arc<Shared>,
+pub(super) struct EventStream {
+    pub(super) shared: Arc<SharedStore>,
     pub(super) faults: Arc<Faults>,
-    pub(super) target: Target,
+    pub(super) target: RequestTarget,
     pub(super) head: String,
-    pub(super) shape: Shape,
+    pub(super) shape: ResponseShape,
     pub(super) selection: Selection,
     pub(super) receiver: tokio::sync::watch::Receiver<Signal>,
     pub(super) breaks: u64,
@@ -44,25 +44,25 @@ pub(super) struct Stream {
     pub(super) bookmarks: bool,
     pub(super) next_bookmark: Instant,
     pub(super) deadline: Instant,
-    pub(super) end: End,
+    pub(super) end: StreamEnd,
 }
 
 /// What follows the chunk that is being sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum StreamEnd {
     NotYet,
     Clean,
     Torn,
 }
 
-impl Stream {
+impl EventStream {
     /// The next chunk, as soon as there is one.
     pub(super) async fn chunk(mut self) -> Option<(io::Result<Bytes>, Self)> {
         match self.end {
-            End::NotYet => {}
-            End::Clean => return None,
-            End::Torn => {
-                self.end = End::Clean;
+            StreamEnd::NotYet => {}
+            StreamEnd::Clean => return None,
+            StreamEnd::Torn => {
+                self.end = StreamEnd::Clean;
                 return Some((Err(io::ErrorKind::ConnectionReset.into()), self));
             }
         }
@@ -77,13 +77,13 @@ impl Stream {
                 break;
             }
             let due = match self.news(&mut out) {
-                News::Some => continue,
-                News::None(due) => due,
+                Poll::Some => continue,
+                Poll::None(due) => due,
             };
             if !self.wait(due, &mut out).await {
                 return None;
             }
-            if self.end != End::NotYet {
+            if self.end != StreamEnd::NotYet {
                 break;
             }
         }
@@ -95,12 +95,12 @@ impl Stream {
 
     /// Ends the stream in the given way.
     fn break_off(&mut self, how: Break, out: &mut Vec<u8>) {
-        self.end = End::Clean;
+        self.end = StreamEnd::Clean;
         match how {
             Break::Clean => {}
             Break::Torn => {
                 out.extend_from_slice(br#"{"type":"MODIFIED","object":{"kind":""#);
-                self.end = End::Torn;
+                self.end = StreamEnd::Torn;
             }
             Break::Expired => {
                 let failure = FailureStatus::expired("too old resource version: 1 (1)");
@@ -125,17 +125,20 @@ impl Stream {
     }
 
     /// Writes what has changed, until the chunk is full or there is no more.
-    fn news(&mut self, out: &mut Vec<u8>) -> News {
+    fn news(&mut self, out: &mut Vec<u8>) -> Poll {
         let state = self.shared.lock();
         let found = state.history(self.target.id).news(self.next, AT_ONCE, state.version());
         drop(state);
         let Some(news) = found else {
             // It was too slow: changes that it has not seen are no longer kept.
             self.break_off(Break::Expired, out);
-            return News::Some;
+            return Poll::Some;
         };
         if news.changes.is_empty() {
-            return News::None(Wait { due: news.due.map(Instant::from_std), at: news.caught_up });
+            return Poll::None(NextWake {
+                due: news.due.map(Instant::from_std),
+                at: news.caught_up,
+            });
         }
         for change in &news.changes {
             self.change(out, change);
@@ -144,11 +147,11 @@ impl Stream {
                 break;
             }
         }
-        News::Some
+        Poll::Some
     }
 
     /// Waits until something may have happened. `false` if the stream is over.
-    async fn wait(&mut self, wait: Wait, out: &mut Vec<u8>) -> bool {
+    async fn wait(&mut self, wait: NextWake, out: &mut Vec<u8>) -> bool {
         if !out.is_empty() {
             return true;
         }
@@ -157,7 +160,7 @@ impl Stream {
             changed = self.receiver.changed() => return changed.is_ok(),
             () = sleep_until(due) => return true,
             () = sleep_until(self.next_bookmark), if self.bookmarks => {}
-            () = sleep_until(self.deadline) => self.end = End::Clean,
+            () = sleep_until(self.deadline) => self.end = StreamEnd::Clean,
         }
         self.next_bookmark = Instant::now() + self.shared.options.bookmarks;
         // At the end of a stream, a bookmark says which version it has reached.
@@ -170,7 +173,7 @@ impl Stream {
     }
 
     /// One change as this watch sees it: an object that leaves the selection counts as deleted.
-    fn change(&self, out: &mut Vec<u8>, change: &Change) {
+    fn change(&self, out: &mut Vec<u8>, change: &StoreChange) {
         let is = self.selection.matches(&change.object);
         let was = change.previous.as_ref().is_some_and(|previous| self.selection.matches(previous));
         match (change.op, was, is) {
@@ -206,15 +209,15 @@ impl Stream {
         out.extend_from_slice(name.as_bytes());
         out.extend_from_slice(b"\",\"object\":");
         match self.shape {
-            Shape::Object | Shape::Groups => {
+            ResponseShape::Object | ResponseShape::Groups => {
                 out.extend_from_slice(self.head.as_bytes());
                 out.extend_from_slice(&object.item(self.target.form())[1..]);
             }
-            Shape::Metadata => {
+            ResponseShape::Metadata => {
                 let object = metadata_of(object, &self.target, "PartialObjectMetadata");
                 out.extend_from_slice(object.to_string().as_bytes());
             }
-            Shape::Table => {
+            ResponseShape::Table => {
                 let table = table::of(&self.target, &[object], object.version, None);
                 out.extend_from_slice(table.to_string().as_bytes());
             }
@@ -224,11 +227,11 @@ impl Stream {
 
     fn bookmark(&self, out: &mut Vec<u8>, version: u64, annotations: Option<Value>) {
         let (kind, api_version) = match self.shape {
-            Shape::Object | Shape::Groups => {
+            ResponseShape::Object | ResponseShape::Groups => {
                 (self.target.id.kind().kind, self.target.api_version.as_str())
             }
-            Shape::Metadata => ("PartialObjectMetadata", "meta.k8s.io/v1"),
-            Shape::Table => ("Table", "meta.k8s.io/v1"),
+            ResponseShape::Metadata => ("PartialObjectMetadata", "meta.k8s.io/v1"),
+            ResponseShape::Table => ("Table", "meta.k8s.io/v1"),
         };
         let mut object = json!({
             "kind": kind, "apiVersion": api_version,
@@ -237,7 +240,7 @@ impl Stream {
         if let Some(annotations) = annotations {
             object["metadata"]["annotations"] = annotations;
         }
-        if self.shape == Shape::Table {
+        if self.shape == ResponseShape::Table {
             object["columnDefinitions"] = json!([]);
             object["rows"] = json!([]);
         }
@@ -247,13 +250,13 @@ impl Stream {
     }
 }
 
-enum News {
+enum Poll {
     Some,
-    None(Wait),
+    None(NextWake),
 }
 
 /// What to wait for when there is nothing to send.
-struct Wait {
+struct NextWake {
     due: Option<Instant>,
     at: Option<u64>,
 }
