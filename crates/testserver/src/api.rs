@@ -28,7 +28,7 @@ use serde_json::Value;
 use crate::access::{AccessRules, RequestUser, What};
 use crate::counts::{RequestLog, with_subresource};
 use crate::failure::FailureStatus;
-use crate::faults::{FaultKind, Faults};
+use crate::faults::{FaultInjector, FaultKind};
 use crate::options::Options;
 use crate::protobuf;
 use crate::request::{self, Path, Query, RequestTarget, ResponseShape};
@@ -43,7 +43,7 @@ const BODY_LIMIT: usize = 3 * 1024 * 1024;
 pub(crate) struct ApiHandler {
     pub(crate) shared: Arc<SharedStore>,
     pub(crate) requests: Arc<RequestLog>,
-    pub(crate) faults: Arc<Faults>,
+    pub(crate) faults: Arc<FaultInjector>,
     pub(crate) access: Arc<AccessRules>,
     pub(crate) downtime: tokio::sync::mpsc::UnboundedSender<Duration>,
 }

@@ -85,7 +85,7 @@ impl Listener {
                     connections.shutdown().await;
                     tokio::time::sleep(wait).await;
                     if let Err(error) = self.listen(&mut listener) {
-                        tracing::error!(%error, address = %self.address, "cannot listen again");
+                        tracing::error!(%error, address = %self.address, "could not listen again");
                     }
                 }
             }

@@ -9,7 +9,7 @@ use crate::store::{Break, SharedStore};
 
 /// A rule that makes requests fail.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
+pub struct InjectedFault {
     /// 10 means the tenth, the twentieth, ... of the matching requests.
     pub every: u64,
     /// What happens to them.
@@ -51,7 +51,7 @@ pub enum When {
     After,
 }
 
-impl Fault {
+impl InjectedFault {
     /// Every `every`th write fails before it takes effect.
     pub fn every(every: u64, kind: FaultKind) -> Self {
         let verbs = ["create", "update", "patch", "delete", "deletecollection"];
@@ -88,7 +88,7 @@ impl Fault {
 
 #[derive(Debug)]
 struct FaultRule {
-    fault: Fault,
+    fault: InjectedFault,
     seen: u64,
     done: u64,
 }
@@ -105,14 +105,14 @@ pub(crate) struct FaultPlan {
 
 /// Sets and clears what goes wrong. It can be used while the server runs, from any thread.
 #[derive(Debug)]
-pub struct Faults {
+pub struct FaultInjector {
     shared: Arc<SharedStore>,
     rules: Mutex<Vec<FaultRule>>,
     duplicate_every: AtomicU64,
     events: AtomicU64,
 }
 
-impl Faults {
+impl FaultInjector {
     pub(crate) fn new(shared: Arc<SharedStore>) -> Self {
         Self {
             shared,
@@ -123,7 +123,7 @@ impl Faults {
     }
 
     /// Adds a rule about requests that go wrong. Several rules may be active at once.
-    pub fn add(&self, fault: Fault) {
+    pub fn add(&self, fault: InjectedFault) {
         let mut rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
         rules.push(FaultRule { fault, seen: 0, done: 0 });
     }
@@ -164,7 +164,7 @@ impl Faults {
         self.shared.lock().compact();
     }
 
-    /// From now on watches do not see changes of a kind (`pods`), until [`Faults::release`]. Lists do.
+    /// From now on watches do not see changes of a kind (`pods`), until [`FaultInjector::release`]. Lists do.
     pub fn hold(&self, resource: &str) -> bool {
         self.with(resource, |shared, id| shared.lock().hold(id))
     }
@@ -233,9 +233,13 @@ mod tests {
 
     #[test]
     fn every_third_binding_goes_wrong_twice_and_nothing_else() {
-        let faults = Faults::new(Arc::new(SharedStore::new(Options::default())));
-        faults
-            .add(Fault::every(3, FaultKind::Hangup).after().resources(&["pods/binding"]).times(2));
+        let faults = FaultInjector::new(Arc::new(SharedStore::new(Options::default())));
+        faults.add(
+            InjectedFault::every(3, FaultKind::Hangup)
+                .after()
+                .resources(&["pods/binding"])
+                .times(2),
+        );
         let wrong: Vec<u32> = (1..=12)
             .filter(|_| {
                 assert_eq!(faults.plan("create", "pods"), FaultPlan::default());

@@ -5,7 +5,7 @@
 //! writes with their conflicts, bindings, evictions, leases, events, discovery, reviews. Its error
 //! messages are exactly those of kube-apiserver.
 //!
-//! Unlike a real server it offers faults on demand ([`Faults`]), a log of writes and counts of requests
+//! Unlike a real server it offers faults on demand ([`FaultInjector`]), a log of writes and counts of requests
 //! ([`RequestCounts`]), and direct access to the objects ([`ObjectStore`]).
 //!
 //! ```
@@ -46,7 +46,7 @@ mod validate;
 pub use access::{AccessRules, Right, User};
 pub use counts::{Applied, Request, RequestCounts};
 pub use failure::FailureStatus;
-pub use faults::{Fault, FaultKind, Faults, When};
+pub use faults::{FaultInjector, FaultKind, InjectedFault, When};
 pub use https_client::{HttpsClient, HttpsResponse, TlsConnection};
 pub use kinds::CustomKind;
 pub use options::{Options, Terminating};

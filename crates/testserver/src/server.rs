@@ -18,7 +18,7 @@ use crate::access::AccessRules;
 use crate::api::ApiHandler;
 use crate::connection::{self, Listener, ListenerCommand};
 use crate::counts::{RequestCounts, RequestLog};
-use crate::faults::Faults;
+use crate::faults::FaultInjector;
 use crate::kinds;
 use crate::options::Options;
 use crate::store::{ObjectStore, SharedStore};
@@ -50,7 +50,7 @@ pub enum StartError {
 #[derive(Debug)]
 pub struct TestServer {
     store: ObjectStore,
-    faults: Arc<Faults>,
+    faults: Arc<FaultInjector>,
     access: Arc<AccessRules>,
     requests: Arc<RequestLog>,
     address: SocketAddr,
@@ -99,7 +99,7 @@ impl TestServer {
         let api = ApiHandler {
             shared: Arc::clone(&shared),
             requests: Arc::new(RequestLog::new(options.remember_requests)),
-            faults: Arc::new(Faults::new(Arc::clone(&shared))),
+            faults: Arc::new(FaultInjector::new(Arc::clone(&shared))),
             access: Arc::clone(&access),
             downtime,
         };
@@ -200,7 +200,7 @@ impl TestServer {
     }
 
     /// Its faults.
-    pub fn faults(&self) -> &Faults {
+    pub fn faults(&self) -> &FaultInjector {
         &self.faults
     }
 

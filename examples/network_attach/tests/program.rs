@@ -4,7 +4,7 @@
 #[allow(dead_code, reason = "each example needs a part of it")]
 mod program;
 
-use plimsoll_testserver::{CustomKind, Fault, FaultKind, Options, TestServer};
+use plimsoll_testserver::{CustomKind, FaultKind, InjectedFault, Options, TestServer};
 use program::{Program, node, node_of, pod, unscheduled, wait_for};
 use serde_json::{Value, json};
 
@@ -105,7 +105,8 @@ fn an_attachment_of_another_pod_is_a_conflict_and_stays() {
 #[test]
 fn a_refusal_is_told_and_the_pod_is_tried_again() {
     let server = server();
-    let refusal = Fault::every(1, FaultKind::Status(403)).verbs(&["create"]).resources(&[PLURAL]);
+    let refusal =
+        InjectedFault::every(1, FaultKind::Status(403)).verbs(&["create"]).resources(&[PLURAL]);
     server.faults().add(refusal.times(1));
     let _running = NETWORK_ATTACH.run(&server);
     let why = wait_for(|| unscheduled(&server, "web"));

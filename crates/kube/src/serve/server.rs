@@ -53,10 +53,10 @@ impl std::fmt::Debug for Clients {
 /// Why the server cannot start. The text says what to change.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
-pub struct ServeError(#[from] StartError);
+pub struct ServeError(#[from] ServeErrorKind);
 
 #[derive(Debug, thiserror::Error)]
-enum StartError {
+enum ServeErrorKind {
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Options(Vec<OptionError>),
     #[error(transparent)]
@@ -117,13 +117,13 @@ impl Server {
     ) -> Result<Option<Self>, ServeError> {
         let errors = options.validate();
         if !errors.is_empty() {
-            return Err(StartError::Options(errors).into());
+            return Err(ServeErrorKind::Options(errors).into());
         }
         let port = u16::try_from(options.serving.port).unwrap_or(0);
         if port == 0 {
             return Ok(None);
         }
-        let listener = listen::listen(&options.serving, port).map_err(StartError::from)?;
+        let listener = listen::listen(&options.serving, port).map_err(ServeErrorKind::from)?;
         Ok(Some(Server::on(listener, options, sources).await?))
     }
 
@@ -135,9 +135,9 @@ impl Server {
     ) -> Result<Self, ServeError> {
         let errors = options.validate();
         if !errors.is_empty() {
-            return Err(StartError::Options(errors).into());
+            return Err(ServeErrorKind::Options(errors).into());
         }
-        let listener = listen::take_over(listener).map_err(StartError::from)?;
+        let listener = listen::take_over(listener).map_err(ServeErrorKind::from)?;
         Server::on(listener, options, sources).await
     }
 
@@ -154,9 +154,9 @@ impl Server {
         listener: TcpListener,
         options: &Options,
         sources: ServerSources,
-    ) -> Result<Self, StartError> {
+    ) -> Result<Self, ServeErrorKind> {
         let Options { serving, authentication, authorization } = options;
-        let terms = TlsSettings::new(serving).map_err(StartError::Options)?;
+        let terms = TlsSettings::new(serving).map_err(ServeErrorKind::Options)?;
         for name in &terms.left_out {
             tracing::warn!(%name, "the TLS option is too weak or not supported; it is not offered");
         }
@@ -166,7 +166,7 @@ impl Server {
         };
         let named: Result<Vec<_>, _> =
             serving.sni.iter().map(String::as_str).map(SniFiles::parse).collect();
-        let named = named.map_err(|error| StartError::Options(vec![error]))?;
+        let named = named.map_err(|error| ServeErrorKind::Options(vec![error]))?;
         let ServerSources { scheduler, clients, process } = sources;
         if clients.authentication.is_none() && !authentication.skip_lookup {
             tracing::warn!(

@@ -205,17 +205,18 @@ impl Bookmark {
     pub(super) fn read(json: &str) -> Result<Self, DecodeError> {
         #[derive(Default, Deserialize)]
         #[serde(default)]
-        struct Object {
-            metadata: Option<Metadata>,
+        struct BookmarkObject {
+            metadata: Option<BookmarkMetadata>,
         }
         #[derive(Default, Deserialize)]
         #[serde(default, rename_all = "camelCase")]
-        struct Metadata {
+        struct BookmarkMetadata {
             resource_version: Option<Str>,
             annotations: Option<std::collections::BTreeMap<String, String>>,
         }
-        let object: Object = serde_json::from_str(json)?;
-        let Metadata { resource_version, annotations } = object.metadata.unwrap_or_default();
+        let object: BookmarkObject = serde_json::from_str(json)?;
+        let BookmarkMetadata { resource_version, annotations } =
+            object.metadata.unwrap_or_default();
         let annotations = annotations.unwrap_or_default();
         Ok(Bookmark {
             version: resource_version.filter(|version| !version.is_empty()),

@@ -10,7 +10,7 @@ use plimsoll_kube::api_resource::ServedVersions;
 use plimsoll_kube::client::{Access, connect};
 use plimsoll_kube::limit::Rate;
 use plimsoll_kube::watch::{Options as WatchOptions, Pace, Unsynced, WatchMetrics, Watches, start};
-use plimsoll_testserver::{Break, Fault, FaultKind, Options, TestServer};
+use plimsoll_testserver::{Break, FaultKind, InjectedFault, Options, TestServer};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -186,8 +186,8 @@ async fn no_event_is_lost_or_repeated_whatever_breaks() {
         let server = TestServer::start(Options { release, ..Options::default() });
         let faults = server.faults();
         faults.duplicate_events(3);
-        faults.add(Fault::every(5, FaultKind::Status(500)).verbs(&["list", "watch"]));
-        faults.add(Fault::every(7, FaultKind::Hangup).verbs(&["list", "watch"]));
+        faults.add(InjectedFault::every(5, FaultKind::Status(500)).verbs(&["list", "watch"]));
+        faults.add(InjectedFault::every(7, FaultKind::Hangup).verbs(&["list", "watch"]));
         let (watches, mut events) = watch(&server, vec![KindRef::of::<Pod>()]).await;
         let mut pods = ObservedPods(BTreeMap::new());
         for change in 0..600 {

@@ -10,7 +10,9 @@ use std::path::Path;
 use plimsoll_document::Document;
 use plimsoll_kube::lease::LeaseClock;
 use plimsoll_kube::run::Exit;
-use plimsoll_testserver::{Fault, FaultKind, HttpsClient, Options, Right, TestServer, User};
+use plimsoll_testserver::{
+    FaultKind, HttpsClient, InjectedFault, Options, Right, TestServer, User,
+};
 use serde_json::{Value, json};
 
 use crate::lab::{Instance, election, eventually, fill, node, placed, pod, pods, until_placed};
@@ -284,9 +286,9 @@ fn exported() -> Exported {
     let mut large = pod("large", 9000);
     large["spec"]["preemptionPolicy"] = json!("Never");
     fill(&server, [gated, large]);
-    server
-        .faults()
-        .add(Fault::every(1, FaultKind::Status(500)).resources(&["pods/binding"]).times(SENDS));
+    server.faults().add(
+        InjectedFault::every(1, FaultKind::Status(500)).resources(&["pods/binding"]).times(SENDS),
+    );
     fill(&server, [pod("again", 100)]);
     until_placed(&server, 25);
     // One for which others have to go.

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use plimsoll_kube::lease::{LeaseClock, Settings};
 use plimsoll_kube::limit::Rate;
 use plimsoll_kube::run::Exit;
-use plimsoll_testserver::{Fault, FaultKind, Options as ServerOptions, TestServer};
+use plimsoll_testserver::{FaultKind, InjectedFault, Options as ServerOptions, TestServer};
 
 use crate::lab::{Instance, election, eventually, fill, node, pod, pods, until_placed};
 
@@ -17,7 +17,7 @@ fn an_api_server_that_does_not_answer_delays_the_end_by_one_grace_period_and_no_
     let server = TestServer::start(ServerOptions::default());
     fill(&server, (0..4).map(node));
     // Neither bindings nor events are answered.
-    let silent = Fault::every(1, FaultKind::Slow(Duration::from_hours(1)));
+    let silent = InjectedFault::every(1, FaultKind::Slow(Duration::from_hours(1)));
     server.faults().add(silent.resources(&["pods/binding", "events"]));
     let grace = Duration::from_secs(12);
     let instance = Instance::with(&server, |config| {
@@ -76,7 +76,7 @@ fn an_api_server_that_is_gone_does_not_delay_the_end() {
     fill(&server, pods("web", 5));
     until_placed(&server, 5);
     // Bindings, conditions and events are under way, and will never be answered.
-    let silent = Fault::every(1, FaultKind::Slow(Duration::from_hours(1)));
+    let silent = InjectedFault::every(1, FaultKind::Slow(Duration::from_hours(1)));
     server.faults().add(silent.resources(&["pods/binding", "pods/status", "events"]));
     let before = server.counts().requests("create", "pods/binding");
     fill(&server, pods("late", 50));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use plimsoll_kube::run::Exit;
-use plimsoll_testserver::{Break, Fault, FaultKind, Options, TestServer};
+use plimsoll_testserver::{Break, FaultKind, InjectedFault, Options, TestServer};
 use serde_json::json;
 
 use crate::lab::{Instance, check, eventually, fill, node, placed, pod, pods, until_placed};
@@ -51,7 +51,7 @@ fn watches_break_and_their_place_is_forgotten() {
 }
 
 #[track_caller]
-fn with_trouble(fault: Fault) {
+fn with_trouble(fault: InjectedFault) {
     let (server, instance) = at_work();
     server.faults().add(fault);
     fill(&server, pods("web", PODS));
@@ -62,27 +62,27 @@ fn with_trouble(fault: Fault) {
 
 #[test]
 fn every_tenth_write_is_answered_500() {
-    with_trouble(Fault::every(10, FaultKind::Status(500)));
+    with_trouble(InjectedFault::every(10, FaultKind::Status(500)));
 }
 
 #[test]
 fn every_tenth_write_is_answered_429() {
-    with_trouble(Fault::every(10, FaultKind::TooManyRequests { retry_after: 1 }));
+    with_trouble(InjectedFault::every(10, FaultKind::TooManyRequests { retry_after: 1 }));
 }
 
 #[test]
 fn every_tenth_write_is_lost() {
-    with_trouble(Fault::every(10, FaultKind::Reset));
+    with_trouble(InjectedFault::every(10, FaultKind::Reset));
 }
 
 #[test]
 fn the_answer_to_every_tenth_write_is_lost() {
-    with_trouble(Fault::every(10, FaultKind::Reset).after());
+    with_trouble(InjectedFault::every(10, FaultKind::Reset).after());
 }
 
 #[test]
 fn writes_are_slow() {
-    with_trouble(Fault::every(1, FaultKind::Slow(Duration::from_millis(50))));
+    with_trouble(InjectedFault::every(1, FaultKind::Slow(Duration::from_millis(50))));
 }
 
 #[test]
@@ -100,8 +100,8 @@ fn a_node_goes_while_a_pod_is_being_bound_to_it() {
     let server = TestServer::start(Options::default());
     fill(&server, [node(0)]);
     let instance = Instance::alone(&server);
-    let slow =
-        Fault::every(1, FaultKind::Slow(Duration::from_secs(2))).resources(&["pods/binding"]);
+    let slow = InjectedFault::every(1, FaultKind::Slow(Duration::from_secs(2)))
+        .resources(&["pods/binding"]);
     server.faults().add(slow.times(1));
     fill(&server, [pod("web", 100)]);
     eventually("the binding is under way", || {

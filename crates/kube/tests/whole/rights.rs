@@ -7,7 +7,9 @@ use std::time::Duration;
 use plimsoll_document::{Document, FieldPath};
 use plimsoll_kube::lease::{LeaseClock, Settings};
 use plimsoll_kube::run::Exit;
-use plimsoll_testserver::{Fault, FaultKind, Options as ServerOptions, Request, TestServer};
+use plimsoll_testserver::{
+    FaultKind, InjectedFault, Options as ServerOptions, Request, TestServer,
+};
 use serde_json::{Value, json};
 
 use crate::lab::{Instance, election, eventually, fill, node, placed, pod, pods};
@@ -106,9 +108,9 @@ fn asked(release: u32, lease: &str) -> Vec<Request> {
     let server = TestServer::start(options);
     fill(&server, (0..2).map(node));
     // It finds out what became of a binding that was not answered.
-    server
-        .faults()
-        .add(Fault::every(1, FaultKind::Hangup).after().resources(&["pods/binding"]).times(1));
+    server.faults().add(
+        InjectedFault::every(1, FaultKind::Hangup).after().resources(&["pods/binding"]).times(1),
+    );
     fill(
         &server,
         [json!({

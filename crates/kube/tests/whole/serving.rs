@@ -6,7 +6,8 @@ use std::io::{Read as _, Write as _};
 use plimsoll_kube::lease::LeaseClock;
 use plimsoll_kube::run::{Exit, RunConfig};
 use plimsoll_testserver::{
-    Fault, FaultKind, HttpsClient, HttpsResponse, Options as ServerOptions, Right, TestServer, User,
+    FaultKind, HttpsClient, HttpsResponse, InjectedFault, Options as ServerOptions, Right,
+    TestServer, User,
 };
 use serde_json::Value;
 
@@ -79,7 +80,7 @@ pub(crate) fn rows(page: &str) -> BTreeMap<String, f64> {
 fn health_is_for_everybody_and_it_is_ready_once_the_cluster_is_known() {
     let server = cluster();
     fill(&server, [node(0)]);
-    let withheld = Fault::every(1, FaultKind::Status(503)).verbs(&["list", "watch"]);
+    let withheld = InjectedFault::every(1, FaultKind::Status(503)).verbs(&["list", "watch"]);
     server.faults().add(withheld.resources(&["nodes"]));
     let (instance, client) = Instance::serving(&server, |_| ());
     for path in ["/healthz", "/livez"] {

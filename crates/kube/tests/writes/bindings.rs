@@ -6,7 +6,7 @@ use std::time::Duration;
 use kube::Client;
 use plimsoll_engine::Write;
 use plimsoll_framework::Binding;
-use plimsoll_testserver::{Fault, FaultKind, Options, TestServer};
+use plimsoll_testserver::{FaultKind, InjectedFault, Options, TestServer};
 use serde_json::Value;
 
 use crate::kit::{Edge, client, create, effect, field, seen, sharing_client};
@@ -47,7 +47,7 @@ async fn bind_all(server: &TestServer, client: Client, n_pods: u64) -> u64 {
     n_failed
 }
 
-async fn check(server: &TestServer, client: Client, fault: Fault) {
+async fn check(server: &TestServer, client: Client, fault: InjectedFault) {
     server.faults().clear();
     for i in 0..N_PODS {
         server.store().delete("pods", "ns", &format!("p{i}"));
@@ -77,7 +77,7 @@ fn server() -> TestServer {
 async fn every_tenth_binding_is_lost_before_it_is_done_or_after() {
     let server = server();
     for trouble in [FaultKind::Hangup, FaultKind::Reset] {
-        let fault = Fault::every(10, trouble).resources(&["pods/binding"]);
+        let fault = InjectedFault::every(10, trouble).resources(&["pods/binding"]);
         for client in [client(&server), sharing_client(&server)] {
             check(&server, client.clone(), fault.clone()).await;
             check(&server, client, fault.clone().after()).await;
@@ -89,10 +89,14 @@ async fn every_tenth_binding_is_lost_before_it_is_done_or_after() {
 async fn every_tenth_binding_is_answered_with_an_error() {
     let server = server();
     for trouble in [FaultKind::Status(500), FaultKind::TooManyRequests { retry_after: 1 }] {
-        check(&server, client(&server), Fault::every(10, trouble).resources(&["pods/binding"]))
-            .await;
+        check(
+            &server,
+            client(&server),
+            InjectedFault::every(10, trouble).resources(&["pods/binding"]),
+        )
+        .await;
     }
-    let lie = Fault::every(10, FaultKind::Status(500)).resources(&["pods/binding"]).after();
+    let lie = InjectedFault::every(10, FaultKind::Status(500)).resources(&["pods/binding"]).after();
     check(&server, client(&server), lie).await;
 }
 
@@ -101,7 +105,8 @@ async fn bindings_and_looks_are_both_lost_at_times() {
     let server = server();
     let all = ["create", "get"];
     for client in [client(&server), sharing_client(&server)] {
-        check(&server, client, Fault::every(7, FaultKind::Hangup).after().verbs(&all)).await;
+        check(&server, client, InjectedFault::every(7, FaultKind::Hangup).after().verbs(&all))
+            .await;
     }
 }
 
@@ -111,7 +116,7 @@ async fn the_api_server_is_away_for_a_while() {
     for i in 0..N_PODS {
         create(&server, &format!("p{i}"), None);
     }
-    server.faults().add(Fault::every(1, FaultKind::Slow(Duration::from_millis(20))));
+    server.faults().add(InjectedFault::every(1, FaultKind::Slow(Duration::from_millis(20))));
     let away = async {
         for _ in 0..2 {
             tokio::time::sleep(Duration::from_millis(100)).await;

@@ -13,14 +13,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::kit::{PATIENCE, client, until};
 
-struct Instance {
+struct LeaseHolder {
     leadership: Leadership,
     stop: CancellationToken,
     running: JoinHandle<Ended>,
     events: Broadcaster,
 }
 
-impl Instance {
+impl LeaseHolder {
     /// An instance whose lease is over after so many seconds without a sign of life.
     fn new(server: &TestServer, identity: &str, seconds: u64) -> Self {
         let settings = Settings {
@@ -38,7 +38,7 @@ impl Instance {
         let election = election.expect("the settings are valid");
         let (leadership, stop) = (election.leadership(), CancellationToken::new());
         let running = tokio::spawn(election.run(stop.clone()));
-        Instance { leadership, stop, running, events }
+        LeaseHolder { leadership, stop, running, events }
     }
 
     async fn leads(&self) {
@@ -55,10 +55,10 @@ fn holder(server: &TestServer) -> Value {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn instances_take_turns_and_never_lead_together() {
     let server = TestServer::start(Options::default().plain());
-    let (one, two) = (Instance::new(&server, "one", 3), Instance::new(&server, "two", 3));
+    let (one, two) = (LeaseHolder::new(&server, "one", 3), LeaseHolder::new(&server, "two", 3));
     let (first, second) = {
         let first = || {
-            let leads = |it: &Instance| it.leadership.is_leading_for_sure();
+            let leads = |it: &LeaseHolder| it.leadership.is_leading_for_sure();
             (leads(&one) || leads(&two)).then(|| leads(&one))
         };
         match until("one of them leads", first).await {
@@ -99,12 +99,12 @@ async fn instances_take_turns_and_never_lead_together() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lease_that_is_given_back_is_free_at_once() {
     let server = TestServer::start(Options::default().plain());
-    let one = Instance::new(&server, "one", 60);
+    let one = LeaseHolder::new(&server, "one", 60);
     one.leads().await;
     one.stop.cancel();
     assert_eq!(one.running.await.expect("it ends well"), Ended::Stopped);
     assert_eq!(holder(&server), "");
-    let two = Instance::new(&server, "two", 60);
+    let two = LeaseHolder::new(&server, "two", 60);
     two.leads().await;
     assert_eq!(holder(&server), "two");
     one.events.finish(PATIENCE).await;

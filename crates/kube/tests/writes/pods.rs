@@ -3,7 +3,7 @@
 use plimsoll_api::{KindRef, ObjectKey, PersistentVolumeClaim};
 use plimsoll_engine::{Condition, Eviction, Record, Write};
 use plimsoll_framework::{Binding, ObjectWrite, WriteCause, WriteVerb};
-use plimsoll_testserver::{Fault, FaultKind, Options, Terminating, TestServer};
+use plimsoll_testserver::{FaultKind, InjectedFault, Options, Terminating, TestServer};
 use serde_json::{Value, json};
 
 use crate::kit::{Edge, create, effect, field, seen, until};
@@ -197,7 +197,7 @@ async fn what_becomes_of_the_objects_of_plugins_is_told_apart() {
         let (_, answer) = edge.answer().await;
         assert_eq!(answer.map_err(|error| error.cause), expected, "{verb:?}");
     }
-    server.faults().add(Fault::every(1, FaultKind::Status(403)).times(1));
+    server.faults().add(InjectedFault::every(1, FaultKind::Status(403)).times(1));
     edge.writer.perform(vec![effect(20, &pod, Write::Object(write(create("a"))))]);
     let (_, answer) = edge.answer().await;
     assert_eq!(answer.map_err(|error| error.cause), Err(WriteCause::Refused));

@@ -6,7 +6,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use plimsoll_document::{Document, FieldPath};
-use plimsoll_testserver::{Fault, FaultKind, HttpsClient, Options, Right, TestServer, User};
+use plimsoll_testserver::{
+    FaultKind, HttpsClient, InjectedFault, Options, Right, TestServer, User,
+};
 use serde_json::{Value, json};
 
 /// Far more than anything takes, on a machine that does many other things.
@@ -74,7 +76,7 @@ fn killed_at_any_moment_it_goes_on_and_every_pod_is_bound_once() {
     server.store().apply_all((0..40).map(node)).expect("they are valid");
     server.store().apply_all((0..600).map(pod)).expect("they are valid");
     // Slow enough to be killed in the middle.
-    let slow = Fault::every(1, FaultKind::Slow(Duration::from_millis(40)));
+    let slow = InjectedFault::every(1, FaultKind::Slow(Duration::from_millis(40)));
     server.faults().add(slow.resources(&["pods/binding"]));
     for round in 1..=4 {
         let process = Process::start(&kubeconfig);
@@ -123,7 +125,7 @@ fn told_to_stop_it_ends_soon_where_the_api_server_is_gone() {
     let mut process = Process(child.expect("the binary starts"));
     eventually("all are bound", || n_bound(&server) == 10);
     // Bindings, conditions and events are under way, and more wait for their turn.
-    let silent = Fault::every(1, FaultKind::Slow(Duration::from_hours(1)));
+    let silent = InjectedFault::every(1, FaultKind::Slow(Duration::from_hours(1)));
     server.faults().add(silent.resources(&["pods/binding", "pods/status", "events"]));
     let before = server.counts().requests("create", "pods/binding");
     server.store().apply_all((10..200).map(pod)).expect("they are valid");

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::ApiHandler;
 use crate::counts::RequestCounts;
 use crate::failure::FailureStatus;
-use crate::faults::{Fault, FaultKind, When};
+use crate::faults::{FaultKind, InjectedFault, When};
 use crate::respond::{self, Body};
 use crate::store::Break;
 
@@ -174,7 +174,7 @@ impl ApiHandler {
     }
 }
 
-impl From<FaultOrder> for Fault {
+impl From<FaultOrder> for InjectedFault {
     fn from(order: FaultOrder) -> Self {
         let kind = match order.kind {
             FaultKindOrder::Status(code) => FaultKind::Status(code),
@@ -183,8 +183,8 @@ impl From<FaultOrder> for Fault {
             FaultKindOrder::Reset => FaultKind::Reset,
             FaultKindOrder::SlowMs(ms) => FaultKind::Slow(Duration::from_millis(ms)),
         };
-        let plain = Fault::every(order.every, kind);
-        Fault {
+        let plain = InjectedFault::every(order.every, kind);
+        InjectedFault {
             when: if order.after { When::After } else { When::Before },
             verbs: order.verbs.unwrap_or_else(|| plain.verbs.clone()),
             resources: order.resources,

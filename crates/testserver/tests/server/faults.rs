@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::Client;
 use kube::api::{Api, PostParams};
 use kube::runtime::{WatchStreamExt, reflector, watcher};
-use plimsoll_testserver::{Break, Fault, FaultKind, Options, TestServer};
+use plimsoll_testserver::{Break, FaultKind, InjectedFault, Options, TestServer};
 use serde_json::{Value, json};
 
 use super::kit::{PATIENCE, binding, client, get, node, pod, post, until};
@@ -133,7 +133,7 @@ async fn every_third_binding_is_refused_before_or_lost_after() {
     let server = TestServer::start(Options::default().plain());
     let client = client(&server).await;
     server.store().apply_all((0..9).map(|i| pod(&format!("p{i}")))).expect("stored");
-    let third = |kind| Fault::every(3, kind).resources(&["pods/binding"]);
+    let third = |kind| InjectedFault::every(3, kind).resources(&["pods/binding"]);
     let bind = async |i: usize| {
         let name = format!("p{i}");
         post(&client, &format!("{PODS}/{name}/binding"), binding(&name, "n")).await.0
@@ -158,7 +158,7 @@ async fn too_many_requests_say_when_to_come_back() {
     let server = TestServer::start(Options::default().plain());
     let client = client(&server).await;
     let kind = FaultKind::TooManyRequests { retry_after: 7 };
-    server.faults().add(Fault::every(1, kind).times(1).verbs(&["create"]));
+    server.faults().add(InjectedFault::every(1, kind).times(1).verbs(&["create"]));
     let request = Request::post("/api/v1/nodes")
         .header("content-type", "application/json")
         .body(kube::client::Body::from(node("n").to_string().into_bytes()))
@@ -172,9 +172,9 @@ async fn too_many_requests_say_when_to_come_back() {
 #[tokio::test]
 async fn a_connection_is_closed_without_an_answer() {
     for (fault, is_applied) in [
-        (Fault::every(1, FaultKind::Hangup), false),
-        (Fault::every(1, FaultKind::Hangup).after(), true),
-        (Fault::every(1, FaultKind::Reset).after(), true),
+        (InjectedFault::every(1, FaultKind::Hangup), false),
+        (InjectedFault::every(1, FaultKind::Hangup).after(), true),
+        (InjectedFault::every(1, FaultKind::Reset).after(), true),
     ] {
         let server = TestServer::start(Options::default());
         let pods: Api<Pod> = Api::default_namespaced(client(&server).await);
@@ -191,7 +191,7 @@ async fn a_connection_is_closed_without_an_answer() {
 async fn a_slow_write_takes_its_time_and_holds_nobody_up() {
     let server = TestServer::start(Options::default().plain());
     let client = client(&server).await;
-    let slow = |wait| Fault::every(1, FaultKind::Slow(wait)).verbs(&["create"]);
+    let slow = |wait| InjectedFault::every(1, FaultKind::Slow(wait)).verbs(&["create"]);
     let wait = Duration::from_millis(50);
     server.faults().add(slow(wait));
     let start = Instant::now();

@@ -4,7 +4,7 @@ use futures::{AsyncBufReadExt, StreamExt};
 use http::{Request, Version};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, PostParams};
-use plimsoll_testserver::{Fault, FaultKind, Options, TestServer};
+use plimsoll_testserver::{FaultKind, InjectedFault, Options, TestServer};
 
 use super::kit::{PATIENCE, binding, get, http2_client, node, pod, post};
 
@@ -45,12 +45,12 @@ async fn a_reset_ends_one_request_and_a_hangup_all_of_its_connection() {
         let wanted: Pod = serde_json::from_value(pod(name)).expect("a pod");
         pods.create(&PostParams::default(), &wanted).await
     };
-    server.faults().add(Fault::every(1, FaultKind::Reset).after().times(1));
+    server.faults().add(InjectedFault::every(1, FaultKind::Reset).after().times(1));
     create("a").await.expect_err("no answer");
     let line = tokio::time::timeout(PATIENCE, watch.next()).await.expect("the watch goes on");
     assert!(line.is_some_and(|line| line.is_ok_and(|line| line.contains("\"name\":\"a\""))));
 
-    server.faults().add(Fault::every(1, FaultKind::Hangup).times(1));
+    server.faults().add(InjectedFault::every(1, FaultKind::Hangup).times(1));
     create("b").await.expect_err("no answer");
     let end = tokio::time::timeout(PATIENCE, watch.next()).await.expect("the watch ends");
     assert!(end.is_none_or(|line| line.is_err()));

@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::api::list::metadata_of;
 use crate::api::table;
 use crate::failure::FailureStatus;
-use crate::faults::Faults;
+use crate::faults::FaultInjector;
 use crate::request::{RequestTarget, ResponseShape};
 use crate::selector::Selection;
 use crate::store::{Break, Op, SharedStore, Signal, StoreChange, Stored};
@@ -28,7 +28,7 @@ const NEVER: Duration = Duration::from_hours(48);
 /// One stream, between two chunks.
 pub(super) struct EventStream {
     pub(super) shared: Arc<SharedStore>,
-    pub(super) faults: Arc<Faults>,
+    pub(super) faults: Arc<FaultInjector>,
     pub(super) target: RequestTarget,
     pub(super) head: String,
     pub(super) shape: ResponseShape,
