@@ -1,10 +1,10 @@
 //! The connection to the API server.
 //!
-//! [`connect`] reads a kubeconfig, or what the cluster gives a pod, and gives a [`Connection`]. From that
-//! come clients, each with a limit, a name and TCP connections of its own, so that what one of them sends
-//! is never in the way of another: a lease is renewed however many pods are being bound.
+//! [`connect`] reads a kubeconfig, or the service account of a pod, and returns a [`Connection`]. It
+//! creates clients, each with its own rate limit, name and TCP connections, so that clients do not delay
+//! each other: a lease is renewed however many pods are being bound.
 //!
-//! A client tries nothing twice; whoever sends a request knows whether that is safe.
+//! A client never retries; only the sender of a request knows whether that is safe.
 
 mod access;
 mod caller;
@@ -32,14 +32,14 @@ use self::metrics::{MeasuredService, MetricsLayer};
 use self::transport::Transport;
 use crate::limit::{LimitLayer, Limited, Rate, TokenBucket};
 
-/// Finds out where the API server is and who we are, and reads all files for it. A program that prints
-/// credentials is run; nothing is sent yet.
+/// Reads the address of the API server and the credentials, and runs a program that prints credentials.
+/// Sends nothing yet.
 ///
-/// An error names the file, the field and what to do.
+/// An error names the file, the field and the remedy.
 pub async fn connect(access: Access, metrics: Arc<RestMetrics>) -> Result<Connection, AccessError> {
-    if let Some(asked) = access.unspoken() {
+    if let Some(content_type) = access.unsupported_content_type() {
         tracing::info!(
-            asked,
+            content_type,
             "clientConnection.contentType has no effect: requests to the API server are JSON"
         );
     }
@@ -47,7 +47,7 @@ pub async fn connect(access: Access, metrics: Arc<RestMetrics>) -> Result<Connec
     Ok(Connection { link: Arc::new(link), metrics })
 }
 
-/// The way to an API server. Clones share it.
+/// A connection to an API server. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Connection {
     link: Arc<Link>,
@@ -55,10 +55,10 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// A client with a limit of its own. `name` is what its user agent ends with: `scheduler`,
-    /// `leader-election`; may be empty.
+    /// A client with its own rate limit. `name` is the end of its user agent, such as `scheduler` or
+    /// `leader-election`; it may be empty.
     ///
-    /// Must be called within a tokio runtime, as all requests.
+    /// Must be called within a tokio runtime, like all requests.
     pub fn client(&self, name: &str, rate: Rate) -> kube::Client {
         self.client_with(name, TokenBucket::new(rate))
     }
@@ -68,7 +68,7 @@ impl Connection {
         kube::Client::new(self.service(name, bucket), self.namespace())
     }
 
-    /// The same for those that send much: each request goes on its way at once, and through less.
+    /// The same for clients that send many requests: it has less overhead for each of them.
     pub fn caller(&self, name: &str, rate: Rate) -> Caller {
         Caller::new(self.service(name, TokenBucket::new(rate)))
     }
@@ -87,12 +87,12 @@ impl Connection {
     pub fn host(&self) -> String {
         let built = self.link.current();
         let authority = built.loaded.config.cluster_url.authority();
-        // User names and passwords in addresses are nobody's business.
+        // An address may contain a user name and a password, which must not be shown.
         let authority = authority.map_or("", |all| all.as_str());
         authority.rsplit_once('@').map_or(authority, |(_, host)| host).to_owned()
     }
 
-    /// The namespace that the kubeconfig or the cluster says is ours.
+    /// The default namespace of the kubeconfig or the service account.
     pub fn namespace(&self) -> String {
         self.link.current().loaded.config.default_namespace.clone()
     }

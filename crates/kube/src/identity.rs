@@ -1,8 +1,8 @@
-//! Who this process is.
+//! The identity of this process.
 
 use std::fmt::Write as _;
 
-/// The name of this machine; `localhost` where it has none that can be read.
+/// The name of this machine; `localhost` if it cannot be read.
 pub fn hostname() -> String {
     let name = hostname::get().ok().and_then(|name| name.into_string().ok());
     name.filter(|name| !name.is_empty()).unwrap_or_else(|| "localhost".to_owned())

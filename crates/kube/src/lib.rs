@@ -1,5 +1,5 @@
-//! The edge to a Kubernetes cluster: watches that feed the engine, writes that carry out what it decides,
-//! leader election, and what is served to people and machines.
+//! The connection to a Kubernetes cluster: watches that feed the engine, writes that carry out what it
+//! decides, leader election, and the HTTPS server for health, metrics and debugging.
 
 pub mod api_resource;
 mod call;

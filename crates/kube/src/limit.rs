@@ -1,7 +1,7 @@
-//! How many requests a second may be sent: a token bucket, as client-go has it.
+//! A client-side rate limit: a token bucket, as in client-go.
 //!
-//! A bucket holds `burst` tokens and is filled at `qps` tokens a second. A request takes a token and,
-//! where there is none, waits for one, in the order of arrival. Watches take none, as in rest/request.go.
+//! A bucket holds up to `burst` tokens and gains `qps` tokens a second. Each request takes a token, or
+//! waits for one in the order of arrival. Watches take none, as in rest/request.go.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
@@ -14,10 +14,10 @@ use tower::{BoxError, Layer, Service};
 
 use crate::client::RestMetrics;
 
-/// What client-go allows where nothing is said. As in rest/config.go, DefaultQPS and DefaultBurst.
+/// The defaults of client-go. As in rest/config.go, DefaultQPS and DefaultBurst.
 const DEFAULT: Rate = Rate { qps: 5.0, burst: 10 };
 
-/// A wait that long is told to whoever runs the scheduler. As in rest/request.go, extraLongThrottleLatency.
+/// A wait of this length is logged. As in rest/request.go, extraLongThrottleLatency.
 const LONG_WAIT: Duration = Duration::from_secs(1);
 
 /// `clientConnection.qps` and `burst`.
@@ -35,13 +35,13 @@ impl Rate {
 }
 
 impl Default for Rate {
-    /// What kube-scheduler allows itself: 50 a second, and 100 at once.
+    /// The limit of kube-scheduler: 50 a second, and 100 at once.
     fn default() -> Self {
         Rate { qps: 50.0, burst: 100 }
     }
 }
 
-/// A bucket of tokens. Clones share it.
+/// A token bucket. Clones share it.
 #[derive(Clone, Debug)]
 pub struct TokenBucket(Option<Arc<BucketInner>>);
 
@@ -54,7 +54,7 @@ struct BucketInner {
 
 #[derive(Debug)]
 struct Level {
-    /// Negative: that many have been promised.
+    /// Negative if this many requests wait.
     tokens: f64,
     at: Instant,
 }
@@ -75,7 +75,7 @@ impl TokenBucket {
         TokenBucket(Some(Arc::new(BucketInner { qps, burst, level })))
     }
 
-    /// Takes a token and says how long it is until it is there.
+    /// Takes a token, and returns how long to wait until it is available.
     fn take(&self, now: Instant) -> Duration {
         let Some(inner) = &self.0 else { return Duration::ZERO };
         let mut level = inner.level.lock().unwrap_or_else(PoisonError::into_inner);
@@ -85,7 +85,7 @@ impl TokenBucket {
         Duration::try_from_secs_f64(-level.tokens / inner.qps).unwrap_or(Duration::ZERO)
     }
 
-    /// Gives back a token that was promised and is not needed any more.
+    /// Returns a token that is no longer needed.
     fn give_back(&self) {
         if let Some(inner) = &self.0 {
             let mut level = inner.level.lock().unwrap_or_else(PoisonError::into_inner);
@@ -93,7 +93,7 @@ impl TokenBucket {
         }
     }
 
-    /// Waits for a token. Whoever stops waiting gives it back.
+    /// Waits for a token. If the wait is cancelled, the token is returned.
     pub async fn wait(&self) -> Duration {
         let delay = self.take(Instant::now());
         if !delay.is_zero() {
@@ -105,7 +105,7 @@ impl TokenBucket {
     }
 }
 
-/// A token that is waited for.
+/// A token that a request waits for.
 struct Promised<'a>(Option<&'a TokenBucket>);
 
 impl Drop for Promised<'_> {
@@ -155,7 +155,7 @@ where
     type Error = BoxError;
     type Future = BoxFuture<'static, Result<Response<B>, BoxError>>;
 
-    // The token is waited for in the future, so that nobody who waits keeps others from being ready.
+    // The future waits for the token, so that a waiting request does not block others in `poll_ready`.
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         self.inner.poll_ready(cx)
     }
@@ -163,7 +163,7 @@ where
     fn call(&mut self, request: Request<A>) -> Self::Future {
         let LimitLayer { bucket, metrics, host } = self.layer.clone();
         let clone = self.inner.clone();
-        // The one that is ready is used; the clone becomes ready with the next `poll_ready`.
+        // The service that is ready is used; the clone becomes ready with the next `poll_ready`.
         let mut inner = std::mem::replace(&mut self.inner, clone);
         Box::pin(async move {
             if !is_watch(request.uri().query()) {
@@ -182,7 +182,7 @@ where
     }
 }
 
-/// Whether a request asks for a watch.
+/// Whether a request starts a watch.
 pub(crate) fn is_watch(query: Option<&str>) -> bool {
     let mut pairs = query.unwrap_or_default().split('&');
     pairs.any(|pair| matches!(pair, "watch=true" | "watch=1"))

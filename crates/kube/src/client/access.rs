@@ -1,4 +1,5 @@
-//! Where the API server is, and who we are to it: a kubeconfig, or what a pod finds in its cluster.
+//! The address of the API server and the credentials: from a kubeconfig, or from the service account of a
+//! pod.
 
 use std::fmt::{self, Display};
 use std::path::{Path, PathBuf};
@@ -11,28 +12,28 @@ use rustls::pki_types::pem::PemObject;
 
 use super::{kubeconfig, proxy};
 
-/// What a pod is given by its cluster.
+/// The service account of a pod.
 const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-/// The only form in which objects are read and written here.
+/// The only content type that is used here.
 pub(super) const JSON: &str = "application/json";
 
 /// How the API server is reached.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Access {
-    /// The path of a kubeconfig (`clientConnection.kubeconfig` or `--kubeconfig`); without one, what the
-    /// cluster gives a pod.
+    /// The path of a kubeconfig (`clientConnection.kubeconfig` or `--kubeconfig`); without one, the
+    /// service account of the pod is used.
     pub kubeconfig: Option<PathBuf>,
     /// The address of the API server (`--master`), instead of the one in the kubeconfig.
     pub master: Option<String>,
-    /// `clientConnection.contentType`. Whatever it says, JSON is spoken.
+    /// `clientConnection.contentType`. It has no effect: JSON is always used.
     pub content_type: String,
-    /// `clientConnection.acceptContentTypes`. Whatever it says, JSON is spoken.
+    /// `clientConnection.acceptContentTypes`. It has no effect: JSON is always used.
     pub accept_content_types: String,
 }
 
 impl Access {
-    /// As a configuration file and `--master` say.
+    /// From a configuration file and `--master`.
     pub fn new(connection: &ClientConnection, master: Option<String>) -> Self {
         let path = &connection.kubeconfig;
         Access {
@@ -43,18 +44,19 @@ impl Access {
         }
     }
 
-    /// The content type that is asked for and not spoken.
-    pub(super) fn unspoken(&self) -> Option<&str> {
-        let mut asked = self.accept_content_types.split(',').chain([self.content_type.as_str()]);
-        asked.find(|one| !one.is_empty() && !one.trim().starts_with(JSON)).map(str::trim)
+    /// The configured content type, if it is not supported.
+    pub(super) fn unsupported_content_type(&self) -> Option<&str> {
+        let mut configured =
+            self.accept_content_types.split(',').chain([self.content_type.as_str()]);
+        configured.find(|one| !one.is_empty() && !one.trim().starts_with(JSON)).map(str::trim)
     }
 }
 
-/// Why the API server cannot be reached. Prints as `WHERE: FIELD: PROBLEM; REMEDY`.
+/// An invalid access to the API server. Prints as `WHERE: FIELD: PROBLEM; REMEDY`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {}{problem}; {remedy}", if field.is_empty() { String::new() } else { format!("{field}: ") })]
 pub struct AccessError {
-    /// The file, or what else the settings were taken from.
+    /// The file or other source of the settings.
     pub place: String,
     /// The field in it, such as `users[admin].user.tokenFile`; may be empty.
     pub field: String,
@@ -64,31 +66,31 @@ pub struct AccessError {
     pub remedy: String,
 }
 
-/// All that a connection is made from.
+/// The settings of a connection.
 #[derive(Debug)]
 pub(super) struct Loaded {
-    /// Where it comes from, for people.
+    /// The source of the settings, for messages.
     pub(super) place: String,
     pub(super) config: kube::Config,
-    /// A token that is read from a file again and again.
+    /// A file with a token, which is read periodically.
     pub(super) token_file: Option<PathBuf>,
-    /// How the user is named in errors.
+    /// The name of the user in errors.
     pub(super) user: String,
-    /// Whether a program is asked for credentials.
+    /// Whether a program prints the credentials.
     pub(super) has_exec: bool,
-    /// What a person is told where that program is missing.
+    /// The hint to users if that program is missing.
     pub(super) install_hint: Option<String>,
-    /// How the cluster is named in errors.
+    /// The name of the cluster in errors.
     pub(super) cluster: String,
     /// `proxy-url` of the cluster.
     pub(super) proxy_url: Option<String>,
-    /// What stands between us and the API server.
+    /// The proxy to the API server.
     pub(super) proxy: Option<Intercept>,
-    /// Stands for the content of all files that were read; tokens in files of their own excepted.
+    /// A hash of all files that were read, except for token files.
     pub(super) print: u64,
 }
 
-/// Reads what `access` names.
+/// Reads the settings.
 pub(super) async fn load(access: &Access) -> Result<Loaded, AccessError> {
     let mut loaded = match (&access.kubeconfig, &access.master) {
         (Some(path), _) => kubeconfig::read(path).await?,
@@ -108,7 +110,7 @@ pub(super) async fn load(access: &Access) -> Result<Loaded, AccessError> {
             .map_or_else(|| "HTTPS_PROXY".to_owned(), |_| format!("{}.proxy-url", loaded.cluster));
         fault(&loaded.place, &field, problem, "give an address such as http://10.0.0.1:3128")
     })?;
-    // What is tried again is for whoever sends a request to say.
+    // The sender of a request decides about retries.
     loaded.config.default_retry = false;
     Ok(loaded)
 }
@@ -129,7 +131,7 @@ impl Loaded {
         }
     }
 
-    /// Whether anything speaks for TLS where an address does not say.
+    /// Whether to use TLS if an address has no scheme.
     pub(super) fn wants_tls(&self) -> bool {
         let auth = &self.config.auth_info;
         self.config.root_cert.is_some()
@@ -159,7 +161,7 @@ pub(super) fn fault(place: &str, field: &str, problem: impl Display, remedy: &st
     }
 }
 
-/// What a pod has: `env` gives its environment, `dir` holds its service account.
+/// The settings in a pod with environment `env` and its service account in `dir`.
 fn in_cluster(dir: &Path, env: impl Fn(&str) -> Option<String>) -> Result<Loaded, AccessError> {
     let place = "in-cluster configuration";
     let variable = |name: &str| {
@@ -213,8 +215,8 @@ pub(super) fn certificates(
     Ok(all.into_iter().map(|one| one.to_vec()).collect())
 }
 
-/// An address. As in rest/url_utils.go, DefaultServerURL: one without a scheme is http, or https where
-/// certificates are given.
+/// Parses an address. As in rest/url_utils.go, DefaultServerURL: without a scheme it is http, or https if
+/// certificates are configured.
 pub(super) fn uri(
     place: &str,
     field: &str,
@@ -297,11 +299,11 @@ mod tests {
     }
 
     #[test]
-    fn a_content_type_that_is_not_spoken_is_noticed() {
+    fn an_unsupported_content_type_is_noticed() {
         let asked = |content_type: &str, accept: &str| {
             let (content_type, accept_content_types) = (content_type.to_owned(), accept.to_owned());
             Access { content_type, accept_content_types, ..Access::default() }
-                .unspoken()
+                .unsupported_content_type()
                 .map(str::to_owned)
         };
         let protobuf = "application/vnd.kubernetes.protobuf";

@@ -1,7 +1,7 @@
-//! Sends requests one by one.
+//! Sends requests without a task for each.
 //!
-//! A `kube::Client` hands each request to a task of its own, and the answer comes back through another
-//! channel. For a scheduler that writes thousands of times a second that is much of what a request costs.
+//! A `kube::Client` passes each request to a task, and the response back through a channel. In a scheduler
+//! that writes thousands of times a second, this is a large part of the cost of a request.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,12 +16,12 @@ use super::metrics::ResponseBody;
 
 type SendResult = Result<Response<ResponseBody>, kube::Error>;
 
-/// Sends requests to the API server from where it is asked to. Clones share connections and limits.
+/// Sends requests to the API server in the task of the caller. Clones share connections and limits.
 #[derive(Clone)]
 pub struct Caller(Arc<dyn Fn(Request<Body>) -> BoxFuture<'static, SendResult> + Send + Sync>);
 
 impl Caller {
-    /// Sends requests by `service`.
+    /// Sends requests through `service`.
     pub(super) fn new<S>(service: S) -> Self
     where
         S: Service<Request<Body>, Response = Response<ResponseBody>, Error = BoxError>
@@ -33,11 +33,11 @@ impl Caller {
     {
         Caller(Arc::new(move |request| {
             let sent = service.clone().oneshot(request);
-            Box::pin(async move { sent.await.map_err(told) })
+            Box::pin(async move { sent.await.map_err(kube_error) })
         }))
     }
 
-    /// Sends a request; the answer, whatever its status.
+    /// Sends a request, and returns the response whatever its status is.
     pub(crate) async fn send(&self, request: Request<Body>) -> SendResult {
         (self.0)(request).await
     }
@@ -61,8 +61,8 @@ impl fmt::Debug for Caller {
     }
 }
 
-/// As `kube::Client` tells the errors of its layers.
-fn told(error: BoxError) -> kube::Error {
+/// Converts the errors of layers, as `kube::Client` does.
+fn kube_error(error: BoxError) -> kube::Error {
     let error = match error.downcast::<kube::Error>() {
         Ok(error) => return *error,
         Err(error) => error,

@@ -1,4 +1,4 @@
-//! Errors of requests in words: all that is known, and nothing secret.
+//! Messages of failed requests: complete, but without secrets.
 
 use std::error::Error;
 use std::fmt::Write;
@@ -8,22 +8,22 @@ use kube::client::AuthError;
 
 use super::access::{AccessError, Loaded};
 
-/// How much of what a program complains about is passed on.
+/// The maximum length of the error output of a program that is shown.
 const COMPLAINT: usize = 300;
 
-/// Why credentials for a request could not be had.
+/// Credentials for a request that could not be obtained.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct CredentialError(pub String);
 
-/// An error with what led to it, outermost first: `client error (Connect): tcp connect error:
+/// An error with its causes, outermost first: `client error (Connect): tcp connect error:
 /// Connection refused (os error 111)`.
 pub fn explain(error: &(dyn Error + 'static)) -> String {
     let mut text = String::new();
     let mut next = Some(error);
     while let Some(error) = next {
         let part = match error.downcast_ref::<kube::Error>() {
-            // Their texts only repeat what led to them.
+            // Their messages only repeat their causes.
             Some(kube::Error::Service(_) | kube::Error::HyperError(_)) => String::new(),
             Some(kube::Error::Api(status)) => status.message.clone(),
             _ => error.to_string(),
@@ -43,7 +43,7 @@ pub fn explain(error: &(dyn Error + 'static)) -> String {
     text
 }
 
-/// Whether nothing of a request was sent: it is safe to send it again.
+/// Whether nothing of a request was sent, so that it is safe to send it again.
 pub fn was_never_sent(error: &kube::Error) -> bool {
     let kube::Error::Service(error) = error else { return false };
     let connecting = error.downcast_ref::<hyper_util::client::legacy::Error>();
@@ -51,7 +51,7 @@ pub fn was_never_sent(error: &kube::Error) -> bool {
         || error.is::<CredentialError>()
 }
 
-/// What is wrong with the credentials that `loaded` names.
+/// An error about the credentials of `loaded`.
 pub(super) fn of_credentials(loaded: &Loaded, error: &AuthError) -> AccessError {
     let hint = loaded.install_hint.as_deref().unwrap_or("install it, or give its full path");
     let (field, remedy) = match error {
@@ -71,7 +71,8 @@ pub(super) fn of_credentials(loaded: &Loaded, error: &AuthError) -> AccessError 
     loaded.user_error(field, without_secrets(error), remedy)
 }
 
-/// What kube says about credentials. Its own texts quote what programs print, and how they are called.
+/// The message for an error of kube about credentials. Kube's own messages quote the output and the
+/// arguments of programs.
 pub(super) fn without_secrets(error: &AuthError) -> String {
     match error {
         AuthError::AuthExecStart(why) => format!("the program cannot be run: {why}"),

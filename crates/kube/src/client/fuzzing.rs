@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::kubeconfig;
 
-/// The kubeconfig at `path`. No address in it is asked, and no program in it is run.
+/// Reads the kubeconfig at `path`. Sends no request, and runs no program.
 pub fn kubeconfig(path: &Path) {
     let runtime = tokio::runtime::Builder::new_current_thread().build();
     let runtime = runtime.expect("a runtime without drivers can be made");

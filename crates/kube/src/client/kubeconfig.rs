@@ -1,4 +1,4 @@
-//! Kubeconfigs: what the current context of one comes to, and what is wrong with it.
+//! Reads the current context of a kubeconfig, and reports what is wrong with it.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use secrecy::ExposeSecret;
 
 use super::access::{AccessError, Loaded, certificates, fault, uri};
 
-/// Reads the kubeconfig at `path`, as far as its current context reaches.
+/// Reads the current context of the kubeconfig at `path`.
 pub(super) async fn read(path: &Path) -> Result<Loaded, AccessError> {
     let place = format!("kubeconfig {}", path.display());
     let bytes = std::fs::read(path).map_err(|error| {
@@ -39,7 +39,7 @@ pub(super) async fn read(path: &Path) -> Result<Loaded, AccessError> {
     let mut config = kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default())
         .await
         .map_err(|error| unreadable(&place, &error))?;
-    // As in transport/token_source.go: a file with a token wins over a token, and is read again.
+    // As in transport/token_source.go: a token file takes precedence over a token, and is read periodically.
     let token_file = config.auth_info.token_file.take().map(PathBuf::from);
     if token_file.is_some() {
         config.auth_info.token = None;
@@ -59,8 +59,8 @@ pub(super) async fn read(path: &Path) -> Result<Loaded, AccessError> {
     Ok(loaded)
 }
 
-/// The text of a file. As in Windows' editors and in kube's `read_path`, which panics at half a character: a mark at
-/// the beginning tells UTF-16.
+/// The text of a file. A byte order mark means UTF-16, as written by editors on Windows. kube's `read_path`
+/// does the same, but panics at half a character.
 fn decoded(bytes: &[u8]) -> Result<String, &'static str> {
     const NO_UTF_16: &str = "is no text in UTF-16, though it begins with its mark";
     let utf_16 = |rest: &[u8], unit: fn([u8; 2]) -> u16| {
@@ -81,8 +81,8 @@ fn decoded(bytes: &[u8]) -> Result<String, &'static str> {
     }
 }
 
-/// Files that a kubeconfig names lie beside it. As in loader.go, ResolveLocalPaths: so does a program whose name is a
-/// path.
+/// Paths in a kubeconfig are relative to it. As in loader.go, ResolveLocalPaths: so is that of a program,
+/// if it is a path.
 fn in_folder(file: &mut Kubeconfig, folder: &Path) {
     let resolve = |path: &mut Option<String>| {
         let beside =
@@ -106,7 +106,7 @@ fn in_folder(file: &mut Kubeconfig, folder: &Path) {
     }
 }
 
-/// What kube says about a kubeconfig, without quoting from it: it holds secrets.
+/// An error of kube about a kubeconfig, without quotes from it, since it contains secrets.
 fn unreadable(place: &str, error: &KubeconfigError) -> AccessError {
     let remedy = "compare it with one that kubectl can use (kubectl --kubeconfig FILE config view)";
     match error {
@@ -120,7 +120,7 @@ fn unreadable(place: &str, error: &KubeconfigError) -> AccessError {
     }
 }
 
-/// What the current context of a kubeconfig comes to.
+/// The current context of a kubeconfig.
 struct SelectedContext<'a> {
     place: &'a str,
     cluster: &'a Cluster,
@@ -233,7 +233,7 @@ impl<'a> SelectedContext<'a> {
     }
 }
 
-/// The files that a kubeconfig names.
+/// Reads the files that a kubeconfig names.
 struct KubeconfigFiles<'a> {
     place: &'a str,
     print: DefaultHasher,

@@ -1,5 +1,5 @@
-//! What all clients of one connection share: the address, the certificates and who we are. It follows
-//! files and programs that give other credentials later on.
+//! What all clients of one connection share: the address, the certificates and the credentials. They are
+//! reloaded when files change or a program prints others.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,13 +14,13 @@ use tokio::time::Instant;
 use super::access::{Access, AccessError, Loaded, load};
 use super::explain::{explain, of_credentials};
 
-/// How often files with certificates are looked at. As in transport/cert_rotation.go,
+/// How often certificate files are checked. As in transport/cert_rotation.go,
 /// CertCallbackRefreshDuration.
-const LOOK_EVERY: Duration = Duration::from_mins(5);
-/// How soon after the last time credentials may be made anew because the API server refused them.
-const REFUSED_EVERY: Duration = Duration::from_secs(10);
-/// How long a program may take to print credentials.
-const EXEC_WITHIN: Duration = Duration::from_mins(1);
+const CHECK_INTERVAL: Duration = Duration::from_mins(5);
+/// The shortest interval between reloads because the API server rejected the credentials.
+const REJECTED_INTERVAL: Duration = Duration::from_secs(10);
+/// The timeout of a program that prints credentials.
+const EXEC_TIMEOUT: Duration = Duration::from_mins(1);
 /// How long a token is used before its file is read again. As in transport/token_source.go.
 const TOKEN_FOR: Duration = Duration::from_secs(50);
 
@@ -30,20 +30,20 @@ pub(super) struct Link {
     access: Access,
     built: RwLock<Arc<Built>>,
     looked: Mutex<FileCheck>,
-    is_looking: AtomicBool,
+    is_checking: AtomicBool,
 }
 
-/// When files were looked at.
+/// When files were checked last.
 #[derive(Debug)]
 struct FileCheck {
     at: Instant,
-    /// When that was because the API server refused.
+    /// When they were checked because the API server rejected the credentials.
     refused: Option<Instant>,
 }
 
-/// A connection as it is made from certain files.
+/// A connection that was created from a version of the files.
 pub(super) struct Built {
-    /// How many were made before.
+    /// Its number, from 0.
     pub(super) number: u64,
     pub(super) base: BaseUriLayer,
     pub(super) headers: ExtraHeadersLayer,
@@ -70,34 +70,34 @@ impl Link {
             access,
             built: RwLock::new(Arc::new(built)),
             looked: Mutex::new(FileCheck { at: Instant::now(), refused: None }),
-            is_looking: AtomicBool::new(false),
+            is_checking: AtomicBool::new(false),
         })
     }
 
-    /// The connection as it is made now. Has files looked at where that is due.
+    /// The current connection. Checks the files in the background if it is time to.
     pub(super) fn current(self: &Arc<Self>) -> Arc<Built> {
         let built = self.built.read().unwrap_or_else(PoisonError::into_inner).clone();
         if built.loaded.print != 0 {
-            self.look(ReloadReason::Due);
+            self.check(ReloadReason::Due);
         }
         built
     }
 
-    /// The API server did not know us by the credentials of `built`.
+    /// The API server rejected the credentials of `built`.
     pub(super) fn refused(self: &Arc<Self>, built: &Built) {
         let number = self.built.read().unwrap_or_else(PoisonError::into_inner).number;
         if built.number == number && built.loaded.print != 0 {
-            self.look(ReloadReason::Refused);
+            self.check(ReloadReason::Refused);
         }
     }
 
-    /// Looks at the files anew, unless that happened a short time ago. Nobody waits for it.
-    fn look(self: &Arc<Self>, why: ReloadReason) {
-        self.look_by(why, |link| async move { link.renew(why).await });
+    /// Checks the files in the background, unless that happened a short time ago.
+    fn check(self: &Arc<Self>, why: ReloadReason) {
+        self.check_by(why, |link| async move { link.renew(why).await });
     }
 
-    /// The same, where `renew` is what it takes to look at them.
-    fn look_by<F>(self: &Arc<Self>, why: ReloadReason, renew: impl FnOnce(Arc<Self>) -> F)
+    /// The same with another way to reload them.
+    fn check_by<F>(self: &Arc<Self>, why: ReloadReason, renew: impl FnOnce(Arc<Self>) -> F)
     where
         F: Future<Output = Result<(), AccessError>> + Send + 'static,
     {
@@ -105,12 +105,12 @@ impl Link {
             let now = Instant::now();
             let mut looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
             let is_due = match why {
-                ReloadReason::Due => LOOK_EVERY <= now - looked.at,
+                ReloadReason::Due => CHECK_INTERVAL <= now - looked.at,
                 ReloadReason::Refused => {
-                    looked.refused.is_none_or(|last| REFUSED_EVERY <= now - last)
+                    looked.refused.is_none_or(|last| REJECTED_INTERVAL <= now - last)
                 }
             };
-            if !is_due || self.is_looking.swap(true, Ordering::AcqRel) {
+            if !is_due || self.is_checking.swap(true, Ordering::AcqRel) {
                 return;
             }
             looked.at = now;
@@ -118,7 +118,7 @@ impl Link {
                 looked.refused = Some(now);
             }
         }
-        let (looking, renewed) = (Looking(self.clone()), renew(self.clone()));
+        let (looking, renewed) = (CheckGuard(self.clone()), renew(self.clone()));
         tokio::spawn(async move {
             let _looking = looking;
             if let Err(error) = renewed.await {
@@ -141,17 +141,17 @@ impl Link {
     }
 }
 
-/// Somebody looks at the files. However that ends, even by a panic in a library, they are looked at again later:
-/// credentials that are never renewed end the instance without a word.
-struct Looking(Arc<Link>);
+/// A check of the files in progress. It ends even if a library panics, so that the next check can start:
+/// credentials that are never reloaded would stop the instance silently.
+struct CheckGuard(Arc<Link>);
 
-impl Drop for Looking {
+impl Drop for CheckGuard {
     fn drop(&mut self) {
-        self.0.is_looking.store(false, Ordering::Release);
+        self.0.is_checking.store(false, Ordering::Release);
     }
 }
 
-/// Why credentials are looked at.
+/// Why credentials are reloaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ReloadReason {
     Due,
@@ -167,12 +167,12 @@ impl Built {
             problem,
             remedy: "run the program by hand to see what it does".to_owned(),
         };
-        // A program may be run, which blocks.
+        // This may run a program, which blocks.
         let making = tokio::task::spawn_blocking(move || Built::make(loaded, number));
-        match tokio::time::timeout(EXEC_WITHIN, making).await {
+        match tokio::time::timeout(EXEC_TIMEOUT, making).await {
             Ok(Ok(built)) => built,
             Ok(Err(_)) => Err(failed("it gives credentials that cannot be sent".to_owned())),
-            Err(_) => Err(failed(format!("no credentials came within {EXEC_WITHIN:?}"))),
+            Err(_) => Err(failed(format!("no credentials came within {EXEC_TIMEOUT:?}"))),
         }
     }
 
@@ -191,7 +191,7 @@ impl Built {
         let auth = config.auth_layer().map_err(|error| wrong(&error))?;
         let headers = config.extra_headers_layer().map_err(|error| wrong(&error))?;
         let mut tls = config.rustls_client_config().map_err(|error| wrong(&error))?;
-        // The connector says itself which protocols it speaks.
+        // The connector sets the protocols itself.
         tls.alpn_protocols.clear();
         let token = loaded.token_file.clone().map(TokenFile::new).transpose();
         let token = token.map_err(|error| {
@@ -201,7 +201,7 @@ impl Built {
     }
 }
 
-/// A token in a file that somebody else renews.
+/// A token in a file that others update.
 pub(super) struct TokenFile {
     path: PathBuf,
     last: Mutex<(HeaderValue, Instant)>,
@@ -213,8 +213,7 @@ impl TokenFile {
         Ok(TokenFile { path, last })
     }
 
-    /// The value of the `Authorization` header. Where the file cannot be read any more, the last token
-    /// that was in it.
+    /// The value of the `Authorization` header. If the file can no longer be read, the last token is used.
     pub(super) fn header(&self) -> HeaderValue {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if TOKEN_FOR < last.1.elapsed() {
@@ -252,7 +251,7 @@ mod tests {
     /// Waits until nobody looks at files. The time is that of the test: less than a second.
     async fn settled(link: &Link) {
         for _ in 0..900 {
-            if !link.is_looking.load(Ordering::Acquire) {
+            if !link.is_checking.load(Ordering::Acquire) {
                 return;
             }
             tokio::time::sleep(Duration::from_millis(1)).await;
@@ -264,12 +263,12 @@ mod tests {
     async fn files_are_looked_at_again_after_a_library_has_panicked_over_them() {
         let access = Access { master: Some("http://localhost:1".to_owned()), ..Access::default() };
         let link = Arc::new(Link::new(access).await.expect("an address is enough"));
-        link.look_by(ReloadReason::Refused, |_| async { panic!("half a character, on purpose") });
+        link.check_by(ReloadReason::Refused, |_| async { panic!("half a character, on purpose") });
         settled(&link).await;
         let n_looks = Arc::new(AtomicUsize::new(0));
         let look = || {
             let n_looks = n_looks.clone();
-            link.look_by(ReloadReason::Refused, |_| async move {
+            link.check_by(ReloadReason::Refused, |_| async move {
                 n_looks.fetch_add(1, Ordering::Relaxed);
                 Ok(())
             });
@@ -277,7 +276,7 @@ mod tests {
         look();
         settled(&link).await;
         assert_eq!(n_looks.load(Ordering::Relaxed), 0, "it was looked at a moment ago");
-        tokio::time::advance(REFUSED_EVERY).await;
+        tokio::time::advance(REJECTED_INTERVAL).await;
         look();
         settled(&link).await;
         assert_eq!(n_looks.load(Ordering::Relaxed), 1);

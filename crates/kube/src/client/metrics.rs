@@ -1,4 +1,4 @@
-//! What requests to the API server come to, in the metrics of client-go.
+//! The metrics of requests to the API server, as in client-go.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -30,10 +30,10 @@ const BYTES: [f64; 11] = [
     16_777_216.0,
 ];
 
-/// The code of a request that got no answer.
+/// The code of a request without a response.
 const NO_ANSWER: &str = "<error>";
 
-/// `rest_client_*`: requests by code, their duration and sizes, and waits for the client's own limit.
+/// `rest_client_*`: requests by code, their duration and sizes, and waits for the client-side rate limit.
 #[derive(Clone, Debug)]
 pub struct RestMetrics {
     requests: IntCounterVec,
@@ -81,7 +81,7 @@ impl Default for RestMetrics {
 }
 
 impl RestMetrics {
-    /// Puts them on a page of metrics.
+    /// Registers the metrics.
     pub fn register(&self, registry: &Registry) -> prometheus::Result<()> {
         registry.register(Box::new(self.requests.clone()))?;
         for histogram in [&self.duration, &self.request_size, &self.response_size, &self.limiter] {
@@ -90,13 +90,13 @@ impl RestMetrics {
         Ok(())
     }
 
-    /// A request was answered with `code`, or not at all.
+    /// Records a request with the `code` of its response, if there was one.
     pub(crate) fn answered(&self, method: &Method, host: &str, code: Option<StatusCode>) {
         let code = code.as_ref().map_or(NO_ANSWER, StatusCode::as_str);
         self.requests.with_label_values(&[code, method.as_str(), host]).inc();
     }
 
-    /// A request waited for the client's own limit.
+    /// Records how long a request waited for the client-side rate limit.
     pub(crate) fn limited(&self, method: &Method, host: &str, waited: Duration) {
         let limiter = self.limiter.with_label_values(&[method.as_str(), host]);
         limiter.observe(waited.as_secs_f64());
@@ -138,7 +138,7 @@ pub(super) struct MeasuredService<S> {
     inner: S,
 }
 
-/// The body of an answer.
+/// The body of a response.
 pub(crate) type ResponseBody = UnsyncBoxBody<bytes::Bytes, BoxError>;
 
 impl<S, A> Service<Request<A>> for MeasuredService<S>
@@ -164,7 +164,7 @@ where
         let mut inner = std::mem::replace(&mut self.inner, clone);
         Box::pin(async move {
             let method = request.method().clone();
-            // As in rest/request.go: how long a watch takes says nothing.
+            // As in rest/request.go: the duration of a watch means nothing.
             let is_timed = !is_watch(request.uri().query());
             let sent = request.body().size_hint().exact().filter(|&size| 0 < size);
             let start = Instant::now();

@@ -1,15 +1,15 @@
-//! Whether the API server is reached through a proxy, and through which.
+//! Finds the proxy to the API server, if there is one.
 
 use std::net::IpAddr;
 
 use http::Uri;
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 
-/// The proxy to `server`: `given` in the kubeconfig, or else as the environment says (`HTTPS_PROXY`,
-/// `HTTP_PROXY`, `NO_PROXY`, and in small letters). As in net/http, ProxyFromEnvironment: never to this
-/// machine, unless it is given.
+/// The proxy to `server`: `given` in the kubeconfig, or that of the environment (`HTTPS_PROXY`,
+/// `HTTP_PROXY`, `NO_PROXY`, also in lower case). As in net/http, ProxyFromEnvironment: the environment
+/// does not apply to servers on this machine.
 ///
-/// An error if it is a kind of proxy that is not spoken to.
+/// An unsupported kind of proxy is an error.
 pub(super) fn to(
     server: &Uri,
     given: Option<&str>,
@@ -36,12 +36,12 @@ pub(super) fn to(
     }
 }
 
-/// Why a proxy cannot be used.
+/// A proxy that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ProxyError {
     #[error("is no address of a proxy")]
     NoAddress,
-    // Whatever else the address holds may be a password.
+    // The rest of the address may contain a password.
     #[error("{0} proxies cannot be used")]
     Scheme(String),
 }

@@ -1,4 +1,4 @@
-//! Requests over HTTP: HTTP/2 where TLS offers it, else HTTP/1.1.
+//! Sends requests by HTTP/2 if TLS negotiates it, else by HTTP/1.1.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -27,25 +27,25 @@ use super::explain::{CredentialError, without_secrets};
 use super::link::{Built, Link};
 use super::metrics::{ResponseBody, RestMetrics};
 
-/// How long it may take to connect, the TLS handshake included. As in client-go's transport/cache.go and
+/// The timeout of connecting, including the TLS handshake. As in client-go's transport/cache.go and
 /// net/http: 30 s to dial, 10 s for the handshake.
 const CONNECT_WITHIN: Duration = Duration::from_secs(40);
-/// How long a connection may be silent before it is asked whether it is alive, and how long it may take
-/// to say so. As in apimachinery's util/net/http.go.
+/// How long a connection may be idle before a ping is sent, and the timeout of the ping. As in
+/// apimachinery's util/net/http.go.
 const SILENT_FOR: Duration = Duration::from_secs(30);
 const ALIVE_WITHIN: Duration = Duration::from_secs(15);
 /// As in net/http.
 const IDLE_FOR: Duration = Duration::from_secs(90);
 /// As in apimachinery's util/net/http.go.
 const IDLE_CONNECTIONS: usize = 25;
-/// How many bytes of one stream, and of all, may be under way. As in net/http2, a watch whose reader is
-/// busy must not keep other streams of the connection from being read; but what waits takes memory.
+/// The flow control windows of one stream and of the connection. As in net/http2, a watch with a slow
+/// reader must not block other streams of the connection; but buffered data take memory.
 const STREAM_WINDOW: u32 = 1 << 20;
 const CONNECTION_WINDOW: u32 = 1 << 30;
 
 type Stack = BoxCloneSyncService<Request<Body>, Response<Incoming>, BoxError>;
 
-/// Sends requests of one client, over connections of its own.
+/// Sends the requests of one client over its own connections.
 #[derive(Clone)]
 pub(super) struct Transport {
     link: Arc<Link>,
@@ -65,7 +65,7 @@ impl Transport {
         Transport { link, stack: Arc::default(), user_agent, metrics, host }
     }
 
-    /// The way to the API server with the credentials in `built`.
+    /// The service with the credentials in `built`.
     fn stack(&self, built: &Built) -> Result<Stack, BoxError> {
         let mut stack = self.stack.lock().unwrap_or_else(PoisonError::into_inner);
         match &*stack {
@@ -108,7 +108,7 @@ impl Service<Request<Body>> for Transport {
     }
 }
 
-/// An error that may be shown.
+/// An error without secrets.
 fn readable(error: BoxError) -> BoxError {
     match error.downcast::<AuthError>() {
         Ok(error) => CredentialError(without_secrets(&error)).into(),
@@ -130,7 +130,7 @@ fn connect(built: &Built) -> Result<Stack, BoxError> {
     }
 }
 
-/// A client over what `connector` connects.
+/// A client over the connections of `connector`.
 fn client<C>(built: &Built, connector: C) -> Result<Stack, BoxError>
 where
     C: Service<Uri, Response = TokioIo<TcpStream>> + Clone + Send + Sync + 'static,
@@ -154,7 +154,7 @@ where
         .http2_keep_alive_interval(SILENT_FOR)
         .http2_keep_alive_timeout(ALIVE_WITHIN)
         .http2_keep_alive_while_idle(true)
-        // Only what was never begun: where a connection had ended before the first byte was written.
+        // Only requests that were not started: the connection had ended before the first byte was written.
         .retry_canceled_requests(true)
         .build(connector);
     let stack = ServiceBuilder::new()
@@ -166,7 +166,7 @@ where
     Ok(BoxCloneSyncService::new(stack))
 }
 
-/// A connection, or an error where it takes too long.
+/// A connection, or an error after the timeout.
 fn in_time<T: 'static>(
     connecting: impl Future<Output = Result<T, BoxError>> + Send + 'static,
 ) -> Pin<Box<dyn Future<Output = Result<T, BoxError>> + Send>> {

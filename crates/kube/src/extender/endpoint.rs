@@ -21,9 +21,9 @@ use rustls::pki_types::ServerName;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use super::answer::{self, AskedExtender};
-use super::ask::{self, Pieces};
 use super::fault::{CallFault, ConfigFault};
+use super::request::{self, Pieces};
+use super::response::{self, AskedExtender};
 use super::{Around, chain, tls};
 
 /// The largest answer: a list of about a thousand large nodes.
@@ -96,7 +96,7 @@ impl Endpoint {
     }
 
     /// Asks, and reads the answer.
-    pub(super) async fn ask(
+    pub(super) async fn call(
         &self,
         question: &Question,
         pod: &Pod,
@@ -108,14 +108,14 @@ impl Endpoint {
             _ => Duration::MAX,
         };
         let originals = around.originals.as_ref();
-        let body = ask::write(question, pod, self.config.node_cache_capable, originals)?;
+        let body = request::write(question, pod, self.config.node_cache_capable, originals)?;
         let in_time = self.config.timeout().min(may_take);
         let text = self.post(self.verb(question), body, in_time).await?;
-        let asked = AskedExtender {
+        let extender = AskedExtender {
             url_prefix: &self.config.url_prefix,
             node_cache_capable: self.config.node_cache_capable,
         };
-        answer::read(asked, question, &text)
+        response::read(extender, question, &text)
     }
 
     async fn slot(&self) -> Result<tokio::sync::SemaphorePermit<'_>, CallFault> {

@@ -2,8 +2,8 @@
 
 use plimsoll_api::PodKey;
 
-use super::ask::MOST_SENT;
 use super::endpoint::MOST_RECEIVED;
+use super::request::MOST_SENT;
 
 /// Why an extender cannot be called as it is configured.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

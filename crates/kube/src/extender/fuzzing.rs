@@ -2,20 +2,20 @@
 
 use plimsoll_engine::Question;
 
-use super::answer::{AskedExtender, read};
+use super::response::{AskedExtender, read};
 
 /// The answer of an extender to each question that it can be asked.
 pub fn answer(input: &[u8]) {
     let nodes = || ["a".into(), "b".into()].into();
     for node_cache_capable in [false, true] {
-        let asked = AskedExtender { url_prefix: "http://127.0.0.1", node_cache_capable };
+        let extender = AskedExtender { url_prefix: "http://127.0.0.1", node_cache_capable };
         for question in [
             Question::Filter(nodes()),
             Question::Prioritize(nodes()),
             Question::Preempt([].into()),
             Question::Bind("a".into()),
         ] {
-            drop(read(asked, &question, input));
+            drop(read(extender, &question, input));
         }
     }
 }

@@ -3,14 +3,14 @@
 //! As kube-scheduler does it: a POST of JSON to `urlPrefix/verb`. Pods and nodes are sent exactly as
 //! received from the API server. Each call is its own task, so a slow extender does not delay others.
 
-mod answer;
-mod ask;
 mod endpoint;
 mod engine;
 mod fault;
 mod fields;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
+mod request;
+mod response;
 #[cfg(test)]
 mod tests;
 mod tls;
@@ -109,13 +109,13 @@ impl HttpExtenders {
         }
         for effect in effects.extract_if(.., |effect| matches!(effect.write, Write::Extender(_))) {
             if let Effect { id, pod, write: Write::Extender(call) } = effect {
-                self.ask(id, pod, call);
+                self.send(id, pod, call);
             }
         }
         effects
     }
 
-    fn ask(&self, id: EffectId, pod: Arc<Pod>, call: Call) {
+    fn send(&self, id: EffectId, pod: Arc<Pod>, call: Call) {
         let (around, answers) = (self.around.clone(), self.answers.clone());
         let endpoint = self.endpoints.get(call.extender.0).cloned();
         let stopped = self.stopped.clone();
@@ -127,11 +127,11 @@ impl HttpExtenders {
             let reply = match endpoint {
                 None => Err(CallFault::NotConfigured),
                 Some(endpoint) => {
-                    let asking = endpoint.ask(&call.question, &pod, &around);
-                    let reply = stopped.run_until_cancelled(asking).await;
+                    let calling = endpoint.call(&call.question, &pod, &around);
+                    let reply = stopped.run_until_cancelled(calling).await;
                     let reply = reply.unwrap_or(Err(CallFault::Stopped));
                     if let Err(error) = &reply {
-                        tell(&endpoint, &call.question, &pod, error);
+                        log_failure(&endpoint, &call.question, &pod, error);
                     }
                     reply
                 }
@@ -166,7 +166,7 @@ impl HttpExtenders {
 }
 
 /// What the pod's events and conditions do not tell.
-fn tell(endpoint: &Endpoint, question: &Question, pod: &Pod, error: &CallFault) {
+fn log_failure(endpoint: &Endpoint, question: &Question, pod: &Pod, error: &CallFault) {
     let (extender, pod, error) = (endpoint.name(), &pod.key, error.to_string());
     match question {
         Question::Prioritize(_) => {

@@ -265,7 +265,7 @@ mod tests {
         pretty: false,
     };
 
-    fn asked(accept: Option<&str>) -> Result<Negotiated, NotAcceptable> {
+    fn negotiated(accept: Option<&str>) -> Result<Negotiated, NotAcceptable> {
         let mut headers = HeaderMap::new();
         if let Some(accept) = accept {
             headers.insert(ACCEPT, accept.parse().expect("a header"));
@@ -288,7 +288,7 @@ mod tests {
             Some("application/json;v=foo;g=config.k8s.io;as=Statusz,*/*"),
             Some("application/json;v=v1beta1;g=config.k8s.io;as=Flagz,text/plain"),
         ] {
-            assert_eq!(asked(accept), Ok(Negotiated::Text), "{accept:?}");
+            assert_eq!(negotiated(accept), Ok(Negotiated::Text), "{accept:?}");
         }
     }
 
@@ -314,7 +314,7 @@ mod tests {
             ),
             (format!("application/json;{beta},text/plain"), Ok(BETA)),
         ] {
-            assert_eq!(asked(Some(&accept)), expected, "{accept}");
+            assert_eq!(negotiated(Some(&accept)), expected, "{accept}");
         }
     }
 
@@ -334,7 +334,7 @@ mod tests {
             ("application/vnd.kubernetes.protobuf", refused(None, true)),
             ("json", refused(None, true)),
         ] {
-            assert_eq!(asked(Some(accept)), expected, "{accept}");
+            assert_eq!(negotiated(Some(accept)), expected, "{accept}");
         }
     }
 

@@ -251,15 +251,15 @@ impl AuthzOptions {
 mod tests {
     use super::*;
 
-    fn told(errors: Vec<OptionError>) -> Vec<String> {
+    fn messages(errors: Vec<OptionError>) -> Vec<String> {
         errors.into_iter().map(|error| error.0).collect()
     }
 
     #[test]
     fn what_kube_scheduler_does_by_default_is_right() {
-        assert!(told(ServingOptions::default().validate()).is_empty());
-        assert!(told(AuthnOptions::default().validate()).is_empty());
-        assert!(told(AuthzOptions::default().validate()).is_empty());
+        assert!(messages(ServingOptions::default().validate()).is_empty());
+        assert!(messages(AuthnOptions::default().validate()).is_empty());
+        assert!(messages(AuthzOptions::default().validate()).is_empty());
     }
 
     #[test]
@@ -273,7 +273,7 @@ mod tests {
             cipher_suites: vec!["TLS_AES_128_GCM_SHA265".to_owned()],
             ..ServingOptions::default()
         };
-        let errors = told(options.validate());
+        let errors = messages(options.validate());
         for part in [
             "--secure-port 70000 must be between 0 and 65535",
             "give --tls-private-key-file, too",
@@ -289,7 +289,7 @@ mod tests {
     #[test]
     fn headers_of_proxies_have_names() {
         let proxy = ProxyOptions { group_headers: vec![" ".to_owned()], ..ProxyOptions::default() };
-        let errors = told(AuthnOptions { proxy, ..AuthnOptions::default() }.validate());
+        let errors = messages(AuthnOptions { proxy, ..AuthnOptions::default() }.validate());
         assert!(
             errors[0].starts_with("empty value in \"requestheader-group-headers\""),
             "{errors:?}"
@@ -299,7 +299,7 @@ mod tests {
             username_headers: Vec::new(),
             ..ProxyOptions::default()
         };
-        let errors = told(AuthnOptions { proxy, ..AuthnOptions::default() }.validate());
+        let errors = messages(AuthnOptions { proxy, ..AuthnOptions::default() }.validate());
         assert!(errors[0].contains("--requestheader-username-headers"), "{errors:?}");
     }
 
@@ -307,7 +307,7 @@ mod tests {
     fn a_star_stands_only_at_the_end_of_a_path() {
         let paths = vec!["/a/*/b".to_owned()];
         let options = AuthzOptions { always_allow_paths: paths, ..AuthzOptions::default() };
-        let errors = told(options.validate());
+        let errors = messages(options.validate());
         assert!(errors[0].contains("only trailing * allowed"), "{errors:?}");
     }
 }

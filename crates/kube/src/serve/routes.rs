@@ -188,11 +188,11 @@ mod tests {
 
     #[test]
     fn a_pod_is_asked_for_by_namespace_and_name() {
-        let ask = |pairs: &[(&str, &str)]| {
+        let parse = |pairs: &[(&str, &str)]| {
             let owned = |&(key, value): &(&str, &str)| (key.to_owned(), value.to_owned());
             requested_pod(&pairs.iter().map(owned).collect::<Vec<_>>())
         };
-        assert_eq!(ask(&[("pod", "team/web-0")]), Ok(PodKey::new("team", "web-0")));
+        assert_eq!(parse(&[("pod", "team/web-0")]), Ok(PodKey::new("team", "web-0")));
         for wrong in [
             &[][..],
             &[("pod", "web-0")],
@@ -201,7 +201,7 @@ mod tests {
             &[("node", "a/b")],
             &[("pod", "a/b"), ("pod", "a/c")],
         ] {
-            let why = ask(wrong).expect_err("it is wrong").to_string();
+            let why = parse(wrong).expect_err("it is wrong").to_string();
             assert!(why.contains("/explain?pod=NAMESPACE/NAME"), "{why}");
         }
     }

@@ -82,11 +82,11 @@ fn page<T: Serialize>(
         reply::object(StatusCode::OK, media_type, pretty, &content_type, &object(head));
     if version == ApiVersion::V1Alpha1 {
         let page = kind.to_ascii_lowercase();
-        let told = format!(
+        let warning = format!(
             "299 - \"This version of the {page} endpoint is deprecated. Please use a newer version.\""
         );
-        if let Ok(told) = HeaderValue::try_from(told) {
-            response.headers_mut().insert(WARNING_HEADER, told);
+        if let Ok(warning) = HeaderValue::try_from(warning) {
+            response.headers_mut().insert(WARNING_HEADER, warning);
         }
     }
     response

@@ -44,16 +44,16 @@ impl<V: Clone> AnswerCache<V> {
         Ok(AnswerCache { key, most, slots: Mutex::new(slots) })
     }
 
-    /// The answer to a question: a valid cached one, one in progress, or that of `ask`, which also says
+    /// The answer to a question: a valid cached one, one in progress, or that of `compute`, which also returns
     /// how long it is valid. An answer that is not valid for any time is still given to those who wait
     /// for it.
-    pub(super) async fn get<F>(&self, question: &[u8], ask: impl FnOnce() -> F) -> V
+    pub(super) async fn get<F>(&self, question: &[u8], compute: impl FnOnce() -> F) -> V
     where
         F: Future<Output = (Duration, V)>,
     {
         let slot = self.slot(question);
         let answered = slot.get_or_init(async || {
-            let (holds, answer) = ask().await;
+            let (holds, answer) = compute().await;
             (Instant::now() + holds, answer)
         });
         answered.await.1.clone()
@@ -94,35 +94,35 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_answer_holds_for_its_time() {
-        let (cache, asked) = (AnswerCache::new(8).expect("chance"), AtomicU32::new(0));
-        let ask = async || (WHILE, asked.fetch_add(1, Ordering::Relaxed));
-        assert_eq!(cache.get(b"a", ask).await, 0);
-        assert_eq!(cache.get(b"b", ask).await, 1);
+        let (cache, n_calls) = (AnswerCache::new(8).expect("chance"), AtomicU32::new(0));
+        let compute = async || (WHILE, n_calls.fetch_add(1, Ordering::Relaxed));
+        assert_eq!(cache.get(b"a", compute).await, 0);
+        assert_eq!(cache.get(b"b", compute).await, 1);
         tokio::time::advance(Duration::from_millis(9_999)).await;
-        assert_eq!(cache.get(b"a", ask).await, 0);
+        assert_eq!(cache.get(b"a", compute).await, 0);
         tokio::time::advance(Duration::from_millis(1)).await;
-        assert_eq!(cache.get(b"a", ask).await, 2);
+        assert_eq!(cache.get(b"a", compute).await, 2);
     }
 
     #[tokio::test(start_paused = true)]
     async fn who_asks_the_same_at_the_same_time_waits_for_one_answer() {
-        let (cache, asked) = (AnswerCache::new(8).expect("chance"), AtomicU32::new(0));
-        let ask = async || {
+        let (cache, n_calls) = (AnswerCache::new(8).expect("chance"), AtomicU32::new(0));
+        let compute = async || {
             tokio::time::sleep(Duration::from_secs(1)).await;
             // It is not cached, but those who wait for it get it.
-            (Duration::ZERO, asked.fetch_add(1, Ordering::Relaxed))
+            (Duration::ZERO, n_calls.fetch_add(1, Ordering::Relaxed))
         };
-        let all = futures::future::join_all((0..5).map(|_| cache.get(b"a", ask))).await;
+        let all = futures::future::join_all((0..5).map(|_| cache.get(b"a", compute))).await;
         assert_eq!(all, [0; 5]);
-        assert_eq!(cache.get(b"a", ask).await, 1);
+        assert_eq!(cache.get(b"a", compute).await, 1);
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_oldest_answers_make_room() {
-        let (cache, asked) = (AnswerCache::new(2).expect("chance"), AtomicU32::new(0));
-        let ask = async || (WHILE, asked.fetch_add(1, Ordering::Relaxed));
+        let (cache, n_calls) = (AnswerCache::new(2).expect("chance"), AtomicU32::new(0));
+        let compute = async || (WHILE, n_calls.fetch_add(1, Ordering::Relaxed));
         for (question, answer) in [("a", 0), ("b", 1), ("c", 2), ("b", 1), ("a", 3)] {
-            assert_eq!(cache.get(question.as_bytes(), ask).await, answer, "{question}");
+            assert_eq!(cache.get(question.as_bytes(), compute).await, answer, "{question}");
         }
         let slots = cache.slots.lock().expect("nobody panicked");
         assert_eq!((slots.by_name.len(), slots.by_age.len()), (2, 2));

@@ -54,12 +54,12 @@ pub(super) struct AskedExtender<'a> {
 ///
 /// The error is what the extender says is wrong, or what is wrong with its answer.
 pub(super) fn read(
-    asked: AskedExtender<'_>,
+    extender: AskedExtender<'_>,
     question: &Question,
     text: &[u8],
 ) -> Result<Reply, CallFault> {
     match question {
-        Question::Filter(nodes) => filtered(asked, nodes, decode(text)?).map(Reply::Filtered),
+        Question::Filter(nodes) => filtered(extender, nodes, decode(text)?).map(Reply::Filtered),
         Question::Prioritize(_) => {
             let ranks: Option<Vec<HostPriority>> = decode(text)?;
             let ranks = ranks.unwrap_or_default().into_iter();
@@ -98,20 +98,20 @@ fn no_error(error: String) -> Result<(), CallFault> {
 
 /// As in extender.go, Filter.
 fn filtered(
-    asked: AskedExtender<'_>,
+    extender: AskedExtender<'_>,
     nodes: &[Str],
     result: Option<FilterResult>,
 ) -> Result<Filtered, CallFault> {
     let result = result.unwrap_or_default();
     no_error(result.error)?;
     let names = match (result.node_names, result.nodes) {
-        (Some(names), _) if asked.node_cache_capable => names,
+        (Some(names), _) if extender.node_cache_capable => names,
         (_, Some(nodes)) => nodes.items.into_iter().map(|node| node.metadata.name).collect(),
         (_, None) => Vec::new(),
     };
     let known: BTreeSet<&str> = nodes.iter().map(Str::as_str).collect();
     if let Some(stranger) = names.iter().find(|name| !known.contains(name.as_str())) {
-        let extender = asked.url_prefix.to_owned();
+        let extender = extender.url_prefix.to_owned();
         return Err(CallFault::Stranger { extender, node: stranger.clone() });
     }
     let mut rejected: BTreeMap<String, Rejection> = BTreeMap::new();
