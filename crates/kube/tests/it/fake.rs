@@ -115,10 +115,10 @@ impl PendingRequest {
 
     /// The parameters that say what is asked for, in one line.
     pub(crate) fn summary(&self) -> String {
-        let told = ["limit", "continue", "watch", "sendInitialEvents", "resourceVersion"];
-        let told = told.iter().filter(|name| self.query.contains_key(**name));
-        let told: Vec<String> = told.map(|name| format!("{name}={}", self.get(name))).collect();
-        format!("{}?{}", self.path, told.join("&"))
+        let shown = ["limit", "continue", "watch", "sendInitialEvents", "resourceVersion"];
+        let shown = shown.iter().filter(|name| self.query.contains_key(**name));
+        let shown: Vec<String> = shown.map(|name| format!("{name}={}", self.get(name))).collect();
+        format!("{}?{}", self.path, shown.join("&"))
     }
 
     /// Answers with an object.

@@ -92,7 +92,7 @@ fn about(event: &Event) -> String {
         Event::Pod(Seen::Is(pod)) => format!("Pod {}", pod.key),
         Event::Node(node) => match &**node {
             Seen::Is(node) => format!("Node {}", node.name),
-            Seen::Gone(_) => "a node is gone".to_owned(),
+            Seen::Gone(_) => "a deleted node".to_owned(),
         },
         Event::Object(Seen::Is(object)) => format!("{} {}", object.kind(), object.key()),
         other => format!("{other:?}"),

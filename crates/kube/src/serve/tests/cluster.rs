@@ -120,7 +120,7 @@ fn pod(name: &str, cpu: &str) -> Value {
 }
 
 #[tokio::test]
-async fn an_engine_on_its_own_thread_answers_through_the_desk() {
+async fn an_engine_on_its_own_thread_answers_through_its_handle() {
     let (handle, mut questions) = EngineHandle::new();
     let engine = thread::spawn(move || {
         let mut scheduler = scheduler();
