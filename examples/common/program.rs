@@ -1,11 +1,12 @@
 //! Runs the program of an example: on files, and in the place of kube-scheduler against a test server.
 
 use std::io::Write;
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use plimsoll_testserver::TestServer;
+use plimsoll_testserver::{Asker, TestServer};
 use serde_json::{Value, json};
 use tempfile::NamedTempFile;
 
@@ -72,6 +73,33 @@ impl Program {
 
     /// Runs it in the place of kube-scheduler until the value is dropped.
     pub(crate) fn run(&self, server: &TestServer) -> Running {
+        self.run_with(server, &["--secure-port=0"])
+    }
+
+    /// The same, and asks it for pages in the name of the user with this token.
+    pub(crate) fn run_asked(&self, server: &TestServer, token: &str) -> (Running, Asker) {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
+        let port = listener.local_addr().expect("it is bound").port();
+        drop(listener);
+        let certificates = tempfile::tempdir().expect("there is room for a folder");
+        let folder = certificates.path().display();
+        let flags = [
+            "--bind-address=127.0.0.1".to_owned(),
+            format!("--secure-port={port}"),
+            format!("--cert-dir={folder}"),
+        ];
+        let running = self.run_with(server, &flags.each_ref().map(String::as_str));
+        let file = certificates.path().join("kube-scheduler.crt");
+        let asker = wait_for(|| {
+            let certificate = std::fs::read_to_string(&file).ok()?;
+            let asker = Asker::new(([127, 0, 0, 1], port).into(), &certificate).ok()?;
+            let asker = asker.with_token(token);
+            asker.get("/livez").is_ok().then_some(asker)
+        });
+        (running, asker)
+    }
+
+    fn run_with(&self, server: &TestServer, flags: &[&str]) -> Running {
         let kubeconfig = server.kubeconfig_file().expect("there is room for a file");
         // Only the kubeconfig of the test differs from the file that ships.
         let text = self.text("config.yaml");
@@ -79,8 +107,9 @@ impl Program {
         let config = written(&format!("{text}clientConnection:\n  kubeconfig: {kubeconfig}\n"));
         let child = self
             .command()
-            .args(["run", "--secure-port=0", "--leader-elect=false", "--config"])
+            .args(["run", "--leader-elect=false", "--config"])
             .arg(config.path())
+            .args(flags)
             .stderr(Stdio::null())
             .spawn();
         Running { child: child.expect("the program starts"), _config: config }

@@ -2,8 +2,8 @@
 
 use plimsoll_api::PodKey;
 use plimsoll_framework::{
-    Assume, CycleState, Handle, Placement, PodInfo, Point, Row, Time, WaitingPod, WaitingPods,
-    WriteCause, WriteError, Writes,
+    Assume, CycleState, Handle, Metrics, Placement, PodInfo, Point, Row, Time, WaitingPod,
+    WaitingPods, WriteCause, WriteError, Writes,
 };
 
 use crate::binding::{Backing, BindingCycle, Desk, Moved, Unbound};
@@ -11,6 +11,7 @@ use crate::cycle::{self, Cycle, CycleResult, Failure, FailureReason};
 use crate::decision::{Decision, Outcome};
 use crate::effect::{Condition, Effect, EffectId, Record, Write};
 use crate::explain::decision;
+use crate::filters::Filters;
 use crate::memo::{Answer, Want};
 use crate::metrics::{self, Lap, Meter, MeteredPoint, Sampled, Status};
 use crate::names::PodId;
@@ -63,6 +64,7 @@ impl Scheduler {
             CycleResult::Found { row, .. } => self.place(now, attempt, row, cycle, effects),
             CycleResult::Unschedulable(_) | CycleResult::Error(_) => {
                 self.log(attempt, &cycle);
+                let mut shared = cycle.shared;
                 let failure = match cycle.result {
                     CycleResult::Unschedulable(failure) => *failure,
                     CycleResult::Error(message) => Failure::error(message),
@@ -70,6 +72,9 @@ impl Scheduler {
                 };
                 self.count_preemption(pod, &failure);
                 self.nominate(now, attempt, &failure, effects);
+                if self.asks_post_filter(pod, &failure) {
+                    self.tell_after_post_filter(now, pod, &failure, &mut shared, effects);
+                }
                 let in_vain = failure.reason == FailureReason::Unschedulable
                     && failure.nomination.is_none()
                     && self.extenders.to_ask(pod).is_none();
@@ -88,7 +93,7 @@ impl Scheduler {
         if let Some(memo) = &mut self.memo {
             memo.begin(self.counts.phases(lap));
         }
-        let Some(cycle) = self.remembered(pod) else {
+        let Some(mut cycle) = self.remembered(pod) else {
             let mut cycle = self.decide_from_scratch(pod, self.counts.meter());
             let profile = self.profile_of(pod).index;
             self.counts.decided(profile, &mut cycle.meter);
@@ -96,6 +101,9 @@ impl Scheduler {
             return cycle;
         };
         self.measure_remembered(pod, &cycle);
+        if self.profiles.share_filter_state {
+            cycle.shared = self.shared_at_pre_filter(pod);
+        }
         if !self.audit.is_due() {
             return cycle;
         }
@@ -109,6 +117,17 @@ impl Scheduler {
             self.forget_derived();
             expected
         }
+    }
+
+    /// What plugins share at PreFilter: a decision from memory does not ask them.
+    fn shared_at_pre_filter(&self, pod: &PodInfo) -> CycleState {
+        let (profile, mut shared) = (self.profile_of(pod), CycleState::new());
+        if profile.shares_filter_state {
+            let (view, meter) = (self.cache.view(), &mut Meter::default());
+            // What it comes to is known already.
+            let _ = Filters::prepare(profile, pod, &mut shared, &view, meter);
+        }
+        shared
     }
 
     /// Updates the metrics after a decision from memory.
@@ -277,6 +296,7 @@ impl Scheduler {
             waiting: self.waiting.pods(),
             decisions: &mut self.waiting_decisions,
             said: &mut self.said_writes,
+            metrics: &mut self.plugin_metrics,
         };
         let reserved = BindingCycle::reserve(placed, shared, profile, &mut backing);
         let status = reserved.as_ref().err().map_or(Status::Success, Unbound::status);
@@ -427,6 +447,7 @@ impl Scheduler {
                 waiting: self.waiting.pods(),
                 decisions: &mut self.waiting_decisions,
                 said: &mut self.said_writes,
+                metrics: &mut self.plugin_metrics,
             },
             profile,
             extenders: &self.extenders,
@@ -462,6 +483,7 @@ impl Scheduler {
             waiting: self.waiting.pods(),
             decisions: &mut self.waiting_decisions,
             said: &mut self.said_writes,
+            metrics: &mut self.plugin_metrics,
         }
     }
 
@@ -491,7 +513,7 @@ impl Scheduler {
             None => answer.err().map(|error| error.message),
             Some(point) => {
                 let (mut shared, mut assumed) = (CycleState::new(), Vec::new());
-                let mut written = Vec::new();
+                let (mut written, mut measured) = (Vec::new(), Vec::new());
                 let mut handle = Handle {
                     now,
                     shared: &mut shared,
@@ -502,11 +524,21 @@ impl Scheduler {
                         &mut self.waiting_decisions,
                     ),
                     writes: Writes::new(&mut written),
+                    metrics: Metrics::new(&mut measured),
                 };
-                let Some(node) = said.pod.node() else { return };
-                let (row, view) = (self.cache.row(node), self.cache.view());
-                let at = Placement { pod: &said.pod, node, row, view };
-                let outcome = point.answered(&said.write, &answer, &at, &mut handle);
+                let (pod, view, write) = (&said.pod, self.cache.view(), &said.write);
+                let node = match said.point {
+                    Point::PostFilter => None,
+                    _ => pod.node(),
+                };
+                let outcome = match node {
+                    Some(node) => {
+                        let at = Placement { pod, node, row: self.cache.row(node), view };
+                        point.answered(write, &answer, &at, &mut handle)
+                    }
+                    None => point.answered_without_node(write, &answer, pod, &view, &mut handle),
+                };
+                self.plugin_metrics.record(measured);
                 if outcome.is_ok() {
                     self.cache.assume_objects(assumed);
                     self.said_writes.extend(written.into_iter().map(|write| said.again(write)));
@@ -628,12 +660,52 @@ impl Scheduler {
     /// As in default_preemption.go, PostFilter: it counts every call. It is not called if there is no
     /// node at all, or after an error.
     fn count_preemption(&mut self, pod: &PodInfo, failure: &Failure) {
-        let is_asked = failure.reason == FailureReason::Unschedulable
-            && !self.cache.view().nodes.is_empty()
-            && self.profile_of(pod).at(Point::PostFilter).next().is_some();
-        if is_asked {
+        if self.asks_post_filter(pod, failure) {
             self.counts.preemption();
         }
+    }
+
+    /// Whether PostFilter plugins are asked after this failure.
+    fn asks_post_filter(&self, pod: &PodInfo, failure: &Failure) -> bool {
+        failure.reason == FailureReason::Unschedulable
+            && !self.cache.view().nodes.is_empty()
+            && self.profile_of(pod).at(Point::PostFilter).next().is_some()
+    }
+
+    /// Tells the PostFilter plugins that want to know how the attempt ended, and sends what they write.
+    fn tell_after_post_filter(
+        &mut self,
+        now: Time,
+        pod: &PodInfo,
+        failure: &Failure,
+        shared: &mut CycleState,
+        effects: &mut Vec<Effect>,
+    ) {
+        let profile = self.profiles.get(&pod.scheduler_name).expect("it was just used");
+        for (plugin, _) in profile.at(Point::PostFilter) {
+            let Some(point) = plugin.points.post_filter.as_ref().filter(|it| it.is_told()) else {
+                continue;
+            };
+            let (mut assumed, mut written, mut measured) = (Vec::new(), Vec::new(), Vec::new());
+            let waiting = self.waiting.pods();
+            let mut handle = Handle {
+                now,
+                shared: &mut *shared,
+                assume: Assume::new(&mut assumed),
+                waiting: WaitingPods::new(plugin.name, waiting, &mut self.waiting_decisions),
+                writes: Writes::new(&mut written),
+                metrics: Metrics::new(&mut measured),
+            };
+            let nomination = failure.nomination.as_ref();
+            point.after_post_filter(pod, nomination, &self.cache.view(), &mut handle);
+            self.plugin_metrics.record(measured);
+            self.cache.assume_objects(assumed);
+            for write in written {
+                let (pod, point) = (pod.clone(), Point::PostFilter);
+                self.said_writes.push(Said { plugin: plugin.name, point, pod, write, tries: 1 });
+            }
+        }
+        self.send_writes(now, effects);
     }
 
     pub(crate) fn write(

@@ -10,15 +10,15 @@ use std::time::Duration;
 
 use plimsoll_api::Str;
 use plimsoll_framework::{
-    Assume, Binding, Code, CycleState, Handle, Held, Permission, Placement, PodInfo, Point,
-    PreBindPoint, Readiness, Rejection, Time, WaitingDecision, WaitingPod, WaitingPods, WriteError,
-    Writes, binding::PERMIT_TIMEOUT_MAX,
+    Assume, Binding, Code, CycleState, Handle, Held, Metrics, Permission, Placement, PodInfo,
+    Point, PreBindPoint, Readiness, Rejection, Time, WaitingDecision, WaitingPod, WaitingPods,
+    WriteError, Writes, binding::PERMIT_TIMEOUT_MAX,
 };
 
 use crate::cache::Cache;
 use crate::effect::{Effect, EffectId, Write};
 use crate::extenders::{ExtenderId, Extenders};
-use crate::metrics::{Counts, Lap, MeteredPoint, Status};
+use crate::metrics::{Counts, Lap, MeteredPoint, PluginMetrics, Status};
 use crate::names::PodId;
 use crate::profile::Profile;
 use crate::queue::Attempt;
@@ -111,6 +111,8 @@ pub(crate) struct Backing<'a> {
     pub(crate) decisions: &'a mut Vec<WaitingDecision>,
     /// The writes that plugins have requested.
     pub(crate) said: &'a mut Vec<Said>,
+    /// What plugins have measured.
+    pub(crate) metrics: &'a mut PluginMetrics,
 }
 
 /// What a binding cycle needs from the scheduler.
@@ -230,13 +232,14 @@ impl BindingCycle {
             let Some(point) = point else { return false };
             // It is only asked in advance: what it does has no effect.
             let (mut shared, mut assumed) = (self.shared.clone(), Vec::new());
-            let (mut decided, mut written) = (Vec::new(), Vec::new());
+            let (mut decided, mut written, mut measured) = (Vec::new(), Vec::new(), Vec::new());
             let mut handle = Handle {
                 now,
                 shared: &mut shared,
                 assume: Assume::new(&mut assumed),
                 waiting: WaitingPods::new(plugin.name, waiting, &mut decided),
                 writes: Writes::new(&mut written),
+                metrics: Metrics::new(&mut measured),
             };
             point.pre_bind(held, &at, &mut handle);
             let waits = matches!(point.ready(held, &at, &mut handle), Readiness::Waiting);
@@ -412,16 +415,20 @@ impl BindingCycle {
         succeeds: impl FnOnce(&T) -> bool,
     ) -> T {
         let mut shared = std::mem::take(&mut self.shared);
-        let (mut assumed, mut written) = (Vec::new(), Vec::new());
+        let (mut assumed, mut written, mut measured) = (Vec::new(), Vec::new(), Vec::new());
         let mut handle = Handle {
             now: backing.now,
             shared: &mut shared,
             assume: Assume::new(&mut assumed),
             waiting: WaitingPods::new(plugin, backing.waiting, backing.decisions),
             writes: Writes::new(&mut written),
+            metrics: Metrics::new(&mut measured),
         };
         let answer = ask(self, &self.placement(backing.cache), &mut handle);
         self.shared = shared;
+        if !measured.is_empty() {
+            backing.metrics.record(measured);
+        }
         if succeeds(&answer) {
             backing.cache.assume_objects(assumed);
             for write in written {

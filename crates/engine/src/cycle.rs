@@ -322,13 +322,14 @@ fn post_filter(
     cycle: &mut Cycle,
     what_if: WhatIf<'_>,
 ) -> CycleResult {
+    let shared = std::mem::take(&mut cycle.shared);
+    let what_if = what_if.sharing(&shared);
     let ask = |_, point: &PostFilterPoint, rejected: &[NodeRejection]| {
         Ok::<_, Infallible>(point.post_filter(what_if.pod(), rejected, &what_if))
     };
-    match post_filter_by(profile, failure, cycle, &what_if, ask) {
-        Ok(result) => result,
-        Err(never) => match never {},
-    }
+    let Ok(result) = post_filter_by(profile, failure, cycle, &what_if, ask);
+    cycle.shared = shared;
+    result
 }
 
 /// Runs the PostFilter plugins through `ask`, which gets the name of each plugin and the rejections. As

@@ -18,7 +18,7 @@ use crate::effect::Effect;
 use crate::extenders::Extenders;
 use crate::gates::Gates;
 use crate::memo::Memo;
-use crate::metrics::{Counts, Stopwatch};
+use crate::metrics::{Counts, PluginMetrics, Stopwatch};
 use crate::names::{Names, PodId};
 use crate::pick::TieBreak;
 use crate::preemption::Evictions;
@@ -156,6 +156,7 @@ pub struct Scheduler {
     pub(crate) memo: Option<Memo>,
     pub(crate) audit: Audit,
     pub(crate) counts: Counts,
+    pub(crate) plugin_metrics: PluginMetrics,
 }
 
 impl std::fmt::Debug for Scheduler {
@@ -172,6 +173,7 @@ impl Scheduler {
     pub fn new(profiles: Vec<Profile>, options: Options, seed: u64) -> Result<Self, ProfileError> {
         let profiles = Profiles::new(profiles, options.release)?;
         let counts = Counts::new(profiles.iter().count(), options.stopwatch);
+        let plugin_metrics = PluginMetrics::new(profiles.iter().flat_map(Profile::metrics));
         let (mut cache, mut nominated) = (Cache::default(), NominatedPods::default());
         for kind in profiles.iter().flat_map(Profile::kinds) {
             cache.keep(kind);
@@ -186,6 +188,7 @@ impl Scheduler {
             memo,
             audit: Audit::new(options.audit_every),
             counts,
+            plugin_metrics,
             options,
             rng: Pcg64::seed_from_u64(seed),
             names: Names::default(),

@@ -9,6 +9,7 @@ use plimsoll_api::{AnyObject, Kind, KindRef, ObjectKey, PodKey, Str};
 
 use crate::columns::Row;
 use crate::cycle_state::CycleState;
+use crate::metrics::Metrics;
 use crate::plugin::Plugin;
 use crate::pod_info::PodInfo;
 use crate::status::{Reason, Rejection};
@@ -69,7 +70,7 @@ impl<'a> Assume<'a> {
     }
 }
 
-/// What a plugin may use once a node is chosen, beside the [`Placement`] (`Handle` in kube-scheduler).
+/// What a plugin may use once a node is chosen, or once there is none (`Handle` in kube-scheduler).
 #[derive(Debug)]
 pub struct Handle<'a> {
     /// Now, by the clock of the scheduler: virtual time in a simulation.
@@ -82,6 +83,8 @@ pub struct Handle<'a> {
     pub waiting: WaitingPods<'a>,
     /// What is to be written. Where the pod still has to be bound, the next step waits for the answers.
     pub writes: Writes<'a>,
+    /// What the plugin measures.
+    pub metrics: Metrics<'a>,
 }
 
 /// Holds something for a pod from the choice of its node until it is bound.

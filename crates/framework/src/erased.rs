@@ -7,10 +7,10 @@ use std::sync::Arc;
 use crate::accelerate::ScoreByNode;
 use crate::columns::{Columns, Row};
 use crate::cycle_state::CycleState;
-use crate::filter::{Candidates, Filter, PodChange, PreFilter, Update, Verdict};
+use crate::filter::{Candidates, Filter, PodChange, PreFilter, ShareFilterState, Update, Verdict};
 use crate::parts::{ClusterPart, Feasible, NodePart, PodPart};
 use crate::pod_info::PodInfo;
-use crate::score::{Normalize, PreScore, Score, Scored};
+use crate::score::{Normalize, PreScore, Score, Scored, ShareScoreState};
 use crate::status::Rejection;
 use crate::view::View;
 
@@ -207,7 +207,23 @@ impl<P: Filter> Judge for LocalJudge<P> {
 }
 
 /// A [`PreFilter`]: judges from a state and a node.
-pub(crate) struct Stateful<P>(pub(crate) Arc<P>);
+pub(crate) struct Stateful<P: PreFilter> {
+    plugin: Arc<P>,
+    share: fn(&P, &P::State, &mut CycleState),
+}
+
+impl<P: PreFilter> Stateful<P> {
+    pub(crate) fn new(plugin: Arc<P>) -> Self {
+        Stateful { plugin, share: |_, _, _| {} }
+    }
+
+    pub(crate) fn sharing(plugin: Arc<P>) -> Self
+    where
+        P: ShareFilterState,
+    {
+        Stateful { plugin, share: P::share }
+    }
+}
 
 struct StatefulJudge<P: PreFilter> {
     plugin: Arc<P>,
@@ -216,19 +232,19 @@ struct StatefulJudge<P: PreFilter> {
 
 impl<P: PreFilter> ErasedFilter for Stateful<P> {
     fn applies(&self, pod: &PodInfo) -> bool {
-        self.0.applies(pod.part::<P::Pod>())
+        self.plugin.applies(pod.part::<P::Pod>())
     }
     fn prepare(&self, pod: &PodInfo, shared: &mut CycleState, view: &View<'_>) -> Prepared {
         let part = P::Pod::of(pod, shared);
-        if !self.0.applies(part) {
+        if !self.plugin.applies(part) {
             return Prepared(Answer::Pass);
         }
-        Prepared(match self.0.pre_filter(part, P::Cluster::of(view)) {
+        Prepared(match self.plugin.pre_filter(part, P::Cluster::of(view)) {
             Err(rejection) => Answer::Reject(rejection),
             Ok(None) => Answer::Pass,
             Ok(Some(state)) => {
-                self.0.share(&state, shared);
-                Answer::Judge(Box::new(StatefulJudge { plugin: self.0.clone(), state }))
+                (self.share)(&self.plugin, &state, shared);
+                Answer::Judge(Box::new(StatefulJudge { plugin: self.plugin.clone(), state }))
             }
         })
     }
@@ -344,7 +360,23 @@ impl<P: Score> ErasedScore for LocalScore<P> {
 }
 
 /// A [`PreScore`]: from a state and the node.
-pub(crate) struct StatefulScore<P>(pub(crate) Arc<P>);
+pub(crate) struct StatefulScore<P: PreScore> {
+    plugin: Arc<P>,
+    share: fn(&P, &P::State, &mut CycleState),
+}
+
+impl<P: PreScore> StatefulScore<P> {
+    pub(crate) fn new(plugin: Arc<P>) -> Self {
+        StatefulScore { plugin, share: |_, _, _| {} }
+    }
+
+    pub(crate) fn sharing(plugin: Arc<P>) -> Self
+    where
+        P: ShareScoreState,
+    {
+        StatefulScore { plugin, share: P::share }
+    }
+}
 
 struct StateScore<P: PreScore> {
     plugin: Arc<P>,
@@ -367,25 +399,27 @@ impl<P: PreScore> ErasedScore for StatefulScore<P> {
         prepared: &mut dyn FnMut(),
     ) -> Option<Vec<Scored>> {
         let part = P::Pod::of(pod, shared);
-        if !self.0.applies(part) || !self.0.applies_in(part, P::Cluster::of(view)) {
+        if !self.plugin.applies(part) || !self.plugin.applies_in(part, P::Cluster::of(view)) {
             return None;
         }
         let feasible = Feasible::new(view.nodes, rows);
-        let state = self.0.pre_score(part, feasible, P::Cluster::of(view))?;
+        let state = self.plugin.pre_score(part, feasible, P::Cluster::of(view))?;
         prepared();
-        let judge =
-            |&row| Scored { row, score: self.0.score(&state, row, P::Node::at(view.nodes, row)) };
+        let judge = |&row| Scored {
+            row,
+            score: self.plugin.score(&state, row, P::Node::at(view.nodes, row)),
+        };
         let mut scores: Vec<Scored> = rows.iter().map(judge).collect();
-        self.0.normalize(&state, &mut scores);
-        self.0.share(&state, shared);
+        self.plugin.normalize(&state, &mut scores);
+        (self.share)(&self.plugin, &state, shared);
         Some(scores)
     }
     fn applies(&self, pod: &PodInfo) -> bool {
-        self.0.applies(pod.part::<P::Pod>())
+        self.plugin.applies(pod.part::<P::Pod>())
     }
     fn applies_in(&self, pod: &PodInfo, view: &View<'_>) -> bool {
         let part = pod.part::<P::Pod>();
-        self.0.applies(part) && self.0.applies_in(part, P::Cluster::of(view))
+        self.plugin.applies(part) && self.plugin.applies_in(part, P::Cluster::of(view))
     }
 }
 

@@ -142,6 +142,11 @@ pub trait PreFilter: Plugin {
     ) -> Update {
         Update::Rebuild
     }
-    /// Tells other plugins of this cycle something ([`Shared`](crate::Shared)).
-    fn share(&self, _state: &Self::State, _with: &mut CycleState) {}
+}
+
+/// A [`PreFilter`] that tells the other plugins of its cycle something: those that read
+/// [`Shared`](crate::Shared), and from Reserve on all of them ([`Handle::shared`](crate::Handle::shared)).
+pub trait ShareFilterState: PreFilter {
+    /// Shares what it learnt. It may look at nothing else.
+    fn share(&self, state: &Self::State, with: &mut CycleState);
 }

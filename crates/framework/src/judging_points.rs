@@ -29,13 +29,19 @@ struct ByCounts<T: ?Sized> {
 /// A filter of a profile: its rule, and what makes it fast.
 pub struct FilterPoint {
     rule: Box<dyn ErasedFilter>,
+    shares: bool,
     by_amounts: Option<Box<NeedsFn>>,
     by_counts: Option<ByCounts<dyn DomainFilter>>,
 }
 
 impl FilterPoint {
     pub(crate) fn new(rule: Box<dyn ErasedFilter>) -> Self {
-        FilterPoint { rule, by_amounts: None, by_counts: None }
+        FilterPoint { rule, shares: false, by_amounts: None, by_counts: None }
+    }
+
+    /// `rule` also shares what it learnt.
+    pub(crate) fn share_state(&mut self, rule: Box<dyn ErasedFilter>) {
+        (self.rule, self.shares) = (rule, true);
     }
 
     pub(crate) fn by_amounts<P: FilterByAmounts>(&mut self, plugin: Arc<P>) {
@@ -48,6 +54,11 @@ impl FilterPoint {
             plugin.by_domain(pod.part::<P::Pod>(), P::Objects::of(view), others)
         });
         self.by_counts = Some(ByCounts { by_domain, objects: P::Objects::READS });
+    }
+
+    /// Whether the plugin shares what it learns.
+    pub fn shares_state(&self) -> bool {
+        self.shares
     }
 
     /// Whether the filter has anything to say about the pod, going by the pod alone.
@@ -87,6 +98,7 @@ impl FilterPoint {
 /// A score of a profile: its rule, and what makes it fast.
 pub struct ScorePoint {
     rule: Box<dyn ErasedScore>,
+    shares: bool,
     reads: Reads,
     by_amounts: Option<Box<BoundFn>>,
     by_counts: Option<ByCounts<dyn DomainScore>>,
@@ -95,7 +107,12 @@ pub struct ScorePoint {
 
 impl ScorePoint {
     pub(crate) fn new(rule: Box<dyn ErasedScore>, reads: Reads) -> Self {
-        ScorePoint { rule, reads, by_amounts: None, by_counts: None, by_node: None }
+        ScorePoint { rule, shares: false, reads, by_amounts: None, by_counts: None, by_node: None }
+    }
+
+    /// `rule` also shares what it learnt.
+    pub(crate) fn share_state(&mut self, rule: Box<dyn ErasedScore>) {
+        (self.rule, self.shares) = (rule, true);
     }
 
     pub(crate) fn by_amounts<P: ScoreByAmounts>(&mut self, plugin: Arc<P>) {
@@ -118,6 +135,11 @@ impl ScorePoint {
     /// What it reads.
     pub fn reads(&self) -> Reads {
         self.reads
+    }
+
+    /// Whether the plugin shares what it learns.
+    pub fn shares_state(&self) -> bool {
+        self.shares
     }
 
     /// Whether the score has anything to say about the pod, going by the pod alone.

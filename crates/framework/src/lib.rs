@@ -64,6 +64,7 @@ pub mod events;
 pub mod filter;
 mod judging_points;
 pub mod math;
+pub mod metrics;
 pub mod nominated;
 pub mod parts;
 pub mod plugin;
@@ -101,7 +102,8 @@ pub use duration::{DurationError, GoDuration};
 pub use enqueue::{Gate, PreEnqueue, QueueSort, QueuedPod, Requeue};
 pub use erased::{ByRow, Prepared, RowScore};
 pub use events::{Action, Change, ClusterEvent, Hint};
-pub use filter::{Candidates, Filter, PodChange, PreFilter, Update, Verdict};
+pub use filter::{Candidates, Filter, PodChange, PreFilter, ShareFilterState, Update, Verdict};
+pub use metrics::{Counter, Gauge, Histogram, Metrics};
 pub use nominated::NominatedPods;
 pub use parts::{
     Annotations, AvoidedControllers, BalanceRequests, ClusterPart, DeclaredFeatures,
@@ -116,13 +118,13 @@ pub use plugin::{FeatureGates, NoArgs, Plugin};
 pub use pod_info::PodInfo;
 pub use points::{ErasedByNode, Held, Point, Points, PreBindPoint};
 pub use post_filter::{
-    Clearing, Clearings, Harm, NodeRejection, NodeWhatIf, Nomination, PostFilter, PostFilterAnswer,
-    PostFilterByNode, WhatIf,
+    AfterPostFilter, Clearing, Clearings, Harm, NodeRejection, NodeWhatIf, Nomination, PostFilter,
+    PostFilterAnswer, PostFilterByNode, WhatIf,
 };
 pub use prioritize::{Prioritize, Prioritized};
 pub use profile_spec::ProfileSpec;
 pub use registry::{ArgsError, Builder, Entry, Registry};
-pub use score::{MAX_NODE_SCORE, Normalize, PreScore, Score, Scored};
+pub use score::{MAX_NODE_SCORE, Normalize, PreScore, Score, Scored, ShareScoreState};
 pub use sort_key::SortKey;
 pub use status::{Code, Reason, Rejection};
 pub use stores::{

@@ -17,12 +17,13 @@ use crate::cycle_state::NOTHING_SHARED;
 use crate::enqueue::{Gate, PreEnqueue, QueueSort, QueuedPod, Requeue};
 use crate::events::{Change, ClusterEvent, Hint};
 pub use crate::judging_points::{FilterPoint, ScorePoint};
+use crate::metrics::Descriptor;
 use crate::parts::{ClusterPart, PodPart, Reads, StoreReads};
 use crate::pod_info::PodInfo;
 pub use crate::point::Point;
 use crate::post_filter::{
-    Clearing, Clearings, NodeRejection, NodeWhatIf, PostFilter, PostFilterAnswer, PostFilterByNode,
-    WhatIf,
+    AfterPostFilter, Clearing, Clearings, NodeRejection, NodeWhatIf, Nomination, PostFilter,
+    PostFilterAnswer, PostFilterByNode, WhatIf,
 };
 use crate::sort_key::SortKey;
 use crate::status::{Code, Rejection};
@@ -109,6 +110,8 @@ type ChooseFn = dyn Fn(&PodInfo, Result<&[Clearable], &str>) -> PostFilterAnswer
 
 type WithoutNodesFn = dyn Fn(&PodInfo, bool) -> Option<PostFilterAnswer> + Send + Sync;
 
+type AfterFn = dyn Fn(&PodInfo, Option<&Nomination>, &View<'_>, &mut Handle<'_>) + Send + Sync;
+
 /// A PostFilter plugin of a profile.
 pub struct PostFilterPoint {
     whole: Box<PostFilterFn>,
@@ -116,6 +119,7 @@ pub struct PostFilterPoint {
     choose: Box<ChooseFn>,
     without_nodes: Box<WithoutNodesFn>,
     by_node: Option<Box<dyn ErasedByNode>>,
+    after: Option<Box<AfterFn>>,
 }
 
 impl PostFilterPoint {
@@ -132,6 +136,7 @@ impl PostFilterPoint {
             }),
             without_nodes: Box::new(move |pod, looked| asked.without_nodes(pod, looked)),
             by_node: None,
+            after: None,
         }
     }
 
@@ -172,6 +177,30 @@ impl PostFilterPoint {
     /// The answer where it depends on no node.
     pub fn without_nodes(&self, pod: &PodInfo, has_looked: bool) -> Option<PostFilterAnswer> {
         (self.without_nodes)(pod, has_looked)
+    }
+
+    pub(crate) fn tell_after<P: AfterPostFilter>(&mut self, plugin: Arc<P>) {
+        self.after = Some(Box::new(move |pod, nomination, view, handle| {
+            plugin.after_post_filter(pod, nomination, view, handle);
+        }));
+    }
+
+    /// Whether the plugin is told how an attempt without a node ended.
+    pub fn is_told(&self) -> bool {
+        self.after.is_some()
+    }
+
+    /// Tells the plugin how an attempt without a node ended.
+    pub fn after_post_filter(
+        &self,
+        pod: &PodInfo,
+        nomination: Option<&Nomination>,
+        view: &View<'_>,
+        handle: &mut Handle<'_>,
+    ) {
+        if let Some(after) = &self.after {
+            after(pod, nomination, view, handle);
+        }
     }
 
     /// The plugin node by node, where it looks at nodes one by one.
@@ -389,23 +418,54 @@ impl PreBindPoint {
     }
 }
 
-type AnsweredFn = dyn Fn(
-        &ObjectWrite,
-        &Result<(), WriteError>,
-        &Placement<'_>,
-        &mut Handle<'_>,
-    ) -> Result<(), Rejection>
-    + Send
-    + Sync;
-
 /// What a plugin makes of the answers to its writes.
-pub struct AnsweredPoint(Box<AnsweredFn>);
+pub struct AnsweredPoint(Box<dyn ErasedAnswered>);
+
+trait ErasedAnswered: Send + Sync {
+    fn placed(
+        &self,
+        write: &ObjectWrite,
+        answer: &Result<(), WriteError>,
+        at: &Placement<'_>,
+        handle: &mut Handle<'_>,
+    ) -> Result<(), Rejection>;
+    fn unplaced(
+        &self,
+        write: &ObjectWrite,
+        answer: &Result<(), WriteError>,
+        pod: &PodInfo,
+        view: &View<'_>,
+        handle: &mut Handle<'_>,
+    ) -> Result<(), Rejection>;
+}
+
+struct ByAnswered<P>(Arc<P>);
+
+impl<P: Answered> ErasedAnswered for ByAnswered<P> {
+    fn placed(
+        &self,
+        write: &ObjectWrite,
+        answer: &Result<(), WriteError>,
+        at: &Placement<'_>,
+        handle: &mut Handle<'_>,
+    ) -> Result<(), Rejection> {
+        self.0.answered(write, answer, at, handle)
+    }
+    fn unplaced(
+        &self,
+        write: &ObjectWrite,
+        answer: &Result<(), WriteError>,
+        pod: &PodInfo,
+        view: &View<'_>,
+        handle: &mut Handle<'_>,
+    ) -> Result<(), Rejection> {
+        self.0.answered_without_node(write, answer, pod, view, handle)
+    }
+}
 
 impl AnsweredPoint {
     pub(crate) fn new<P: Answered>(plugin: Arc<P>) -> Self {
-        AnsweredPoint(Box::new(move |write, answer, at, handle| {
-            plugin.answered(write, answer, at, handle)
-        }))
+        AnsweredPoint(Box::new(ByAnswered(plugin)))
     }
 
     /// A write was answered.
@@ -416,7 +476,19 @@ impl AnsweredPoint {
         at: &Placement<'_>,
         handle: &mut Handle<'_>,
     ) -> Result<(), Rejection> {
-        (self.0)(write, answer, at, handle)
+        self.0.placed(write, answer, at, handle)
+    }
+
+    /// A write of [`AfterPostFilter`] was answered.
+    pub fn answered_without_node(
+        &self,
+        write: &ObjectWrite,
+        answer: &Result<(), WriteError>,
+        pod: &PodInfo,
+        view: &View<'_>,
+        handle: &mut Handle<'_>,
+    ) -> Result<(), Rejection> {
+        self.0.unplaced(write, answer, pod, view, handle)
     }
 }
 
@@ -501,4 +573,6 @@ pub struct Points {
     pub requeue: Option<RequeuePoint>,
     /// What it makes of the answers to its writes.
     pub answered: Option<AnsweredPoint>,
+    /// The metrics of its own.
+    pub metrics: Vec<&'static Descriptor>,
 }

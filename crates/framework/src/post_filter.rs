@@ -7,8 +7,10 @@ use std::sync::Arc;
 
 use plimsoll_api::{PodKey, Str};
 
+use crate::binding::Handle;
 use crate::clearable::{Clearable, NO_CANDIDATE};
 use crate::columns::{Columns, PodSet, Row};
+use crate::cycle_state::{CycleState, NOTHING_SHARED};
 use crate::erased::Prepared;
 use crate::filter::{PodChange, Verdict};
 use crate::nominated::NominatedPods;
@@ -68,11 +70,12 @@ pub struct WhatIf<'a> {
     looked: &'a BTreeSet<&'static str>,
     nominated: &'a NominatedPods,
     view: View<'a>,
+    shared: &'a CycleState,
 }
 
 impl<'a> WhatIf<'a> {
     /// What-ifs for `pod`, whose `filters` have been prepared against `view`; `looked` names the plugins
-    /// that looked at the pod at PreFilter.
+    /// that looked at the pod at PreFilter. Nothing is shared.
     pub fn new(
         pod: &'a PodInfo,
         filters: &'a [Prepared],
@@ -80,7 +83,18 @@ impl<'a> WhatIf<'a> {
         nominated: &'a NominatedPods,
         view: View<'a>,
     ) -> Self {
-        WhatIf { pod, filters, looked, nominated, view }
+        WhatIf { pod, filters, looked, nominated, view, shared: &NOTHING_SHARED }
+    }
+
+    /// The same with what plugins have shared in this cycle.
+    #[must_use]
+    pub fn sharing(self, shared: &'a CycleState) -> Self {
+        WhatIf { shared, ..self }
+    }
+
+    /// What plugins have shared in this cycle.
+    pub fn shared(&self) -> &'a CycleState {
+        self.shared
     }
 
     /// The pod for which there is no node.
@@ -249,6 +263,21 @@ pub trait PostFilter: Plugin {
             Err(error) => PostFilterAnswer::Error(error.to_owned().into()),
         }
     }
+}
+
+/// A PostFilter plugin that does something about a pod without a node, such as asking for one: it writes.
+pub trait AfterPostFilter: PostFilter {
+    /// No node was found for `pod`, and the PostFilter plugins came to this; `nomination` may be that of another plugin.
+    /// Called once in each attempt that ends so, whether the answers were remembered or not, unless there is no node at
+    /// all. The answers to what is written come to
+    /// [`Answered::answered_without_node`](crate::Answered::answered_without_node).
+    fn after_post_filter(
+        &self,
+        pod: &PodInfo,
+        nomination: Option<&Nomination>,
+        view: &View<'_>,
+        handle: &mut Handle<'_>,
+    );
 }
 
 /// How much harm it does to clear a node: compared number by number, the less the better. What the

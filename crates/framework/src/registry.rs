@@ -16,7 +16,8 @@ use crate::args::{ArgsFault, ArgsForm, Shown, valid};
 use crate::binding::{Bind, Permit, PostBind, PreBind, Reserve};
 use crate::enqueue::{PreEnqueue, QueueSort, Requeue};
 use crate::erased::{Local, LocalScore, Stateful, StatefulScore};
-use crate::filter::{Filter, PreFilter};
+use crate::filter::{Filter, PreFilter, ShareFilterState};
+use crate::metrics::Descriptor;
 use crate::parts::{ClusterPart, ClusterReads, NodePart, PodPart, Reads};
 use crate::plugin::{FeatureGates, Plugin};
 use crate::points::{
@@ -24,8 +25,8 @@ use crate::points::{
     PostFilterPoint, PreBindPoint, PreEnqueuePoint, QueueSortPoint, RequeuePoint, ReservePoint,
     ScorePoint,
 };
-use crate::post_filter::{PostFilter, PostFilterByNode};
-use crate::score::{PreScore, Score};
+use crate::post_filter::{AfterPostFilter, PostFilter, PostFilterByNode};
+use crate::score::{PreScore, Score, ShareScoreState};
 use crate::writes::Answered;
 
 /// A plugin could not be made from its args.
@@ -63,6 +64,7 @@ pub struct Entry {
     points: BTreeSet<Point>,
     reads: Reads,
     kinds: BTreeSet<KindRef>,
+    metrics: Vec<&'static Descriptor>,
     args: ArgsForm,
     make: Box<Make>,
     speed: Speed,
@@ -77,6 +79,7 @@ impl Entry {
             points: BTreeSet::new(),
             reads: Reads::default(),
             kinds: BTreeSet::new(),
+            metrics: Vec::new(),
             shown: None,
         }
     }
@@ -99,6 +102,11 @@ impl Entry {
     /// The kinds of objects that it reads, and those that it says it [uses](Builder::kind).
     pub fn kinds(&self) -> &BTreeSet<KindRef> {
         &self.kinds
+    }
+
+    /// The metrics of its own.
+    pub fn metrics(&self) -> &[&'static Descriptor] {
+        &self.metrics
     }
 
     /// What it reads, in words, for people: `pod: tolerations · node: taints`.
@@ -142,6 +150,7 @@ pub struct Builder<P> {
     points: BTreeSet<Point>,
     reads: Reads,
     kinds: BTreeSet<KindRef>,
+    metrics: Vec<&'static Descriptor>,
     shown: Option<Shown>,
 }
 
@@ -194,10 +203,24 @@ impl<P: Plugin> Builder<P> {
             &[Point::PreFilter, Point::Filter],
             reads,
             move |plugin, points| {
-                set_filter(points, FilterPoint::new(Box::new(Stateful(plugin.clone()))), reads);
+                set_filter(
+                    points,
+                    FilterPoint::new(Box::new(Stateful::new(plugin.clone()))),
+                    reads,
+                );
                 points.waits_for.extend(P::Cluster::kinds());
             },
         )
+    }
+
+    /// It shares what it learnt at PreFilter. After [`pre_filter`](Self::pre_filter).
+    pub fn share_filter_state(self) -> Self
+    where
+        P: ShareFilterState,
+    {
+        self.point(&[], Reads::default(), |plugin, points| {
+            filter_of(points).share_state(Box::new(Stateful::sharing(plugin.clone())));
+        })
     }
 
     /// It stands at PostFilter.
@@ -243,10 +266,32 @@ impl<P: Plugin> Builder<P> {
             &[Point::PreScore, Point::Score],
             reads,
             move |plugin, points| {
-                let rule = Box::new(StatefulScore(plugin.clone()));
+                let rule = Box::new(StatefulScore::new(plugin.clone()));
                 set_score(points, ScorePoint::new(rule, reads));
             },
         )
+    }
+
+    /// It shares what it learnt at PreScore. After [`pre_score`](Self::pre_score).
+    pub fn share_score_state(self) -> Self
+    where
+        P: ShareScoreState,
+    {
+        self.point(&[], Reads::default(), |plugin, points| {
+            score_of(points).share_state(Box::new(StatefulScore::sharing(plugin.clone())));
+        })
+    }
+
+    /// It is told how each attempt ended that found no node, and may write then. After
+    /// [`post_filter`](Self::post_filter) or [`post_filter_by_node`](Self::post_filter_by_node).
+    pub fn after_post_filter(self) -> Self
+    where
+        P: AfterPostFilter,
+    {
+        self.point(&[], Reads::default(), |plugin, points| {
+            let point = points.post_filter.as_mut();
+            point.expect("it stands at PostFilter, too").tell_after(plugin.clone());
+        })
     }
 
     /// It stands at Reserve.
@@ -328,6 +373,18 @@ impl<P: Plugin> Builder<P> {
         self
     }
 
+    /// It counts in a metric of its own.
+    ///
+    /// # Panics
+    /// If it has one of that name already.
+    pub fn metric(mut self, metric: &'static impl AsRef<Descriptor>) -> Self {
+        let metric = metric.as_ref();
+        let is_new = self.metrics.iter().all(|other| other.name != metric.name);
+        assert!(is_new, "plugin {} has two metrics named {}", P::NAME, metric.name);
+        self.metrics.push(metric);
+        self
+    }
+
     /// It has events and hints of its own.
     pub fn requeue(self) -> Self
     where
@@ -404,10 +461,11 @@ impl<P: Plugin> Builder<P> {
 
     /// The entry.
     pub fn done(self) -> Entry {
-        let Builder { add, accelerate, points, reads, kinds, shown } = self;
+        let Builder { add, accelerate, points, reads, kinds, metrics, shown } = self;
+        let measured = metrics.clone();
         let make = move |args: Option<&Value>, gates: &FeatureGates, speed: Speed| {
             let plugin = Arc::new(P::new(valid_args::<P>(args, gates)?, gates));
-            let mut made = Points::default();
+            let mut made = Points { metrics: measured.clone(), ..Points::default() };
             for add in &add {
                 add(&plugin, &mut made);
             }
@@ -421,7 +479,16 @@ impl<P: Plugin> Builder<P> {
         };
         let args = ArgsForm::of::<P>(shown);
         let make = Box::new(make);
-        Entry { name: P::NAME, points, reads, kinds, args, make, speed: Speed::Accelerated }
+        Entry {
+            name: P::NAME,
+            points,
+            reads,
+            kinds,
+            metrics,
+            args,
+            make,
+            speed: Speed::Accelerated,
+        }
     }
 
     fn accelerate(mut self, add: impl Fn(&Arc<P>, &mut Points) + Send + Sync + 'static) -> Self {
@@ -492,7 +559,7 @@ impl Registry {
     /// A registry of these plugins.
     ///
     /// # Panics
-    /// If two have the same name.
+    /// If two have the same name, or metrics of the same name.
     pub fn new(entries: impl IntoIterator<Item = Entry>) -> Self {
         let mut registry = Registry::default();
         for entry in entries {
@@ -504,10 +571,16 @@ impl Registry {
     /// Adds a plugin.
     ///
     /// # Panics
-    /// If there is one of the same name.
+    /// If there is one of the same name, or with a metric of the same name.
     pub fn add(&mut self, entry: Entry) {
         let known = self.get(entry.name()).is_some();
         assert!(!known, "a plugin named {:?} already exists", entry.name());
+        for metric in entry.metrics() {
+            let name = metric.name;
+            let mut others = self.0.iter().flat_map(|other| other.metrics());
+            let is_new = others.all(|other| other.name != name);
+            assert!(is_new, "plugin {:?}: another plugin has a metric named {name}", entry.name());
+        }
         self.0.push(entry);
     }
 

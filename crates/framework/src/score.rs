@@ -96,6 +96,12 @@ pub trait PreScore: Plugin {
     fn score(&self, state: &Self::State, row: Row, node: Ref<'_, Self::Node>) -> i64;
     /// Brings raw scores into 0 to [`MAX_NODE_SCORE`] (NormalizeScore).
     fn normalize(&self, _state: &Self::State, _scores: &mut [Scored]) {}
-    /// Tells other plugins of this cycle something ([`Shared`](crate::Shared)).
-    fn share(&self, _state: &Self::State, _with: &mut CycleState) {}
+}
+
+/// A [`PreScore`] that tells the other plugins of its cycle something: those that read
+/// [`Shared`](crate::Shared), and from Reserve on all of them ([`Handle::shared`](crate::Handle::shared)). Its pods are
+/// decided from scratch. Where there is only one feasible node no plugin scores, and nothing is shared.
+pub trait ShareScoreState: PreScore {
+    /// Shares what it learnt.
+    fn share(&self, state: &Self::State, with: &mut CycleState);
 }

@@ -5,7 +5,9 @@ use serde_json::Value;
 
 use crate::binding::{Handle, Placement};
 use crate::plugin::Plugin;
+use crate::pod_info::PodInfo;
 use crate::status::Rejection;
+use crate::view::View;
 
 /// A write of an object.
 #[derive(Clone, Debug, PartialEq)]
@@ -151,4 +153,17 @@ pub trait Answered: Plugin {
         at: &Placement<'_>,
         handle: &mut Handle<'_>,
     ) -> Result<(), Rejection>;
+
+    /// The same for what was written after PostFilter ([`AfterPostFilter`](crate::AfterPostFilter)). The attempt is over:
+    /// an error is recorded as an event about the pod.
+    fn answered_without_node(
+        &self,
+        _write: &ObjectWrite,
+        answer: &Result<(), WriteError>,
+        _pod: &PodInfo,
+        _view: &View<'_>,
+        _handle: &mut Handle<'_>,
+    ) -> Result<(), Rejection> {
+        answer.clone().map_err(|error| Rejection::error(error.message))
+    }
 }

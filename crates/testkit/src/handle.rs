@@ -1,8 +1,9 @@
 //! A handle without a scheduler.
 
+use plimsoll_framework::metrics::Measurement;
 use plimsoll_framework::{
-    Assume, Assumption, CycleState, Handle, ObjectWrite, Time, WaitingDecision, WaitingPod,
-    WaitingPods, Writes,
+    Assume, Assumption, CycleState, Handle, Metrics, ObjectWrite, Time, WaitingDecision,
+    WaitingPod, WaitingPods, Writes,
 };
 
 /// What a plugin gets a [`Handle`] to, and what it does with it: for tests of the points from Reserve on.
@@ -20,6 +21,8 @@ pub struct HandleParts {
     pub assumed: Vec<Assumption>,
     /// What is to be written.
     pub written: Vec<ObjectWrite>,
+    /// What was measured.
+    pub measured: Vec<Measurement>,
 }
 
 impl HandleParts {
@@ -31,6 +34,7 @@ impl HandleParts {
             assume: Assume::new(&mut self.assumed),
             waiting: WaitingPods::new(plugin, &self.waiting, &mut self.decisions),
             writes: Writes::new(&mut self.written),
+            metrics: Metrics::new(&mut self.measured),
         }
     }
 }

@@ -57,6 +57,13 @@ impl Kind for NetworkAttachment {
     }
 }
 
+/// Counted by result: `ready` or `failed`.
+static ATTACHMENTS: Counter<1> = Counter::new(
+    "network_attach_attachments_total",
+    &["result"],
+    "Number of attachments of pods to networks, by result.",
+);
+
 /// Binds pods with the label `example.com/network` once they are attached to that network on their node.
 pub struct NetworkAttach(NetworkAttachArgs);
 
@@ -125,14 +132,18 @@ impl PreBind for NetworkAttach {
         handle.writes.create::<NetworkAttachment>(at.pod.key.clone(), json!({ "spec": spec }));
     }
 
-    fn ready(&self, (): &(), at: &Placement<'_>, _: &mut Handle<'_>) -> Readiness {
+    fn ready(&self, (): &(), at: &Placement<'_>, handle: &mut Handle<'_>) -> Readiness {
         match attachment(at).filter(|own| is_of(own, at.pod)).map(|own| &own.status) {
             None => Readiness::Waiting,
             Some(status) if !status.error.is_empty() => {
+                handle.metrics.add(&ATTACHMENTS, ["failed"], 1);
                 let why = format!("the network is not attached: {}", status.error);
                 Readiness::Failed(Rejection::unschedulable(why))
             }
-            Some(status) if status.ready => Readiness::Ready,
+            Some(status) if status.ready => {
+                handle.metrics.add(&ATTACHMENTS, ["ready"], 1);
+                Readiness::Ready
+            }
             Some(_) => Readiness::Waiting,
         }
     }
@@ -176,5 +187,11 @@ impl Answered for NetworkAttach {
 
 /// Registration.
 pub fn entry() -> Entry {
-    Entry::of::<NetworkAttach>().reserve().pre_bind().answered().kind::<NetworkAttachment>().done()
+    Entry::of::<NetworkAttach>()
+        .reserve()
+        .pre_bind()
+        .answered()
+        .kind::<NetworkAttachment>()
+        .metric(&ATTACHMENTS)
+        .done()
 }

@@ -4,7 +4,7 @@
 #[allow(dead_code, reason = "each example needs a part of it")]
 mod program;
 
-use plimsoll_testserver::{CustomKind, Fault, Options, TestServer, Trouble};
+use plimsoll_testserver::{CustomKind, Fault, Options, Right, TestServer, Trouble, User};
 use program::{Program, node, node_of, pod, unscheduled, wait_for};
 use serde_json::{Value, json};
 
@@ -34,13 +34,18 @@ fn wrong_args_are_told_with_file_line_and_field() {
 }
 
 fn server() -> TestServer {
+    server_with(Vec::new())
+}
+
+fn server_with(users: Vec<User>) -> TestServer {
     let attachments = CustomKind {
         api_version: "example.com/v1".to_owned(),
         kind: "NetworkAttachment".to_owned(),
         plural: PLURAL.to_owned(),
         namespaced: true,
     };
-    let server = TestServer::start(Options { custom: vec![attachments], ..Options::default() });
+    let server =
+        TestServer::start(Options { custom: vec![attachments], users, ..Options::default() });
     let objects =
         [node("a", &json!({})), pod("default", "web", &json!({"example.com/network": "blue"}))];
     server.store().apply_all(objects).expect("they are valid");
@@ -68,6 +73,48 @@ fn a_pod_is_bound_once_its_network_is_ready() {
     controller_says(&server, &json!({"ready": true}));
     assert_eq!(wait_for(|| node_of(&server, "web")), "a");
     assert!(attachment(&server).is_some());
+}
+
+#[test]
+fn metrics_and_the_configuration_in_use_tell_of_the_plugin() {
+    let token = "t0k3n-of-prometheus";
+    let users = vec![User {
+        token: token.to_owned(),
+        name: "prometheus".to_owned(),
+        groups: Vec::new(),
+        rights: vec![Right::on_paths(&["/metrics", "/configz"], &["get"])],
+    }];
+    let server = server_with(users);
+    let (_running, asker) = NETWORK_ATTACH.run_asked(&server, token);
+    let page = |path: &str| asker.get(path).expect("it answers").body;
+    controller_says(&server, &json!({"ready": true}));
+    assert_eq!(wait_for(|| node_of(&server, "web")), "a");
+    let own = wait_for(|| {
+        let metrics = page("/metrics");
+        let lines = metrics.lines().filter(|line| line.contains("network_attach_"));
+        let own: Vec<_> = lines.map(str::to_owned).collect();
+        (!own.is_empty()).then_some(own)
+    });
+    assert_eq!(
+        own,
+        [
+            "# HELP network_attach_attachments_total [ALPHA] Number of attachments of pods to networks, by result.",
+            "# TYPE network_attach_attachments_total counter",
+            "network_attach_attachments_total{result=\"ready\"} 1",
+        ]
+    );
+    // Its points are measured like those of other plugins: in one cycle of ten, PreBind in each.
+    let measured = "scheduler_plugin_evaluation_total";
+    assert!(page("/metrics").contains(measured), "{measured}");
+    let in_use: Value = serde_json::from_str(&page("/configz")).expect("it is JSON");
+    let profile = &in_use["componentconfig"]["profiles"][0];
+    let configs = profile["pluginConfig"].as_array().expect("there are args");
+    let own =
+        configs.iter().find(|one| one["name"] == "NetworkAttach").expect("its args are among them");
+    assert_eq!(own["args"]["timeoutSeconds"], 30);
+    let enabled =
+        profile["plugins"]["multiPoint"]["enabled"].as_array().expect("plugins are enabled");
+    assert!(enabled.iter().any(|one| one["name"] == "NetworkAttach"), "{enabled:?}");
 }
 
 #[test]

@@ -137,7 +137,9 @@ impl Setting<'_> {
         cycle: &mut Cycle,
     ) -> Result<CycleResult, Stop> {
         let (prepared, looked) = (filters.in_order(), filters.looked(self.profile));
+        let shared = std::mem::take(&mut cycle.shared);
         let what_if = WhatIf::new(pod, &prepared, &looked, self.nominated, self.view);
+        let what_if = what_if.sharing(&shared);
         let have_a_say = self.voices.that(Verb::Preempt).next().is_some();
         let ask = |plugin, point: &PostFilterPoint, rejected: &[NodeRejection]| {
             if !have_a_say {
@@ -153,7 +155,9 @@ impl Setting<'_> {
                 Err(ask @ Stop::Ask(_)) => Err(ask),
             }
         };
-        cycle::post_filter_by(self.profile, failure, cycle, &what_if, ask)
+        let result = cycle::post_filter_by(self.profile, failure, cycle, &what_if, ask);
+        cycle.shared = shared;
+        result
     }
 
     /// Chooses among several nodes. As in schedule_one.go, prioritizeNodes: all extenders are asked at

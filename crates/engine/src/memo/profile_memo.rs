@@ -101,7 +101,7 @@ impl ProfileMemo {
         for (index, _) in profile.indices(Point::Score) {
             let Some(score) = &profile.get(index).points.score else { continue };
             let reads = score.reads();
-            let shares = reads.pod.contains(PodReads::SHARED);
+            let shares = reads.pod.contains(PodReads::SHARED) || score.shares_state();
             if !shares && score.is_by_row() {
                 by_row |= reads.pod;
                 if !scan::moves(reads.node) {

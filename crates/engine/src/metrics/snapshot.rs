@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use plimsoll_api::Str;
+use plimsoll_framework::metrics::Descriptor;
 use plimsoll_framework::{Point, Release};
 
 use super::counts::{Counts, MOST_ATTEMPTS, Outcome, Source};
 use super::event_label::EventLabel;
-use super::family::{Descriptor, Family, Series, Value};
+use super::family::{Family, Series, Value};
 use super::histogram::Histogram;
 use super::inventory as known;
 use super::meter::{MeteredPoint, Status};
@@ -19,7 +20,7 @@ use crate::scheduler::Scheduler;
 const POD: &str = "pod";
 
 impl Scheduler {
-    /// All metrics with values, by name. This iterates over all pending pods.
+    /// All metrics with values, by name, and then those of plugins. This iterates over all pending pods.
     pub fn metrics(&self) -> Vec<Family> {
         let mut book = Book { release: self.options.release, families: BTreeMap::new() };
         self.attempts(&mut book);
@@ -33,7 +34,9 @@ impl Scheduler {
         }
         // kube-scheduler has a goroutine for each pod that is being bound.
         book.number(&known::GOROUTINES, &["binding"], as_u64(self.bindings.len()));
-        book.families.into_values().collect()
+        let mut families: Vec<_> = book.families.into_values().collect();
+        families.extend(self.plugin_metrics.families());
+        families
     }
 
     /// Resets the metrics.
@@ -41,6 +44,7 @@ impl Scheduler {
         let stopwatch = self.options.stopwatch;
         self.counts = Counts::new(self.profiles.iter().count(), stopwatch);
         self.queue.counts = QueueCounts::new(stopwatch);
+        self.plugin_metrics.reset();
     }
 
     fn attempts(&self, book: &mut Book) {

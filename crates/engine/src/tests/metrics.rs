@@ -38,6 +38,7 @@ fn told(families: &[Family], names: &[&str]) -> String {
             let labels: Vec<_> = labels.map(|(name, value)| format!("{name}={value}")).collect();
             let value = match &series.value {
                 Value::Number(number) => number.to_string(),
+                Value::Float(number) => number.to_string(),
                 Value::Histogram(all) => format!("{} values", all.count()),
             };
             lines.push(format!("{} {value}", labels.join(" ")));
@@ -302,7 +303,7 @@ fn what_the_phases_took_is_what_the_search_took() {
         });
         let spans = counted.map(|one| match &one.value {
             Value::Histogram(spans) => spans.sum(),
-            Value::Number(_) => 0.0,
+            Value::Number(_) | Value::Float(_) => 0.0,
         });
         spans.sum()
     };

@@ -132,7 +132,7 @@ fn phases(scheduler: &Scheduler) -> BTreeMap<Vec<String>, u64> {
             let labels = series.labels.iter().map(ToString::to_string).collect();
             Some((labels, spans.count()))
         }
-        Value::Number(_) => None,
+        Value::Number(_) | Value::Float(_) => None,
     });
     counts.collect()
 }

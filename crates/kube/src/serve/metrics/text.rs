@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use plimsoll_engine::metrics::{Family, Kind, Series, Stability, Value};
+use plimsoll_engine::metrics::{self, Family, Series, Stability, Value};
 use prometheus::proto::{MetricFamily, MetricType};
 
 use super::go_float::go_float;
@@ -83,10 +83,10 @@ impl Printed {
 impl From<&Family> for Printed {
     fn from(family: &Family) -> Self {
         let told = family.descriptor;
-        let kind = match told.kind {
-            Kind::Counter => Type::Counter,
-            Kind::Gauge => Type::Gauge,
-            Kind::Histogram(_) => Type::Histogram,
+        let kind = match told.metric_type {
+            metrics::MetricType::Counter => Type::Counter,
+            metrics::MetricType::Gauge => Type::Gauge,
+            metrics::MetricType::Histogram(_) => Type::Histogram,
         };
         let mut printed = Printed::new(told.name, told.stability, told.help, kind);
         for Series { labels, value } in &family.series {
@@ -94,6 +94,7 @@ impl From<&Family> for Printed {
             let labels = names.zip(labels.iter().map(ToString::to_string)).collect();
             let number = match value {
                 Value::Number(number) => Number::One(as_f64(*number)),
+                Value::Float(number) => Number::One(*number),
                 Value::Histogram(all) => {
                     let buckets = all.cumulative().map(|(bound, count)| (bound, as_f64(count)));
                     Number::Many(buckets.collect(), all.sum(), all.count())
