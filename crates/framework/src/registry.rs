@@ -1,5 +1,5 @@
-//! From plugins to a registry. Each builder method demands its trait, so a wrong claim does not
-//! compile.
+//! Registers plugins. Each builder method requires its trait, so a plugin cannot be registered at a point that it does
+//! not implement.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -50,14 +50,14 @@ impl std::error::Error for ArgsError {}
 
 type Make = dyn Fn(Option<&Value>, &FeatureGates, Speed) -> Result<Points, ArgsError> + Send + Sync;
 
-/// Whether a plugin is made with what makes it fast.
+/// Whether a plugin is made with its [acceleration](crate::accelerate).
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Speed {
     Accelerated,
     Plain,
 }
 
-/// A plugin in a registry: its name, where it stands, and how to make it.
+/// A plugin in a registry: its name, its extension points, and how to make it.
 pub struct Entry {
     name: &'static str,
     points: BTreeSet<Point>,
@@ -86,7 +86,7 @@ impl Entry {
         self.name
     }
 
-    /// The extension points at which it stands.
+    /// Its extension points.
     pub fn points(&self) -> &BTreeSet<Point> {
         &self.points
     }
@@ -101,7 +101,7 @@ impl Entry {
         &self.kinds
     }
 
-    /// What it reads, in words, for people: `pod: tolerations · node: taints`.
+    /// What it reads, in words: `pod: tolerations · node: taints`.
     pub fn describe_reads(&self) -> String {
         let kinds: Vec<KindRef> = self.kinds.iter().copied().collect();
         self.reads.describe(&kinds)
@@ -117,7 +117,7 @@ impl Entry {
         (self.make)(args, gates, self.speed)
     }
 
-    /// The same plugin without what makes it [fast](crate::accelerate). It decides alike, which tests can tell by it.
+    /// The same plugin without its [acceleration](crate::accelerate). Its decisions are the same, as tests can check.
     #[must_use]
     pub fn plain(self) -> Self {
         Entry { speed: Speed::Plain, ..self }
@@ -135,7 +135,7 @@ impl fmt::Debug for Entry {
 
 type Add<P> = Box<dyn Fn(&Arc<P>, &mut Points) + Send + Sync>;
 
-/// An entry in the making.
+/// Builds an [`Entry`].
 pub struct Builder<P> {
     add: Vec<Add<P>>,
     accelerate: Vec<Add<P>>,
@@ -146,7 +146,7 @@ pub struct Builder<P> {
 }
 
 impl<P: Plugin> Builder<P> {
-    /// It stands at PreEnqueue.
+    /// Adds PreEnqueue.
     pub fn pre_enqueue(self) -> Self
     where
         P: PreEnqueue,
@@ -162,7 +162,7 @@ impl<P: Plugin> Builder<P> {
         )
     }
 
-    /// It stands at QueueSort.
+    /// Adds QueueSort.
     pub fn queue_sort(self) -> Self
     where
         P: QueueSort,
@@ -172,7 +172,7 @@ impl<P: Plugin> Builder<P> {
         })
     }
 
-    /// It stands at Filter.
+    /// Adds Filter, for a [`Filter`].
     pub fn filter(self) -> Self
     where
         P: Filter,
@@ -184,7 +184,7 @@ impl<P: Plugin> Builder<P> {
         })
     }
 
-    /// It stands at PreFilter and Filter.
+    /// Adds PreFilter and Filter, for a [`PreFilter`].
     pub fn pre_filter(self) -> Self
     where
         P: PreFilter,
@@ -200,7 +200,7 @@ impl<P: Plugin> Builder<P> {
         )
     }
 
-    /// It stands at PostFilter.
+    /// Adds PostFilter.
     pub fn post_filter(self) -> Self
     where
         P: PostFilter,
@@ -210,7 +210,7 @@ impl<P: Plugin> Builder<P> {
         })
     }
 
-    /// It stands at PostFilter, and looks at nodes one by one there.
+    /// Adds PostFilter, for a plugin that looks at nodes one by one.
     pub fn post_filter_by_node(self) -> Self
     where
         P: PostFilterByNode,
@@ -221,7 +221,7 @@ impl<P: Plugin> Builder<P> {
         })
     }
 
-    /// It stands at Score.
+    /// Adds Score, for a [`Score`].
     pub fn score(self) -> Self
     where
         P: Score,
@@ -233,7 +233,7 @@ impl<P: Plugin> Builder<P> {
         })
     }
 
-    /// It stands at PreScore and Score.
+    /// Adds PreScore and Score, for a [`PreScore`].
     pub fn pre_score(self) -> Self
     where
         P: PreScore,
@@ -249,7 +249,7 @@ impl<P: Plugin> Builder<P> {
         )
     }
 
-    /// It stands at Reserve.
+    /// Adds Reserve.
     pub fn reserve(self) -> Self
     where
         P: Reserve,
@@ -259,8 +259,8 @@ impl<P: Plugin> Builder<P> {
         })
     }
 
-    /// It stands at PreBind, and needs nothing there that it would hold since Reserve. If it also stands there, it has
-    /// nothing to do for a pod to which [`Reserve::applies`] says no.
+    /// Adds PreBind, for a plugin that does not use its reservation there. If it also has Reserve, PreBind is left out
+    /// for a pod to which Reserve does not [apply](Reserve::applies).
     pub fn pre_bind(self) -> Self
     where
         P: PreBind<Held = ()>,
@@ -270,8 +270,8 @@ impl<P: Plugin> Builder<P> {
         })
     }
 
-    /// It stands at Reserve and PreBind, and needs there what it holds since Reserve: it has nothing to do for a pod for
-    /// which it holds nothing.
+    /// Adds Reserve and PreBind, for a plugin that uses its reservation at PreBind. PreBind is left out for a pod
+    /// without a reservation.
     pub fn reserve_and_pre_bind(self) -> Self
     where
         P: Reserve + PreBind<Held = <P as Reserve>::Reservation>,
@@ -281,7 +281,7 @@ impl<P: Plugin> Builder<P> {
         })
     }
 
-    /// It looks at the answers to its writes.
+    /// Gives the plugin the answers to its writes.
     pub fn answered(self) -> Self
     where
         P: Answered,
@@ -291,7 +291,7 @@ impl<P: Plugin> Builder<P> {
         })
     }
 
-    /// It stands at Permit.
+    /// Adds Permit.
     pub fn permit(self) -> Self
     where
         P: Permit,
@@ -301,7 +301,7 @@ impl<P: Plugin> Builder<P> {
         })
     }
 
-    /// It stands at Bind.
+    /// Adds Bind.
     pub fn bind(self) -> Self
     where
         P: Bind,
@@ -311,7 +311,7 @@ impl<P: Plugin> Builder<P> {
         })
     }
 
-    /// It stands at PostBind.
+    /// Adds PostBind.
     pub fn post_bind(self) -> Self
     where
         P: PostBind,
@@ -321,14 +321,14 @@ impl<P: Plugin> Builder<P> {
         })
     }
 
-    /// It uses objects of kind `K`: it looks at them from Reserve on, or waits for them with events of its own. Kinds
-    /// that it names in its parts need not be said.
+    /// Declares that the plugin uses objects of kind `K`: it reads them from Reserve on, or waits for them with events
+    /// of its own. Kinds in its parts need not be declared.
     pub fn kind<K: Kind>(mut self) -> Self {
         self.kinds.insert(KindRef::of::<K>());
         self
     }
 
-    /// It has events and hints of its own.
+    /// Adds events and hints of its own.
     pub fn requeue(self) -> Self
     where
         P: Requeue,
@@ -338,7 +338,7 @@ impl<P: Plugin> Builder<P> {
         })
     }
 
-    /// As a filter, it can state its rule as amounts. Beside [`filter`](Self::filter).
+    /// Lets the engine use its rule as amounts. Needs [`filter`](Self::filter).
     pub fn filter_by_amounts(self) -> Self
     where
         P: FilterByAmounts,
@@ -346,7 +346,7 @@ impl<P: Plugin> Builder<P> {
         self.accelerate(|plugin, points| filter_of(points).by_amounts(plugin.clone()))
     }
 
-    /// As a filter, it can judge by counts. Beside [`pre_filter`](Self::pre_filter).
+    /// Lets the engine judge by counts. Needs [`pre_filter`](Self::pre_filter).
     pub fn filter_by_counts(self) -> Self
     where
         P: FilterByCounts,
@@ -354,7 +354,7 @@ impl<P: Plugin> Builder<P> {
         self.accelerate(|plugin, points| filter_of(points).by_counts(plugin.clone()))
     }
 
-    /// It can say how high all nodes score. Beside [`score`](Self::score).
+    /// Lets the engine bound the scores of all nodes. Needs [`score`](Self::score).
     pub fn score_by_amounts(self) -> Self
     where
         P: ScoreByAmounts,
@@ -362,7 +362,7 @@ impl<P: Plugin> Builder<P> {
         self.accelerate(|plugin, points| score_of(points).by_amounts(plugin.clone()))
     }
 
-    /// It can score by counts. Beside [`pre_score`](Self::pre_score).
+    /// Lets the engine score by counts. Needs [`pre_score`](Self::pre_score).
     pub fn score_by_counts(self) -> Self
     where
         P: ScoreByCounts,
@@ -370,7 +370,7 @@ impl<P: Plugin> Builder<P> {
         self.accelerate(|plugin, points| score_of(points).by_counts(plugin.clone()))
     }
 
-    /// It can score each node without the others. Beside [`pre_score`](Self::pre_score).
+    /// Lets the engine score each node without the others. Needs [`pre_score`](Self::pre_score).
     pub fn score_by_node(self) -> Self
     where
         P: ScoreByNode,
@@ -378,22 +378,21 @@ impl<P: Plugin> Builder<P> {
         self.accelerate(|plugin, points| score_of(points).by_node(plugin.clone()))
     }
 
-    /// It also stands at `point` in configurations, where kube-scheduler's plugin of this name does.
-    /// At PreFilter, a [`Filter`]'s [`candidates`](Filter::candidates) count.
+    /// Adds `point` in configurations, because kube-scheduler's plugin of this name has it. A [`Filter`] at PreFilter
+    /// may name [`candidates`](Filter::candidates).
     pub fn at(mut self, point: Point) -> Self {
         self.points.insert(point);
         self
     }
 
-    /// It does not stand at `point` in configurations, since kube-scheduler's plugin of this name does
-    /// not.
+    /// Removes `point` in configurations, because kube-scheduler's plugin of this name does not have it.
     pub fn not_at(mut self, point: Point) -> Self {
         self.points.remove(&point);
         self
     }
 
-    /// A configuration shows its args with all defaults, also where none are given. Without this, it shows
-    /// them as they are given.
+    /// Configurations show its args with all defaults, even if none are given. Without this they show the args as
+    /// given.
     pub fn shows_args(mut self) -> Self
     where
         P::Args: Serialize,
@@ -448,9 +447,9 @@ impl<P: Plugin> Builder<P> {
 }
 
 /// # Panics
-/// If the plugin already has a filter of another level: one of both would never be asked.
+/// If the plugin already has a filter of another level: one of them would never be called.
 fn set_filter(points: &mut Points, filter: FilterPoint, reads: Reads) {
-    assert!(points.filter.is_none(), "a plugin has one of filter and pre_filter");
+    assert!(points.filter.is_none(), "a plugin has either filter or pre_filter, not both");
     points.filter = Some(filter);
     points.reads = reads;
 }
@@ -458,20 +457,20 @@ fn set_filter(points: &mut Points, filter: FilterPoint, reads: Reads) {
 /// # Panics
 /// If the plugin already has a score of another level.
 fn set_score(points: &mut Points, score: ScorePoint) {
-    assert!(points.score.is_none(), "a plugin has one of score and pre_score");
+    assert!(points.score.is_none(), "a plugin has either score or pre_score, not both");
     points.score = Some(score);
 }
 
 /// # Panics
-/// If the plugin is no filter: what makes a rule fast is nothing without the rule.
+/// If the plugin is no filter: there is no rule to accelerate.
 fn filter_of(points: &mut Points) -> &mut FilterPoint {
-    points.filter.as_mut().expect("a filter that is accelerated stands at Filter, too")
+    points.filter.as_mut().expect("the filter is added before its acceleration")
 }
 
 /// # Panics
 /// If the plugin is no score.
 fn score_of(points: &mut Points) -> &mut ScorePoint {
-    points.score.as_mut().expect("a score that is accelerated stands at Score, too")
+    points.score.as_mut().expect("the score is added before its acceleration")
 }
 
 const fn reads_of<A: PodPart, B: NodePart, C: ClusterPart>() -> Reads {
@@ -511,7 +510,7 @@ impl Registry {
         self.0.push(entry);
     }
 
-    /// The same plugins without what makes them fast: see [`Entry::plain`].
+    /// The same plugins without their acceleration: see [`Entry::plain`].
     #[must_use]
     pub fn plain(self) -> Self {
         Registry(self.0.into_iter().map(Entry::plain).collect())
@@ -522,10 +521,10 @@ impl Registry {
         self.0.iter().find(|entry| entry.name() == name)
     }
 
-    /// The kinds of objects that are read: those of Kubernetes, and those that the plugins bring.
+    /// The kinds of objects that are read: those of Kubernetes, and those that plugins add.
     ///
     /// # Panics
-    /// If two plugins bring different kinds of one name and version.
+    /// If two plugins add different kinds with the same name and version.
     pub fn kinds(&self) -> Kinds {
         let mut kinds = Kinds::built_in();
         for &kind in self.0.iter().flat_map(Entry::kinds) {
