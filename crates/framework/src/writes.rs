@@ -23,13 +23,13 @@ pub struct ObjectWrite {
 pub enum WriteVerb {
     /// Create it. The manifest may omit version, kind, name and namespace.
     Create(Value),
-    /// Replace it as a whole. With `metadata.resourceVersion` in the manifest, this fails if the object has changed since.
+    /// Replace it as a whole. A manifest with `metadata.resourceVersion` fails if the object has changed.
     Update(Value),
     /// Change it by a JSON merge patch (RFC 7386).
     Patch {
         /// The subresource, such as `status`; `None` for the object itself.
         subresource: Option<Str>,
-        /// The merge patch. With `metadata.resourceVersion` in it, this fails if the object has changed since.
+        /// The merge patch. A patch with `metadata.resourceVersion` fails if the object has changed.
         merge: Value,
     },
     /// Delete it.
@@ -105,7 +105,7 @@ impl<'a> Writes<'a> {
         self.say::<K>(key, WriteVerb::Create(manifest));
     }
 
-    /// Replaces an object as a whole. With `metadata.resourceVersion` in the manifest, this fails if it has changed since.
+    /// Replaces an object as a whole. A manifest with `metadata.resourceVersion` fails if it has changed.
     pub fn update<K: Kind>(&mut self, key: ObjectKey, manifest: Value) {
         self.say::<K>(key, WriteVerb::Update(manifest));
     }
