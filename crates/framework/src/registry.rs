@@ -464,13 +464,13 @@ fn set_score(points: &mut Points, score: ScorePoint) {
 /// # Panics
 /// If the plugin is no filter: there is no rule to accelerate.
 fn filter_of(points: &mut Points) -> &mut FilterPoint {
-    points.filter.as_mut().expect("the filter is added before its acceleration")
+    points.filter.as_mut().expect("a plugin with an accelerated filter has a filter")
 }
 
 /// # Panics
 /// If the plugin is no score.
 fn score_of(points: &mut Points) -> &mut ScorePoint {
-    points.score.as_mut().expect("the score is added before its acceleration")
+    points.score.as_mut().expect("a plugin with an accelerated score has a score")
 }
 
 const fn reads_of<A: PodPart, B: NodePart, C: ClusterPart>() -> Reads {
