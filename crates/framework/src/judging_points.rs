@@ -43,7 +43,7 @@ impl FilterPoint {
     }
 
     pub(crate) fn by_counts<P: FilterByCounts>(&mut self, plugin: Arc<P>) {
-        const { assert!(P::Objects::READS.nodes.is_empty(), "`Objects` reads nothing of nodes") };
+        const { assert!(P::Objects::READS.nodes.is_empty(), "`Objects` must not read nodes") };
         let by_domain = Box::new(move |pod: &PodInfo, view: &View<'_>, others: Neighbours<'_>| {
             plugin.by_domain(pod.part::<P::Pod>(), P::Objects::of(view), others)
         });
@@ -99,12 +99,12 @@ impl ScorePoint {
     }
 
     pub(crate) fn by_amounts<P: ScoreByAmounts>(&mut self, plugin: Arc<P>) {
-        const { assert!(matches!(P::NORMALIZE, Normalize::None), "raw scores are not normalized") };
+        const { assert!(matches!(P::NORMALIZE, Normalize::None), "raw scores must be in range") };
         self.by_amounts = Some(Box::new(move |pod| plugin.bound(pod.part::<P::Pod>())));
     }
 
     pub(crate) fn by_counts<P: ScoreByCounts>(&mut self, plugin: Arc<P>) {
-        const { assert!(P::Objects::READS.nodes.is_empty(), "`Objects` reads nothing of nodes") };
+        const { assert!(P::Objects::READS.nodes.is_empty(), "`Objects` must not read nodes") };
         let by_domain = Box::new(move |pod: &PodInfo, view: &View<'_>, others: Neighbours<'_>| {
             plugin.by_domain(pod.part::<P::Pod>(), P::Objects::of(view), others)
         });
