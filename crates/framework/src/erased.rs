@@ -1,5 +1,5 @@
-//! Typed plugins behind objects. Each wrapper owns its plugin and its state with their types, so there
-//! is no downcast; a call judges a batch of rows, so the inner loop stays monomorphic.
+//! Typed plugins behind trait objects. Each wrapper owns its plugin and its state with their types, so there
+//! is no downcast. A call judges a batch of rows, so the inner loop stays monomorphic.
 
 use std::fmt;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ pub(crate) trait Judge: Send + Sync {
     fn clone_box(&self) -> Box<dyn Judge>;
 }
 
-/// What a filter says of one pod after it has looked at the cluster, and the means to judge nodes.
+/// A filter that has looked at one pod and the cluster, and can judge nodes.
 pub struct Prepared(Answer);
 
 enum Answer {
@@ -72,7 +72,7 @@ impl Prepared {
         }
     }
 
-    /// Judges `rows`, real or scratch, and hands each verdict to `out`.
+    /// Judges `rows`, real or scratch, and passes each verdict to `out`.
     pub fn judge(
         &self,
         pod: &PodInfo,
@@ -102,9 +102,8 @@ impl Prepared {
         verdict
     }
 
-    /// Keeps what was prepared exact after a pod came to, or left, `row`. [`Update::Rebuild`] says
-    /// that the filter does not follow such changes: in a what-if, as in kube-scheduler, it is then
-    /// taken not to depend on them.
+    /// Updates the state after a pod came to `row` or left it. [`Update::Rebuild`] means that the filter does not
+    /// follow such changes. A what-if then uses the state as it is, as kube-scheduler does.
     pub fn update(&mut self, change: PodChange<'_>, nodes: &Columns, row: Row) -> Update {
         match &mut self.0 {
             Answer::Pass => Update::Exact,
@@ -146,7 +145,7 @@ impl fmt::Debug for Prepared {
     }
 }
 
-/// A [`Filter`]: judges from pod and node alone.
+/// A [`Filter`]: judges a pod and a node.
 pub(crate) struct Local<P>(pub(crate) Arc<P>);
 
 struct LocalJudge<P> {
@@ -206,7 +205,7 @@ impl<P: Filter> Judge for LocalJudge<P> {
     }
 }
 
-/// A [`PreFilter`]: judges from a state and a node.
+/// A [`PreFilter`]: judges a state and a node.
 pub(crate) struct Stateful<P: PreFilter> {
     plugin: Arc<P>,
     share: fn(&P, &P::State, &mut CycleState),
@@ -267,8 +266,8 @@ impl<P: PreFilter> Judge for StatefulJudge<P> {
     }
 }
 
-/// Any score: normalised scores of `rows` in their order, or `None` where the plugin skips the pod.
-/// `prepared` is told when a [`PreScore`] has its state, before it judges nodes.
+/// Any score. [`score`](Self::score) returns the normalised scores of `rows` in their order, or `None` if the plugin
+/// skips the pod. It calls `prepared` when a [`PreScore`] has its state, before it scores nodes.
 pub(crate) trait ErasedScore: Send + Sync {
     fn score(
         &self,
@@ -293,23 +292,23 @@ pub(crate) trait ErasedScore: Send + Sync {
     }
 }
 
-/// A score that judges a node from what it has learnt of the pod and that node alone.
+/// A score of a node that depends on no other node.
 pub trait RowScore: Send + Sync {
     /// The raw score of the node in `row`.
     fn raw(&self, pod: &PodInfo, nodes: &Columns, row: Row) -> i64;
 }
 
-/// Whether a plugin scores a pod node by node.
+/// Whether a plugin can score each node without the others.
 pub enum ByRow {
-    /// It does not: the score of a node depends on others.
+    /// It cannot: the score of a node depends on others.
     Unsupported,
     /// It gives the pod no scores.
     Skips,
-    /// It does, and this makes scores of raw scores.
+    /// It can, with these raw scores and this normalization.
     Scores(Box<dyn RowScore>, Normalize),
 }
 
-/// A [`Score`]: from pod and node alone.
+/// A [`Score`]: scores a pod and a node.
 pub(crate) struct LocalScore<P>(pub(crate) Arc<P>);
 
 impl<P: Score> LocalScore<P> {
@@ -359,7 +358,7 @@ impl<P: Score> ErasedScore for LocalScore<P> {
     }
 }
 
-/// A [`PreScore`]: from a state and the node.
+/// A [`PreScore`]: scores a state and a node.
 pub(crate) struct StatefulScore<P: PreScore> {
     plugin: Arc<P>,
     share: fn(&P, &P::State, &mut CycleState),
@@ -423,7 +422,7 @@ impl<P: PreScore> ErasedScore for StatefulScore<P> {
     }
 }
 
-/// The score of a [`ScoreByNode`] node by node. It applies to the pod.
+/// The scores of a [`ScoreByNode`], each without the other nodes. The plugin must apply to the pod.
 pub(crate) fn by_node<P: ScoreByNode>(plugin: &Arc<P>, pod: &PodInfo, view: &View<'_>) -> ByRow {
     match plugin.state(pod.part::<P::Pod>(), P::Cluster::of(view)) {
         Some(state) => {

@@ -1,4 +1,4 @@
-//! The points at which a plugin judges nodes, as the engine sees them: its rule, and what makes it fast.
+//! The points at which a plugin judges nodes, as the engine sees them: the rule and its acceleration.
 
 use std::sync::Arc;
 
@@ -20,13 +20,13 @@ type BoundFn = dyn Fn(&PodInfo) -> Option<Box<dyn Bound>> + Send + Sync;
 type ByNodeFn = dyn Fn(&PodInfo, &View<'_>) -> ByRow + Send + Sync;
 type ByDomainFn<T> = dyn Fn(&PodInfo, &View<'_>, Neighbours<'_>) -> ByDomain<T> + Send + Sync;
 
-/// How a plugin judges by counts, and what it reads for that.
+/// How a plugin judges by counts, and what it reads to do so.
 struct ByCounts<T: ?Sized> {
     by_domain: Box<ByDomainFn<T>>,
     objects: ClusterReads,
 }
 
-/// A filter of a profile: its rule, and what makes it fast.
+/// A filter of a profile: its rule and its acceleration.
 pub struct FilterPoint {
     rule: Box<dyn ErasedFilter>,
     shares: bool,
@@ -49,7 +49,7 @@ impl FilterPoint {
     }
 
     pub(crate) fn by_counts<P: FilterByCounts>(&mut self, plugin: Arc<P>) {
-        const { assert!(P::Objects::READS.nodes.is_empty(), "`Objects` has nothing of nodes") };
+        const { assert!(P::Objects::READS.nodes.is_empty(), "`Objects` must not read nodes") };
         let by_domain = Box::new(move |pod: &PodInfo, view: &View<'_>, others: Neighbours<'_>| {
             plugin.by_domain(pod.part::<P::Pod>(), P::Objects::of(view), others)
         });
@@ -61,12 +61,12 @@ impl FilterPoint {
         self.shares
     }
 
-    /// Whether the filter has anything to say about the pod, going by the pod alone.
+    /// Whether the filter applies to the pod, judged by the pod alone.
     pub fn applies(&self, pod: &PodInfo) -> bool {
         self.rule.applies(pod)
     }
 
-    /// The filter as amounts, if it is such a rule. The filter [applies](Self::applies) to the pod.
+    /// The rule as amounts, if it can be stated so. The filter must [apply](Self::applies) to the pod.
     pub fn needs(&self, pod: &PodInfo) -> Option<Needs> {
         self.by_amounts.as_ref()?(pod)
     }
@@ -76,7 +76,7 @@ impl FilterPoint {
         self.by_counts.as_ref().map(|by_counts| by_counts.objects)
     }
 
-    /// The filter by counts, if it can judge so. It [applies](Self::applies) to the pod.
+    /// The rule as counts, if it can be stated so. The filter must [apply](Self::applies) to the pod.
     pub fn by_domain(
         &self,
         pod: &PodInfo,
@@ -89,13 +89,13 @@ impl FilterPoint {
         }
     }
 
-    /// Lets the filter look at a pod and the cluster.
+    /// Prepares the filter for a pod and the cluster.
     pub fn prepare(&self, pod: &PodInfo, shared: &mut CycleState, view: &View<'_>) -> Prepared {
         self.rule.prepare(pod, shared, view)
     }
 }
 
-/// A score of a profile: its rule, and what makes it fast.
+/// A score of a profile: its rule and its acceleration.
 pub struct ScorePoint {
     rule: Box<dyn ErasedScore>,
     shares: bool,
@@ -116,12 +116,12 @@ impl ScorePoint {
     }
 
     pub(crate) fn by_amounts<P: ScoreByAmounts>(&mut self, plugin: Arc<P>) {
-        const { assert!(matches!(P::NORMALIZE, Normalize::None), "raw scores are in range") };
+        const { assert!(matches!(P::NORMALIZE, Normalize::None), "raw scores must be in range") };
         self.by_amounts = Some(Box::new(move |pod| plugin.bound(pod.part::<P::Pod>())));
     }
 
     pub(crate) fn by_counts<P: ScoreByCounts>(&mut self, plugin: Arc<P>) {
-        const { assert!(P::Objects::READS.nodes.is_empty(), "`Objects` has nothing of nodes") };
+        const { assert!(P::Objects::READS.nodes.is_empty(), "`Objects` must not read nodes") };
         let by_domain = Box::new(move |pod: &PodInfo, view: &View<'_>, others: Neighbours<'_>| {
             plugin.by_domain(pod.part::<P::Pod>(), P::Objects::of(view), others)
         });
@@ -142,27 +142,27 @@ impl ScorePoint {
         self.shares
     }
 
-    /// Whether the score has anything to say about the pod, going by the pod alone.
+    /// Whether the score applies to the pod, judged by the pod alone.
     pub fn applies(&self, pod: &PodInfo) -> bool {
         self.rule.applies(pod)
     }
 
-    /// Why the pod cannot be scored, going by the pod alone.
+    /// Why the pod cannot be scored, judged by the pod alone.
     pub fn error(&self, pod: &PodInfo) -> Option<String> {
         self.rule.error(pod)
     }
 
-    /// Whether the score has anything to say about the pod, going by the pod and what is beside the nodes.
+    /// Whether the score applies to the pod, judged by the pod and by objects other than nodes.
     pub fn applies_in(&self, pod: &PodInfo, view: &View<'_>) -> bool {
         self.rule.applies_in(pod, view)
     }
 
-    /// Whether the plugin says that the score of a node depends on no other node.
+    /// Whether the score of a node depends on no other node.
     pub fn is_by_row(&self) -> bool {
         self.by_node.is_some() || self.rule.is_by_row()
     }
 
-    /// The score node by node, if the plugin can score so.
+    /// The scores, each without the other nodes, if the plugin can score so.
     pub fn by_row(&self, pod: &PodInfo, view: &View<'_>) -> ByRow {
         match &self.by_node {
             Some(by_node) if self.applies_in(pod, view) => by_node(pod, view),
@@ -171,7 +171,7 @@ impl ScorePoint {
         }
     }
 
-    /// How high scores can be, if the score can tell. It [applies](Self::applies) to the pod.
+    /// An upper bound of the scores, if the plugin has one. The score must [apply](Self::applies) to the pod.
     pub fn bound(&self, pod: &PodInfo) -> Option<Box<dyn Bound>> {
         self.by_amounts.as_ref()?(pod)
     }
@@ -181,7 +181,7 @@ impl ScorePoint {
         self.by_counts.as_ref().map(|by_counts| by_counts.objects)
     }
 
-    /// The score by counts, if it can score so. It [applies](Self::applies_in) to the pod.
+    /// The score by counts, if the plugin can score so. The score must [apply](Self::applies_in) to the pod.
     pub fn by_domain(
         &self,
         pod: &PodInfo,
@@ -194,7 +194,7 @@ impl ScorePoint {
         }
     }
 
-    /// Normalised scores of `rows` in their order; `None` where the plugin skips the pod.
+    /// The normalised scores of `rows` in their order; `None` if the plugin skips the pod.
     pub fn score(
         &self,
         pod: &PodInfo,
@@ -205,7 +205,7 @@ impl ScorePoint {
         self.score_in_steps(pod, shared, view, rows, &mut || {})
     }
 
-    /// The same, and `prepared` is told when PreScore is over, where the plugin stands there.
+    /// The same, and calls `prepared` after PreScore if the plugin has that point.
     pub fn score_in_steps(
         &self,
         pod: &PodInfo,

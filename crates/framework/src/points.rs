@@ -68,7 +68,7 @@ impl QueueSortPoint {
         QueueSortPoint(Box::new(move |pod| SortKey::new(plugin.key(pod))))
     }
 
-    /// Where a pod stands.
+    /// The sort key of a pod.
     pub fn key(&self, pod: &QueuedPod<'_>) -> SortKey {
         (self.0)(pod)
     }
@@ -93,7 +93,7 @@ impl RequeuePoint {
         &self.events
     }
 
-    /// Whether this change helps this pod.
+    /// Whether this change may help this pod.
     pub fn hint(&self, pod: &PodInfo, change: &Change<'_>) -> Hint {
         (self.hint)(pod, change)
     }
@@ -155,7 +155,7 @@ impl PostFilterPoint {
         (self.whole)(pod, rejected, what_if)
     }
 
-    /// The nodes that can be cleared, or the answer in which extenders have no say.
+    /// The nodes that can be cleared, or the answer if extenders have no say in it.
     pub fn clearable(
         &self,
         pod: &PodInfo,
@@ -165,7 +165,7 @@ impl PostFilterPoint {
         (self.clearable)(pod, rejected, what_if)
     }
 
-    /// Chooses among the nodes that extenders have left, or says that one failed.
+    /// Chooses among the nodes that extenders have left, or reports that an extender failed.
     pub fn choose_clearable(
         &self,
         pod: &PodInfo,
@@ -174,7 +174,7 @@ impl PostFilterPoint {
         (self.choose)(pod, left)
     }
 
-    /// The answer where it depends on no node.
+    /// The answer, if it depends on no node.
     pub fn without_nodes(&self, pod: &PodInfo, has_looked: bool) -> Option<PostFilterAnswer> {
         (self.without_nodes)(pod, has_looked)
     }
@@ -203,7 +203,7 @@ impl PostFilterPoint {
         }
     }
 
-    /// The plugin node by node, where it looks at nodes one by one.
+    /// The plugin as one that looks at nodes one by one, if it does.
     pub fn by_node(&self) -> Option<&dyn ErasedByNode> {
         self.by_node.as_deref()
     }
@@ -211,16 +211,16 @@ impl PostFilterPoint {
 
 /// Any [`PostFilterByNode`].
 pub trait ErasedByNode: Send + Sync {
-    /// What [`ErasedByNode::clear`] reads beside pod and node.
+    /// What [`ErasedByNode::clear`] reads besides pod and node.
     fn reads(&self) -> StoreReads;
-    /// The answer where no node has to be cleared in thought.
+    /// The answer, if it can be given without a what-if on any node.
     fn at_once(
         &self,
         pod: &PodInfo,
         nominated: Option<(Row, Code)>,
         view: &View<'_>,
     ) -> Option<PostFilterAnswer>;
-    /// Why a node cannot be cleared, as far as the pods on it tell that.
+    /// Why a node cannot be cleared, if the pods on it suffice to tell.
     fn in_vain(&self, pod: &PodInfo, on_node: &PodSet) -> Option<Rejection>;
     /// What it takes to clear a node.
     fn clear(
@@ -263,13 +263,13 @@ impl<P: PostFilterByNode> ErasedByNode for ByNode<P> {
     }
 }
 
-/// What a plugin holds for a pod, with the plugin itself.
+/// The reservation of a plugin for a pod, with the plugin itself.
 pub(crate) trait Hold: Send {
     fn unreserve(self: Box<Self>, at: &Placement<'_>, handle: &mut Handle<'_>);
     fn value(&self) -> &dyn Any;
 }
 
-/// What a plugin holds for one pod between Reserve and PostBind.
+/// The reservation of a plugin for one pod, held from Reserve to PostBind.
 pub struct Held(Box<dyn Hold>);
 
 impl Held {
@@ -316,23 +316,23 @@ impl ReservePoint {
         ReservePoint { applies, reserve }
     }
 
-    /// Whether anything is to be held for the pod.
+    /// Whether there is anything to reserve for the pod.
     pub fn applies(&self, pod: &PodInfo) -> bool {
         (self.applies)(pod)
     }
 
-    /// Holds what the pod needs.
+    /// Reserves what the pod needs.
     pub fn reserve(&self, at: &Placement<'_>, handle: &mut Handle<'_>) -> Result<Held, Rejection> {
         (self.reserve)(at, handle)
     }
 }
 
-/// A PreBind plugin of a profile, with what it holds since Reserve: nothing for a plugin that does not stand there.
+/// A PreBind plugin of a profile. If it also has Reserve, it is given its reservation.
 pub struct PreBindPoint {
     plugin: Box<dyn ErasedPreBind>,
-    /// Whether the plugin stands at Reserve, so that it has nothing to do where it holds nothing.
+    /// Whether the plugin has Reserve. If so, it has nothing to do for a pod without a reservation.
     pub(crate) stands_at_reserve: bool,
-    /// Whether it needs what it holds.
+    /// Whether it uses its reservation.
     needs_held: bool,
 }
 
@@ -347,7 +347,7 @@ struct ByPreBind<P>(Arc<P>);
 
 impl<P: PreBind> ByPreBind<P> {
     fn held(held: &dyn Any) -> &P::Held {
-        held.downcast_ref().expect("the builder asks for one type at Reserve and PreBind")
+        held.downcast_ref().expect("the builder requires one type at Reserve and PreBind")
     }
 }
 
@@ -383,17 +383,17 @@ impl PreBindPoint {
         }
     }
 
-    /// Whether there is anything to do for a pod for which the plugin holds this.
+    /// Whether there is anything to do for a pod with this reservation.
     pub fn applies(&self, held: Option<&Held>) -> bool {
         held.is_some() || !self.stands_at_reserve
     }
 
-    /// Says what to write before the pod is bound.
+    /// Requests the writes before the pod is bound.
     pub fn pre_bind(&self, held: Option<&Held>, at: &Placement<'_>, handle: &mut Handle<'_>) {
         self.plugin.pre_bind(self.value(held), at, handle);
     }
 
-    /// Whether the world has caught up.
+    /// Whether the cluster is ready for the pod to be bound.
     pub fn ready(
         &self,
         held: Option<&Held>,
@@ -408,7 +408,7 @@ impl PreBindPoint {
         self.plugin.timeout()
     }
 
-    /// Why the pod is not bound once that is over.
+    /// Why the pod is not bound once that time is over.
     pub fn timed_out(&self, held: Option<&Held>) -> Rejection {
         self.plugin.timed_out(self.value(held))
     }
@@ -418,7 +418,7 @@ impl PreBindPoint {
     }
 }
 
-/// What a plugin makes of the answers to its writes.
+/// Handles the answers to the writes of a plugin.
 pub struct AnsweredPoint(Box<dyn ErasedAnswered>);
 
 trait ErasedAnswered: Send + Sync {
@@ -468,7 +468,7 @@ impl AnsweredPoint {
         AnsweredPoint(Box::new(ByAnswered(plugin)))
     }
 
-    /// A write was answered.
+    /// Handles one answer.
     pub fn answered(
         &self,
         write: &ObjectWrite,
@@ -534,7 +534,7 @@ impl PostBindPoint {
         PostBindPoint(Box::new(move |at, handle| plugin.post_bind(at, handle)))
     }
 
-    /// Says what to write now that the pod is bound.
+    /// Requests the writes after the pod is bound.
     pub fn post_bind(&self, at: &Placement<'_>, handle: &mut Handle<'_>) {
         (self.0)(at, handle);
     }
@@ -545,7 +545,7 @@ impl PostBindPoint {
 pub struct Points {
     /// What it reads as a filter.
     pub reads: Reads,
-    /// The kinds of objects that it reads where it rejects pods before they have a node.
+    /// The kinds of objects that it reads at PreEnqueue, PreFilter and Filter, where it may reject pods.
     pub waits_for: BTreeSet<KindRef>,
     /// At PreEnqueue.
     pub pre_enqueue: Option<PreEnqueuePoint>,
@@ -553,7 +553,7 @@ pub struct Points {
     pub queue_sort: Option<QueueSortPoint>,
     /// At PreFilter and Filter.
     pub filter: Option<FilterPoint>,
-    /// Whether the filter judges from pod and node alone, so that a hint can be had by asking it.
+    /// Whether the filter judges from pod and node alone. A hint can then be derived by calling it.
     pub filter_is_local: bool,
     /// At PostFilter.
     pub post_filter: Option<PostFilterPoint>,
@@ -571,7 +571,7 @@ pub struct Points {
     pub post_bind: Option<PostBindPoint>,
     /// Its own events and hints.
     pub requeue: Option<RequeuePoint>,
-    /// What it makes of the answers to its writes.
+    /// Handles the answers to its writes.
     pub answered: Option<AnsweredPoint>,
     /// The metrics of its own.
     pub metrics: Vec<&'static Descriptor>,

@@ -1,5 +1,5 @@
-//! From plugins to a registry. Each builder method demands its trait, so a wrong claim does not
-//! compile.
+//! Registers plugins. Each builder method requires its trait, so a plugin cannot be registered at a point that it does
+//! not implement.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -51,14 +51,14 @@ impl std::error::Error for ArgsError {}
 
 type Make = dyn Fn(Option<&Value>, &FeatureGates, Speed) -> Result<Points, ArgsError> + Send + Sync;
 
-/// Whether a plugin is made with what makes it fast.
+/// Whether a plugin is made with its [acceleration](crate::accelerate).
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Speed {
     Accelerated,
     Plain,
 }
 
-/// A plugin in a registry: its name, where it stands, and how to make it.
+/// A plugin in a registry: its name, its extension points, and how to make it.
 pub struct Entry {
     name: &'static str,
     points: BTreeSet<Point>,
@@ -89,7 +89,7 @@ impl Entry {
         self.name
     }
 
-    /// The extension points at which it stands.
+    /// Its extension points.
     pub fn points(&self) -> &BTreeSet<Point> {
         &self.points
     }
@@ -109,7 +109,7 @@ impl Entry {
         &self.metrics
     }
 
-    /// What it reads, in words, for people: `pod: tolerations · node: taints`.
+    /// What it reads, in words: `pod: tolerations · node: taints`.
     pub fn describe_reads(&self) -> String {
         let kinds: Vec<KindRef> = self.kinds.iter().copied().collect();
         self.reads.describe(&kinds)
@@ -125,7 +125,7 @@ impl Entry {
         (self.make)(args, gates, self.speed)
     }
 
-    /// The same plugin without what makes it [fast](crate::accelerate). It decides alike, which tests can tell by it.
+    /// The same plugin without its [acceleration](crate::accelerate). Its decisions are the same, as tests can check.
     #[must_use]
     pub fn plain(self) -> Self {
         Entry { speed: Speed::Plain, ..self }
@@ -143,7 +143,7 @@ impl fmt::Debug for Entry {
 
 type Add<P> = Box<dyn Fn(&Arc<P>, &mut Points) + Send + Sync>;
 
-/// An entry in the making.
+/// Builds an [`Entry`].
 pub struct Builder<P> {
     add: Vec<Add<P>>,
     accelerate: Vec<Add<P>>,
@@ -155,7 +155,7 @@ pub struct Builder<P> {
 }
 
 impl<P: Plugin> Builder<P> {
-    /// It stands at PreEnqueue.
+    /// Adds PreEnqueue.
     pub fn pre_enqueue(self) -> Self
     where
         P: PreEnqueue,
@@ -171,7 +171,7 @@ impl<P: Plugin> Builder<P> {
         )
     }
 
-    /// It stands at QueueSort.
+    /// Adds QueueSort.
     pub fn queue_sort(self) -> Self
     where
         P: QueueSort,
@@ -181,7 +181,7 @@ impl<P: Plugin> Builder<P> {
         })
     }
 
-    /// It stands at Filter.
+    /// Adds Filter, for a [`Filter`].
     pub fn filter(self) -> Self
     where
         P: Filter,
@@ -193,7 +193,7 @@ impl<P: Plugin> Builder<P> {
         })
     }
 
-    /// It stands at PreFilter and Filter.
+    /// Adds PreFilter and Filter, for a [`PreFilter`].
     pub fn pre_filter(self) -> Self
     where
         P: PreFilter,
@@ -223,7 +223,7 @@ impl<P: Plugin> Builder<P> {
         })
     }
 
-    /// It stands at PostFilter.
+    /// Adds PostFilter.
     pub fn post_filter(self) -> Self
     where
         P: PostFilter,
@@ -233,7 +233,7 @@ impl<P: Plugin> Builder<P> {
         })
     }
 
-    /// It stands at PostFilter, and looks at nodes one by one there.
+    /// Adds PostFilter, for a plugin that looks at nodes one by one.
     pub fn post_filter_by_node(self) -> Self
     where
         P: PostFilterByNode,
@@ -244,7 +244,7 @@ impl<P: Plugin> Builder<P> {
         })
     }
 
-    /// It stands at Score.
+    /// Adds Score, for a [`Score`].
     pub fn score(self) -> Self
     where
         P: Score,
@@ -256,7 +256,7 @@ impl<P: Plugin> Builder<P> {
         })
     }
 
-    /// It stands at PreScore and Score.
+    /// Adds PreScore and Score, for a [`PreScore`].
     pub fn pre_score(self) -> Self
     where
         P: PreScore,
@@ -294,7 +294,7 @@ impl<P: Plugin> Builder<P> {
         })
     }
 
-    /// It stands at Reserve.
+    /// Adds Reserve.
     pub fn reserve(self) -> Self
     where
         P: Reserve,
@@ -304,8 +304,8 @@ impl<P: Plugin> Builder<P> {
         })
     }
 
-    /// It stands at PreBind, and needs nothing there that it would hold since Reserve. If it also stands there, it has
-    /// nothing to do for a pod to which [`Reserve::applies`] says no.
+    /// Adds PreBind, for a plugin that does not use its reservation there. If it also has Reserve, PreBind is left out
+    /// for a pod to which Reserve does not [apply](Reserve::applies).
     pub fn pre_bind(self) -> Self
     where
         P: PreBind<Held = ()>,
@@ -315,8 +315,8 @@ impl<P: Plugin> Builder<P> {
         })
     }
 
-    /// It stands at Reserve and PreBind, and needs there what it holds since Reserve: it has nothing to do for a pod for
-    /// which it holds nothing.
+    /// Adds Reserve and PreBind, for a plugin that uses its reservation at PreBind. PreBind is left out for a pod
+    /// without a reservation.
     pub fn reserve_and_pre_bind(self) -> Self
     where
         P: Reserve + PreBind<Held = <P as Reserve>::Reservation>,
@@ -326,7 +326,7 @@ impl<P: Plugin> Builder<P> {
         })
     }
 
-    /// It looks at the answers to its writes.
+    /// Gives the plugin the answers to its writes.
     pub fn answered(self) -> Self
     where
         P: Answered,
@@ -336,7 +336,7 @@ impl<P: Plugin> Builder<P> {
         })
     }
 
-    /// It stands at Permit.
+    /// Adds Permit.
     pub fn permit(self) -> Self
     where
         P: Permit,
@@ -346,7 +346,7 @@ impl<P: Plugin> Builder<P> {
         })
     }
 
-    /// It stands at Bind.
+    /// Adds Bind.
     pub fn bind(self) -> Self
     where
         P: Bind,
@@ -356,7 +356,7 @@ impl<P: Plugin> Builder<P> {
         })
     }
 
-    /// It stands at PostBind.
+    /// Adds PostBind.
     pub fn post_bind(self) -> Self
     where
         P: PostBind,
@@ -366,8 +366,8 @@ impl<P: Plugin> Builder<P> {
         })
     }
 
-    /// It uses objects of kind `K`: it looks at them from Reserve on, or waits for them with events of its own. Kinds
-    /// that it names in its parts need not be said.
+    /// Declares that the plugin uses objects of kind `K`: it reads them from Reserve on, or waits for them with events
+    /// of its own. Kinds in its parts need not be declared.
     pub fn kind<K: Kind>(mut self) -> Self {
         self.kinds.insert(KindRef::of::<K>());
         self
@@ -385,7 +385,7 @@ impl<P: Plugin> Builder<P> {
         self
     }
 
-    /// It has events and hints of its own.
+    /// Adds events and hints of its own.
     pub fn requeue(self) -> Self
     where
         P: Requeue,
@@ -395,7 +395,7 @@ impl<P: Plugin> Builder<P> {
         })
     }
 
-    /// As a filter, it can state its rule as amounts. Beside [`filter`](Self::filter).
+    /// Lets the engine use its rule as amounts. Needs [`filter`](Self::filter).
     pub fn filter_by_amounts(self) -> Self
     where
         P: FilterByAmounts,
@@ -403,7 +403,7 @@ impl<P: Plugin> Builder<P> {
         self.accelerate(|plugin, points| filter_of(points).by_amounts(plugin.clone()))
     }
 
-    /// As a filter, it can judge by counts. Beside [`pre_filter`](Self::pre_filter).
+    /// Lets the engine judge by counts. Needs [`pre_filter`](Self::pre_filter).
     pub fn filter_by_counts(self) -> Self
     where
         P: FilterByCounts,
@@ -411,7 +411,7 @@ impl<P: Plugin> Builder<P> {
         self.accelerate(|plugin, points| filter_of(points).by_counts(plugin.clone()))
     }
 
-    /// It can say how high all nodes score. Beside [`score`](Self::score).
+    /// Lets the engine bound the scores of all nodes. Needs [`score`](Self::score).
     pub fn score_by_amounts(self) -> Self
     where
         P: ScoreByAmounts,
@@ -419,7 +419,7 @@ impl<P: Plugin> Builder<P> {
         self.accelerate(|plugin, points| score_of(points).by_amounts(plugin.clone()))
     }
 
-    /// It can score by counts. Beside [`pre_score`](Self::pre_score).
+    /// Lets the engine score by counts. Needs [`pre_score`](Self::pre_score).
     pub fn score_by_counts(self) -> Self
     where
         P: ScoreByCounts,
@@ -427,7 +427,7 @@ impl<P: Plugin> Builder<P> {
         self.accelerate(|plugin, points| score_of(points).by_counts(plugin.clone()))
     }
 
-    /// It can score each node without the others. Beside [`pre_score`](Self::pre_score).
+    /// Lets the engine score each node without the others. Needs [`pre_score`](Self::pre_score).
     pub fn score_by_node(self) -> Self
     where
         P: ScoreByNode,
@@ -435,22 +435,21 @@ impl<P: Plugin> Builder<P> {
         self.accelerate(|plugin, points| score_of(points).by_node(plugin.clone()))
     }
 
-    /// It also stands at `point` in configurations, where kube-scheduler's plugin of this name does.
-    /// At PreFilter, a [`Filter`]'s [`candidates`](Filter::candidates) count.
+    /// Adds `point` in configurations, because kube-scheduler's plugin of this name has it. A [`Filter`] at PreFilter
+    /// may name [`candidates`](Filter::candidates).
     pub fn at(mut self, point: Point) -> Self {
         self.points.insert(point);
         self
     }
 
-    /// It does not stand at `point` in configurations, since kube-scheduler's plugin of this name does
-    /// not.
+    /// Removes `point` in configurations, because kube-scheduler's plugin of this name does not have it.
     pub fn not_at(mut self, point: Point) -> Self {
         self.points.remove(&point);
         self
     }
 
-    /// A configuration shows its args with all defaults, also where none are given. Without this, it shows
-    /// them as they are given.
+    /// Configurations show its args with all defaults, even if none are given. Without this they show the args as
+    /// given.
     pub fn shows_args(mut self) -> Self
     where
         P::Args: Serialize,
@@ -515,9 +514,9 @@ impl<P: Plugin> Builder<P> {
 }
 
 /// # Panics
-/// If the plugin already has a filter of another level: one of both would never be asked.
+/// If the plugin already has a filter of another level: one of them would never be called.
 fn set_filter(points: &mut Points, filter: FilterPoint, reads: Reads) {
-    assert!(points.filter.is_none(), "a plugin has one of filter and pre_filter");
+    assert!(points.filter.is_none(), "a plugin has either filter or pre_filter, not both");
     points.filter = Some(filter);
     points.reads = reads;
 }
@@ -525,20 +524,20 @@ fn set_filter(points: &mut Points, filter: FilterPoint, reads: Reads) {
 /// # Panics
 /// If the plugin already has a score of another level.
 fn set_score(points: &mut Points, score: ScorePoint) {
-    assert!(points.score.is_none(), "a plugin has one of score and pre_score");
+    assert!(points.score.is_none(), "a plugin has either score or pre_score, not both");
     points.score = Some(score);
 }
 
 /// # Panics
-/// If the plugin is no filter: what makes a rule fast is nothing without the rule.
+/// If the plugin is no filter: there is no rule to accelerate.
 fn filter_of(points: &mut Points) -> &mut FilterPoint {
-    points.filter.as_mut().expect("a filter that is accelerated stands at Filter, too")
+    points.filter.as_mut().expect("a plugin with an accelerated filter has a filter")
 }
 
 /// # Panics
 /// If the plugin is no score.
 fn score_of(points: &mut Points) -> &mut ScorePoint {
-    points.score.as_mut().expect("a score that is accelerated stands at Score, too")
+    points.score.as_mut().expect("a plugin with an accelerated score has a score")
 }
 
 const fn reads_of<A: PodPart, B: NodePart, C: ClusterPart>() -> Reads {
@@ -584,7 +583,7 @@ impl Registry {
         self.0.push(entry);
     }
 
-    /// The same plugins without what makes them fast: see [`Entry::plain`].
+    /// The same plugins without their acceleration: see [`Entry::plain`].
     #[must_use]
     pub fn plain(self) -> Self {
         Registry(self.0.into_iter().map(Entry::plain).collect())
@@ -595,10 +594,10 @@ impl Registry {
         self.0.iter().find(|entry| entry.name() == name)
     }
 
-    /// The kinds of objects that are read: those of Kubernetes, and those that the plugins bring.
+    /// The kinds of objects that are read: those of Kubernetes, and those that plugins add.
     ///
     /// # Panics
-    /// If two plugins bring different kinds of one name and version.
+    /// If two plugins add different kinds with the same name and version.
     pub fn kinds(&self) -> Kinds {
         let mut kinds = Kinds::built_in();
         for &kind in self.0.iter().flat_map(Entry::kinds) {

@@ -1,4 +1,4 @@
-//! What a plugin says of the pods of a scenario, as text.
+//! The verdicts and scores of a plugin for the pods of a scenario, as text.
 
 use std::fmt::Write;
 
@@ -13,34 +13,33 @@ use plimsoll_framework::{
 use crate::cluster::Cluster;
 use crate::scenario::{DEFAULT_NAMESPACE, Scenario};
 
-/// Compares what the plugin of `entry` says of the pending pods of `scenario` with `expected`. Both
-/// formats stand in the [docs of the crate](crate).
+/// Compares the [`report`] on the pending pods of `scenario` with `expected`. Both formats are described in the
+/// [docs of the crate](crate).
 ///
 /// # Panics
-/// If it says something else, and if the scenario cannot be read.
-#[expect(clippy::needless_pass_by_value, reason = "`check(entry(), ...)` reads as it is meant")]
+/// If the report differs, or if the scenario cannot be parsed.
+#[expect(clippy::needless_pass_by_value, reason = "`check(entry(), ...)` is easy to read")]
 pub fn check(entry: Entry, scenario: &str, expected: &Expect) {
     expected.assert_eq(&report(&entry, &[], &read(scenario)));
 }
 
-/// As [`check()`], with `others` in the profile, too. They come first, with their default args, and are
-/// not reported. What they reject has no score, and is what a PostFilter plugin works on; what they
-/// share can be read.
+/// As [`check()`], with `others` in the profile, too. They come first, with their default args, and are not reported.
+/// Nodes that they reject have no score, and a PostFilter plugin is given them. What they share can be read.
 ///
 /// # Panics
-/// If the plugin says something else, and if the scenario cannot be read.
+/// If the report differs, or if the scenario cannot be parsed.
 #[expect(clippy::needless_pass_by_value, reason = "`check_among(.., entry(), ...)` as `check`")]
 pub fn check_among(others: &[Entry], entry: Entry, scenario: &str, expected: &Expect) {
     expected.assert_eq(&report(&entry, others, &read(scenario)));
 }
 
-/// What the plugin of `entry` says of the pending pods of `scenario`, with `others` before it in its
+/// The verdicts and scores of the plugin of `entry` for the pending pods of `scenario`, with `others` before it in its
 /// profile.
 pub fn report(entry: &Entry, others: &[Entry], scenario: &Scenario) -> String {
     report_on(entry, others, scenario, &Cluster::of(scenario))
 }
 
-/// The same for a cluster whose rows may stand in another order.
+/// The same for a cluster whose rows may be in another order.
 pub(crate) fn report_on(
     entry: &Entry,
     others: &[Entry],
@@ -66,10 +65,10 @@ pub(crate) fn report_on(
     out
 }
 
-/// Reads a scenario.
+/// Parses a scenario.
 ///
 /// # Panics
-/// If it cannot be read.
+/// If it cannot be parsed.
 pub(crate) fn read(scenario: &str) -> Scenario {
     match Scenario::parse(scenario) {
         Ok(scenario) => scenario,
@@ -135,7 +134,7 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Asks a filter about all nodes, and takes out of the feasible ones what it rejects.
+    /// Judges all nodes by a filter, and removes those that it rejects from the feasible ones.
     fn filter(&mut self, plugin: &'static str, filter: &FilterPoint) -> Verdicts {
         let prepared = filter.prepare(self.pod, &mut self.shared, &self.cluster.view());
         let verdicts = Verdicts::of(&prepared, self.pod, self.cluster, self.rows);
@@ -153,19 +152,19 @@ impl<'a> Attempt<'a> {
     }
 }
 
-/// What a filter says of one pod.
+/// The verdicts of a filter on one pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Verdicts {
     /// It rejects the pod for all nodes.
     pub(crate) everywhere: Option<Rejection>,
-    /// The only nodes worth asking.
+    /// The only nodes worth judging.
     pub(crate) candidates: Candidates,
-    /// The verdicts on these, in the order in which they were asked for.
+    /// The verdicts on these, in the order of the rows that were given.
     pub(crate) nodes: Vec<(Row, Verdict)>,
 }
 
 impl Verdicts {
-    /// What a filter that has been prepared says of `rows`.
+    /// The verdicts of a prepared filter on `rows`.
     pub(crate) fn of(prepared: &Prepared, pod: &PodInfo, cluster: &Cluster, rows: &[Row]) -> Self {
         let everywhere = prepared.rejection().cloned();
         let candidates = prepared.candidates();
@@ -180,7 +179,7 @@ impl Verdicts {
         Verdicts { everywhere, candidates, nodes }
     }
 
-    /// The verdict on one node; `None` if it was not asked for.
+    /// The verdict on one node; `None` if it was not judged.
     pub(crate) fn on(&self, row: Row) -> Option<Verdict> {
         if let Some(rejection) = &self.everywhere {
             return Some(Verdict::Fail(rejection.clone()));

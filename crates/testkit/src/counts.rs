@@ -1,4 +1,4 @@
-//! The laws of those who judge by counts that the engine keeps: see [`laws`](crate::laws).
+//! The laws for plugins that judge by counts: see [`laws`](crate::laws).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -15,7 +15,7 @@ use crate::cluster::Cluster;
 use crate::laws::Kept;
 use crate::scenario::Scenario;
 
-/// What is told by counts agrees with what is told of each node.
+/// Checks that verdicts and scores by counts are those of the rule.
 pub(crate) fn counts_agree(plugin: &Points, scenario: &Scenario) -> Kept {
     let cluster = Cluster::of(scenario);
     for pod in &scenario.pending {
@@ -34,8 +34,8 @@ pub(crate) fn counts_agree(plugin: &Points, scenario: &Scenario) -> Kept {
     Ok(())
 }
 
-/// Whether a filter that judges by counts may say something else of `pod` once it is told of `other`. Also
-/// where the filter does not judge by counts.
+/// Whether the verdicts of a filter on `pod` may change when `other` comes or leaves. Always `true` for a filter that
+/// does not judge by counts.
 pub(crate) fn may_be_moved(
     filter: &FilterPoint,
     pod: &PodInfo,
@@ -51,7 +51,7 @@ pub(crate) fn may_be_moved(
     }
 }
 
-/// The pods on nodes that have terms of their own.
+/// The pods on nodes that have affinity terms of their own.
 fn neighbours(cluster: &Cluster) -> Vec<Neighbour<'_>> {
     let rows = cluster.nodes.rows();
     let pods = rows.flat_map(|row| cluster.nodes.pods_on(row).with_affinity());
@@ -83,7 +83,11 @@ fn the_filter_agrees(filter: &FilterPoint, pod: &PodInfo, cluster: &Cluster) -> 
             }
         }
     }
-    if apart.is_empty() { Ok(()) } else { Err(format!("counts are the filter, but\n{apart}")) }
+    if apart.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("counts agree with the filter, but\n{apart}"))
+    }
 }
 
 fn the_score_agrees(plugin: &Points, score: &ScorePoint, pod: &PodInfo, cluster: &Cluster) -> Kept {
@@ -99,7 +103,7 @@ fn the_score_agrees(plugin: &Points, score: &ScorePoint, pod: &PodInfo, cluster:
         ByDomain::Skips => Vec::new(),
         ByDomain::Counts(ranker) => ranked(ranker.as_ref(), cluster, &feasible)?,
     };
-    // Who gives no scores gives 0 to every node.
+    // A plugin that gives no scores gives 0 to every node.
     let scores = score.score(pod, &mut shared, &cluster.view(), &feasible).unwrap_or_default();
     let of = |scores: &[Scored], row: Row| {
         scores.iter().find(|one| one.row == row).map_or(0, |one| one.score)
@@ -113,7 +117,11 @@ fn the_score_agrees(plugin: &Points, score: &ScorePoint, pod: &PodInfo, cluster:
                 .expect("a string takes any text");
         }
     }
-    if apart.is_empty() { Ok(()) } else { Err(format!("counts are the score, but\n{apart}")) }
+    if apart.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("counts agree with the score, but\n{apart}"))
+    }
 }
 
 /// The normalised scores of `feasible` by counts.
@@ -139,7 +147,7 @@ fn ranked(
     Ok(scores)
 }
 
-/// The counts of all terms, by a look at every pod.
+/// The counts of all terms, computed from every pod.
 struct Tally<'a> {
     cluster: &'a Cluster,
     terms: Vec<Term<'a>>,
@@ -147,7 +155,7 @@ struct Tally<'a> {
 
 struct Term<'a> {
     key: TopologyKey,
-    /// Of the domains with a node on which pods count.
+    /// The domains with a node on which pods count.
     in_play: BTreeSet<&'a Str>,
     counts: BTreeMap<&'a Str, i64>,
 }
@@ -177,11 +185,11 @@ impl<'a> Tally<'a> {
 
     fn count(&mut self, counts: &dyn DomainCounts, other: &PodInfo, row: Row) -> Kept {
         let Some(counting) = counts.count(Neighbour::from(&**other)) else {
-            return Err(format!("what {} counts for was told, but it is not known\n", other.key));
+            return Err(format!("the terms do not cover {}, but it is a neighbour\n", other.key));
         };
         let is_plain = other.affinity.is_empty();
         if is_plain && !counts.counts_plain_pods() && !counting.is_empty() {
-            return Err(format!("pods without terms do not count, but {} does\n", other.key));
+            return Err(format!("plain pods do not count, but {} does\n", other.key));
         }
         for (number, by) in counting {
             let number = number as usize;
@@ -202,7 +210,7 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// What tells nodes apart for the number of domains: nodes without the label are one of them.
+    /// What identifies a domain when domains are counted. The nodes without the label form one domain.
     fn told_apart_by(&self, term: usize, row: Row) -> Option<&'a Str> {
         match &self.terms[term].key {
             TopologyKey::Label(_) => self.domain(term, row),

@@ -9,24 +9,24 @@ use plimsoll_framework::prelude::*;
 use plimsoll_testkit::{expect, laws, random_scenarios};
 use serde::Deserialize;
 
-/// Lets a zone have no more than two pods, and does so as badly as it is told to.
+/// Lets a zone have no more than two pods, with the fault that its args ask for.
 struct Crowd(Fault);
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 enum Fault {
     #[default]
     None,
-    /// Takes pods that leave for pods that come.
+    /// Counts pods that leave as pods that come.
     Sign,
-    /// Does not count, and says that its state is exact.
+    /// Ignores changes, but says that its state is exact.
     Deaf,
-    /// Keeps one account for all copies of a state.
+    /// Shares its counts among all copies of a state.
     Shared,
-    /// Tells the first node from the others.
+    /// Treats the first node differently from the others.
     Order,
-    /// Panics where a node has no zone.
+    /// Panics if a node has no zone.
     Panic,
-    /// Scores beyond the limit.
+    /// Gives scores above the limit.
     Range,
 }
 
@@ -84,7 +84,7 @@ impl PreFilter for Crowd {
             }
             match labels.get("zone") {
                 Some(zone) => counts.add(zone, i32::try_from(pods.len()).expect("few pods")),
-                None => assert!(self.0 != Fault::Panic, "a node is nowhere"),
+                None => assert!(self.0 != Fault::Panic, "a node has no zone"),
             }
         }
         Ok(Some(counts))
@@ -122,7 +122,7 @@ impl Score for Crowd {
     }
 }
 
-/// How the laws complain.
+/// The report of the laws.
 fn complaint(fault: &str) -> String {
     complaint_about(&Entry::of::<Crowd>().pre_filter().score().done(), fault)
 }
@@ -161,9 +161,9 @@ fn a_wrong_update_is_caught() {
 }
 
 #[test]
-fn a_change_that_is_denied_is_caught() {
+fn a_change_that_is_ignored_is_caught() {
     expect![[r#"
-        Crowd breaks a law: `update` is as good as looking again, but
+        Crowd breaks a law: `update` gives the same verdicts as preparing again, but
         n0 Success, expected Unschedulable: node(s) were in a crowded zone
         n3 Success, expected Unschedulable: node(s) were in a crowded zone
         when default/p21 comes to n0 and team-b/p20 is judged
@@ -183,7 +183,7 @@ fn a_change_that_is_denied_is_caught() {
 #[test]
 fn a_state_that_copies_share_is_caught() {
     expect![[r#"
-        Crowd breaks a law: a copy is a copy, but
+        Crowd breaks a law: updating a copy does not change the original, but
         n0 Unschedulable: node(s) were in a crowded zone, expected Success
         n3 Unschedulable: node(s) were in a crowded zone, expected Success
         when default/p21 comes to n0 and team-b/p20 is judged
@@ -203,11 +203,11 @@ fn a_state_that_copies_share_is_caught() {
 #[test]
 fn a_verdict_that_depends_on_the_order_of_nodes_is_caught() {
     expect![[r#"
-        Crowd breaks a law: the order of rows is irrelevant, but with nodes and pods backwards it says
+        Crowd breaks a law: the order of rows is irrelevant, but with nodes and pods reversed the verdicts are
         team-b/p20 n0 Success
         team-b/p20 n1 Unschedulable: node(s) came first
         team-b/p20 n0 score 100
-        and before
+        instead of
         team-b/p20 n0 Unschedulable: node(s) came first
         team-b/p20 n1 Success
         team-b/p20 n1 score 100
@@ -224,7 +224,7 @@ fn a_verdict_that_depends_on_the_order_of_nodes_is_caught() {
 #[test]
 fn a_panic_is_caught() {
     expect![[r#"
-        Crowd breaks a law: it panics: a node is nowhere
+        Crowd breaks a law: it panics: a node has no zone
         in this scenario:
         args {"fault":"Panic"}
         # seed 2
