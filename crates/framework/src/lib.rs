@@ -134,7 +134,7 @@ pub use stores::{
 pub use supply::{Bound, NEVER, Needs, Stock, Supply};
 pub use time::Time;
 pub use view::View;
-pub use writes::{Answered, ObjectWrite, WriteCause, WriteError, WriteVerb, Writes};
+pub use writes::{Answered, ObjectWrite, WriteCause, WriteError, WriteVerb, WriteVerbs, Writes};
 
 /// The rules for keys and values of labels.
 pub use plimsoll_api::label_syntax;

@@ -1,7 +1,7 @@
 //! Registers plugins. Each builder method requires its trait, so a plugin cannot be registered at a point that it does
 //! not implement.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ use crate::points::{
 };
 use crate::post_filter::{AfterPostFilter, PostFilter, PostFilterByNode};
 use crate::score::{PreScore, Score, ShareScoreState};
-use crate::writes::Answered;
+use crate::writes::{Answered, WriteVerbs};
 
 /// A plugin could not be made from its args.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +64,7 @@ pub struct Entry {
     points: BTreeSet<Point>,
     reads: Reads,
     kinds: BTreeSet<KindRef>,
+    writes: BTreeMap<KindRef, WriteVerbs>,
     metrics: Vec<&'static Descriptor>,
     args: ArgsForm,
     make: Box<Make>,
@@ -79,6 +80,7 @@ impl Entry {
             points: BTreeSet::new(),
             reads: Reads::default(),
             kinds: BTreeSet::new(),
+            writes: BTreeMap::new(),
             metrics: Vec::new(),
             shown: None,
         }
@@ -102,6 +104,11 @@ impl Entry {
     /// The kinds of objects that it reads, and those that it says it [uses](Builder::kind).
     pub fn kinds(&self) -> &BTreeSet<KindRef> {
         &self.kinds
+    }
+
+    /// What it says that it writes ([`Builder::writes`]).
+    pub fn writes(&self) -> &BTreeMap<KindRef, WriteVerbs> {
+        &self.writes
     }
 
     /// The metrics of its own.
@@ -150,6 +157,7 @@ pub struct Builder<P> {
     points: BTreeSet<Point>,
     reads: Reads,
     kinds: BTreeSet<KindRef>,
+    writes: BTreeMap<KindRef, WriteVerbs>,
     metrics: Vec<&'static Descriptor>,
     shown: Option<Shown>,
 }
@@ -373,6 +381,13 @@ impl<P: Plugin> Builder<P> {
         self
     }
 
+    /// It uses objects of kind `K`, as [`kind`](Self::kind) says, and writes them in these ways. `plimsoll plugins --rbac`
+    /// prints the permissions that follow.
+    pub fn writes<K: Kind>(mut self, verbs: WriteVerbs) -> Self {
+        *self.writes.entry(KindRef::of::<K>()).or_default() |= verbs;
+        self.kind::<K>()
+    }
+
     /// It counts in a metric of its own.
     ///
     /// # Panics
@@ -460,7 +475,7 @@ impl<P: Plugin> Builder<P> {
 
     /// The entry.
     pub fn done(self) -> Entry {
-        let Builder { add, accelerate, points, reads, kinds, metrics, shown } = self;
+        let Builder { add, accelerate, points, reads, kinds, writes, metrics, shown } = self;
         let measured = metrics.clone();
         let make = move |args: Option<&Value>, gates: &FeatureGates, speed: Speed| {
             let plugin = Arc::new(P::new(valid_args::<P>(args, gates)?, gates));
@@ -483,6 +498,7 @@ impl<P: Plugin> Builder<P> {
             points,
             reads,
             kinds,
+            writes,
             metrics,
             args,
             make,

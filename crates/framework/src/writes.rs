@@ -1,5 +1,6 @@
 //! What plugins write: objects of any kind that is registered.
 
+use bitflags::bitflags;
 use plimsoll_api::{Kind, KindRef, ObjectKey, Str};
 use serde_json::Value;
 
@@ -50,6 +51,23 @@ impl WriteVerb {
             WriteVerb::Patch { .. } => "patch",
             WriteVerb::Delete { .. } => "delete",
         }
+    }
+}
+
+bitflags! {
+    /// The ways in which a plugin writes objects of a kind: for the permissions that it needs.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct WriteVerbs: u8 {
+        /// It creates them.
+        const CREATE = 1 << 0;
+        /// It replaces them.
+        const UPDATE = 1 << 1;
+        /// It patches them.
+        const PATCH = 1 << 2;
+        /// It patches their status.
+        const PATCH_STATUS = 1 << 3;
+        /// It deletes them.
+        const DELETE = 1 << 4;
     }
 }
 

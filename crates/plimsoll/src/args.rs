@@ -242,6 +242,10 @@ pub(crate) struct Explain {
 /// List the plugins, what each reads, and which are still missing
 #[derive(Debug, clap::Args)]
 pub(crate) struct Plugins {
+    /// Print the permissions that plugins from outside need in the cluster, beside those in deploy/rbac.yaml
+    #[arg(long, conflicts_with = "format")]
+    pub(crate) rbac: bool,
+
     #[command(flatten)]
     pub(crate) output: Output,
 }

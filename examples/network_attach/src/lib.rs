@@ -191,7 +191,7 @@ pub fn entry() -> Entry {
         .reserve()
         .pre_bind()
         .answered()
-        .kind::<NetworkAttachment>()
+        .writes::<NetworkAttachment>(WriteVerbs::CREATE | WriteVerbs::DELETE)
         .metric(&ATTACHMENTS)
         .done()
 }

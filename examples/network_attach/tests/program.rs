@@ -28,6 +28,18 @@ fn simulate_binds_what_is_attached_and_gives_up_what_is_not_in_time() {
 }
 
 #[test]
+fn the_permissions_that_the_plugin_needs_are_printed() {
+    let role = Program::printed(NETWORK_ATTACH.command().args(["plugins", "--rbac"]));
+    let rules = role.split_once("rules:\n").expect("there are rules").1;
+    let expected = [
+        "- apiGroups: [\"example.com\"]",
+        "  resources: [\"networkattachments\"]",
+        "  verbs: [\"get\", \"list\", \"watch\", \"create\", \"delete\"]",
+    ];
+    assert_eq!(rules.lines().collect::<Vec<_>>(), expected);
+}
+
+#[test]
 fn wrong_args_are_told_with_file_line_and_field() {
     let field = "profiles[0].pluginConfig[0].args.timeoutSeconds";
     NETWORK_ATTACH.refuses("timeoutSeconds: 30", "timeoutSeconds: soon", 11, field);

@@ -9,6 +9,7 @@ mod flags;
 mod migrate;
 mod new_plugin;
 mod plugins;
+mod rbac;
 mod run;
 mod serving;
 mod simulate;

@@ -8,11 +8,15 @@ use plimsoll_framework::{Entry, Registry, Release};
 use serde::Serialize;
 
 use crate::args::{Format, Plugins};
+use crate::commands::rbac;
 use crate::options;
 use crate::render::style::{DOUBTFUL, Screen, give_way};
 
 /// Lists the plugins that configurations may name.
 pub(crate) fn run(args: &Plugins, registry: &Registry) -> Result<()> {
+    if args.rbac {
+        return Ok(rbac::print(&mut io::stdout().lock(), registry)?);
+    }
     let catalogue = options::catalogue(registry, &GivenGates::of(Release::NEWEST));
     let rows: Vec<_> = catalogue.plugins().iter().map(|known| Row::of(known, registry)).collect();
     match args.output.format {
@@ -42,10 +46,15 @@ struct Row {
     available: bool,
     /// What it reads, in words.
     reads: String,
+    /// The metrics of its own.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    metrics: Vec<&'static str>,
 }
 
 impl Row {
     fn of(known: &Known, registry: &Registry) -> Self {
+        let entry = registry.get(known.name);
+        let metrics = entry.map_or(&[][..], Entry::metrics);
         let scores = known.points.iter().any(plimsoll_config::Point::is_weighed);
         Row {
             name: known.name,
@@ -54,7 +63,8 @@ impl Row {
             weight: scores.then_some(known.weight.max(1)),
             by_default: known.by_default,
             available: known.available,
-            reads: registry.get(known.name).map_or_else(String::new, Entry::describe_reads),
+            reads: entry.map_or_else(String::new, Entry::describe_reads),
+            metrics: metrics.iter().map(|metric| metric.name).collect(),
         }
     }
 }

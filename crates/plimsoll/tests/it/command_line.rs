@@ -89,6 +89,16 @@ fn plugins_are_listed_with_what_they_read_and_what_is_missing() {
 }
 
 #[test]
+fn in_tree_plugins_need_no_permissions_of_their_own() {
+    let role = run(&[], "plugins --rbac").out;
+    assert!(
+        role.ends_with("kind: ClusterRole\nmetadata:\n  name: plimsoll-plugins\nrules: []\n"),
+        "{role}"
+    );
+    assert_eq!(run(&[], "plugins --rbac -o json").status, 2);
+}
+
+#[test]
 fn standard_input_that_is_named_twice_is_refused() {
     let files: &[(&str, &str)] = &[(STDIN, CLUSTER)];
     check_refused(
