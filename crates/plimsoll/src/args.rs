@@ -130,7 +130,7 @@ pub(crate) struct Cluster {
     ///
     /// YAML or JSON: single objects, several documents in one file, and lists as `kubectl get -o
     /// json` prints them. `-` is standard input. A directory stands for its files *.yaml, *.yml and
-    /// *.json in the order of their names; directories in it are not looked into.
+    /// *.json in the order of their names; its subdirectories are not read.
     #[arg(short = 'f', long = "filename", value_name = "FILE", required = true, num_args = 1..)]
     #[arg(value_hint = ValueHint::AnyPath)]
     pub(crate) files: Vec<PathBuf>,

@@ -9,7 +9,7 @@ use plimsoll_engine::Audit;
 use crate::notices;
 use crate::wording::count;
 
-/// Warns of every decision that came out otherwise from scratch. `circumstances` are those under which it
+/// Warns of every decision that came out differently from scratch. `circumstances` are those under which it
 /// was made.
 pub(crate) fn tell(audit: &Audit, circumstances: &str) {
     warnings(audit, circumstances).for_each(notices::warning);
@@ -33,7 +33,7 @@ fn verdict(audit: &Audit, words: impl Iterator<Item = impl AsRef<OsStr>>) -> Res
     match audit.differing {
         0 => Ok(()),
         differing => bail!(
-            "{differing} of {} came out otherwise from scratch: please report this, with the files and \
+            "{differing} of {} came out differently from scratch: please report this, with the files and \
              this command of plimsoll {}: {}",
             count(audited, "audited decision"),
             env!("CARGO_PKG_VERSION"),
@@ -93,7 +93,7 @@ mod tests {
         let words = ["/bin/plimsoll", "simulate", "-f", "my file.yaml", "it's", "--seed=7", ""];
         let error = verdict(&audit(1), words.iter()).expect_err("something differs");
         expect![[r#"
-            1 of 10 audited decisions came out otherwise from scratch: please report this, with the files and this command of plimsoll 0.1.0: plimsoll simulate -f 'my file.yaml' 'it'\''s' --seed=7 ''"#]]
+            1 of 10 audited decisions came out differently from scratch: please report this, with the files and this command of plimsoll 0.1.0: plimsoll simulate -f 'my file.yaml' 'it'\''s' --seed=7 ''"#]]
         .assert_eq(&error.to_string().replace(env!("CARGO_PKG_VERSION"), "0.1.0"));
     }
 

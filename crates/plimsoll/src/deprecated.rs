@@ -88,7 +88,7 @@ impl Deprecated {
                 no_effect("policy-configmap", "--use-legacy-policy-config asks for the file");
             }
             Some(PolicySource::ConfigMap(_)) if file => {
-                no_effect("policy-config-file", "--policy-configmap comes before it");
+                no_effect("policy-config-file", "--policy-configmap takes precedence");
             }
             _ => {}
         }
@@ -113,9 +113,8 @@ impl Deprecated {
 
     /// The flags that were given, with what takes their place.
     fn given(&self) -> Vec<(&'static str, &'static str)> {
-        let election = "leaderElection in a KubeSchedulerConfiguration takes its place, and it has \
-                        no effect on files";
-        let serving = "nothing is served, and it has no effect";
+        let election = "it has no effect; use leaderElection in a KubeSchedulerConfiguration";
+        let serving = "it has no effect; `plimsoll run` takes --bind-address and --secure-port";
         let flags = [
             (
                 self.algorithm_provider.is_some(),
@@ -159,7 +158,7 @@ impl Deprecated {
             (
                 self.failure_domains.is_some(),
                 "failure-domains",
-                "use the topologyKey of each term; it has no effect",
+                "it has no effect; use the topologyKey of each term",
             ),
         ];
         let given = flags.into_iter().filter(|(is_given, ..)| *is_given);

@@ -113,7 +113,7 @@ impl Given {
             (Some(file), None) if !holds_policy => file.with_provider(provider, catalogue)?,
             (Some(policy), None) | (None, Some(policy)) => {
                 if provider.is_some() {
-                    no_effect("algorithm-provider", "a Policy comes before it");
+                    no_effect("algorithm-provider", "a Policy takes precedence");
                 }
                 policy
             }

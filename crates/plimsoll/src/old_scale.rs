@@ -128,7 +128,7 @@ impl OldScale {
     ) -> Result<Self> {
         let Decider { profile, made_from, ranking, today } = *decider;
         let pod = scheduler.pending().find(|info| info.pod.key == decision.pod);
-        let pod = &pod.context("the pod does not wait for a node any more")?.pod;
+        let pod = &pod.context("the pod no longer waits for a node")?.pod;
         let failed = failed(scheduler, &profile.to_spec(), made_from, &pod.key)?;
         let today =
             scheduler.explain_under(today, &pod.key).and_then(|today| match today.outcome {

@@ -23,7 +23,7 @@ use crate::{args, notices};
 const MAX_VOLUMES: &str = "KUBE_MAX_PD_VOLS";
 
 /// What is told where no network is asked.
-const NOT_CALLED: &str = "extenders are called by `plimsoll run` only: here pods go without them";
+const NOT_CALLED: &str = "only `plimsoll run` calls extenders: here they have no effect";
 
 /// Whether extenders have their say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,8 +145,8 @@ impl Setup {
             for plugin in &ranking.without {
                 let profile = &profile.scheduler_name;
                 notices::warning(format_args!(
-                    "profile {profile}: no priority was like score plugin {plugin}: on the scale of 10 it \
-                     has no say"
+                    "profile {profile}: score plugin {plugin} has no priority on the scale of 10, and no \
+                     effect"
                 ));
             }
         }
@@ -190,7 +190,7 @@ fn max_volumes() -> Option<NonZeroU32> {
     let most = value.to_str().and_then(|value| value.parse().ok());
     if most.is_none() {
         notices::warning(format_args!(
-            "environment variable {MAX_VOLUMES} is \"{}\", not a positive number: the usual limits hold",
+            "environment variable {MAX_VOLUMES} is \"{}\", not a positive number: the default limits apply",
             value.display()
         ));
     }

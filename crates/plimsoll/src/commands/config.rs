@@ -63,7 +63,7 @@ struct ProfileShape<'a> {
     /// By extension point, in order.
     points: BTreeMap<&'static str, Vec<Plugin<'a>>>,
     args: &'a BTreeMap<String, Value>,
-    /// Enabled, but not there yet.
+    /// Enabled, but not available yet.
     unavailable: &'a [String],
     /// Whether every filter is asked about a node, even after one rejected it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -114,9 +114,9 @@ fn describe(out: &mut impl Write, profile: &ResolvedProfile, screen: Screen) -> 
     let nodes = match profile.percentage_of_nodes_to_score {
         None | Some(100) => "looks at all nodes".to_owned(),
         Some(0) => "looks at a share of the nodes that adapts to their number".to_owned(),
-        Some(percentage) => format!("looks for feasible nodes up to {percentage}% of all"),
+        Some(percentage) => format!("searches until {percentage}% of all nodes are feasible"),
     };
-    let filters = if profile.run_all_filters { ", and asks all filters about each" } else { "" };
+    let filters = if profile.run_all_filters { ", and runs all filters on each" } else { "" };
     let name = &profile.scheduler_name;
     writeln!(out, "{HEADING}profile {name}{HEADING:#}: {nodes}{filters}")?;
     let mut table = screen.table(&["  POINT", "PLUGINS"]);
@@ -136,7 +136,7 @@ fn describe(out: &mut impl Write, profile: &ResolvedProfile, screen: Screen) -> 
     writeln!(out, "{}", table.trim_fmt())?;
     if !profile.unavailable.is_empty() {
         let names = profile.unavailable.join(", ");
-        writeln!(out, "  {DOUBTFUL}enabled, but not there yet{DOUBTFUL:#}: {names}")?;
+        writeln!(out, "  {DOUBTFUL}enabled, but not available yet{DOUBTFUL:#}: {names}")?;
     }
     writeln!(out)
 }

@@ -46,7 +46,7 @@ impl Asked<'_> {
         }
         ensure!(
             self.cluster.config.as_deref() != Some(Path::new(STDIN)),
-            "the API server is of release {release}, and standard input cannot be read again for that: add \
+            "the API server has release {release}, and standard input cannot be read a second time: add \
              --emulated-version={release}"
         );
         self.set_up(self.gates(release)?)
@@ -63,7 +63,7 @@ impl Asked<'_> {
         }
         for OldGate { name, on, now } in &gates.old {
             notices::warning(format_args!(
-                "--feature-gates: {name}={on} is of an earlier release and changes nothing: {now}"
+                "--feature-gates: {name}={on} has no effect, as it is a gate of an earlier release: {now}"
             ));
         }
         let mut setup = Setup::choose_with(self.cluster, self.policy, self.registry, &gates)?;

@@ -38,7 +38,7 @@ pub(crate) fn run(args: &Explain, registry: &Registry) -> Result<()> {
     let simulation = Simulation::new(scheduler, cluster);
     let scheduler = simulation.scheduler();
     let Some(decision) = scheduler.explain(&args.pod) else {
-        bail!("pod {} does not wait for a node", args.pod);
+        bail!("pod {} is not waiting for a node", args.pod);
     };
     let gate = gate(scheduler, &args.pod);
     // A pod that is kept out of the queue has no node to be ranked.
@@ -82,7 +82,7 @@ fn on_old_scale(
         pod.is_some_and(|pod| pod.scheduler_name == profile.scheduler_name)
     };
     let index = configuration.profiles.iter().position(is_its);
-    let index = index.context("no profile is for the pod")?;
+    let index = index.context("no profile schedules the pod")?;
     let today = Profile::all_of(&configuration.profile_specs(), registry, gates)?;
     let decider = Decider {
         profile: &configuration.profiles[index],
@@ -117,13 +117,13 @@ fn check_pending(cluster: &Cluster, key: &PodKey, setup: &Setup) -> Result<()> {
         );
     }
     if pod.is_terminating() {
-        bail!("pod {key} is being deleted: schedulers pass it over");
+        bail!("pod {key} is being deleted: schedulers skip it");
     }
     if !setup.is_for(&pod.scheduler_name) {
         let profiles = &setup.configuration.profiles;
         let names: Vec<_> = profiles.iter().map(|profile| &profile.scheduler_name).collect();
         bail!(
-            "pod {key} belongs to scheduler {}, and no profile is for that (there is {})",
+            "pod {key} belongs to scheduler {}, and no profile has that name (there is {})",
             pod.scheduler_name,
             some_of(&names, NAMES),
         );
@@ -148,7 +148,7 @@ fn offer(cluster: &Cluster, key: &PodKey) -> String {
     let begins_alike = |pod: &PodKey| alike(&pod.name, &key.name);
     let (mut offered, others): (Vec<_>, Vec<_>) = pending.into_iter().partition(begins_alike);
     offered.extend(others);
-    format!("; pending are {}", some_of(&offered, NAMES))
+    format!("; the pending pods are {}", some_of(&offered, NAMES))
 }
 
 /// Whether two names begin with the same word.

@@ -26,7 +26,8 @@ const FILES: &[(&str, &str)] = &[
 const MANIFEST: &str = "crates/plimsoll/Cargo.toml";
 
 /// Added where the crate lies within the sources of plimsoll, whose workspace does not list it.
-const OWN_WORKSPACE: &str = "\n# It is no member of the workspace around it.\n[workspace]\n";
+const OWN_WORKSPACE: &str =
+    "\n# This crate is not a member of the workspace that contains it.\n[workspace]\n";
 
 /// What cannot be the name of a crate with a program.
 const TAKEN: &[&str] = &[
@@ -105,9 +106,8 @@ pub(crate) fn run(args: &NewPlugin, registry: &Registry) -> Result<()> {
     ensure!(is_new, "{} is not empty: give another directory with --path", folder.display());
     let sources = match &args.plimsoll {
         Some(sources) => sources.clone(),
-        None => find_sources().context(
-            "the sources of plimsoll are not around here: say with --plimsoll in which directory they are",
-        )?,
+        None => find_sources()
+            .context("cannot find the sources of plimsoll: name their directory with --plimsoll")?,
     };
     ensure!(
         sources.join(MANIFEST).is_file(),

@@ -75,8 +75,8 @@ fn table(out: &mut impl Write, rows: &[Row], screen: Screen) -> io::Result<()> {
         missing.map(|row| row.name).collect::<Vec<_>>().join(", ")
     };
     for (which, names) in [
-        ("Of the default profile of 1.36, these are not there yet", missing(true)),
-        ("Of the plugins that 1.36 has on request, these are not there yet", missing(false)),
+        ("Of the default profile of 1.36, these are not available yet", missing(true)),
+        ("Of the other plugins of 1.36, these are not available yet", missing(false)),
     ] {
         if !names.is_empty() {
             writeln!(out, "\n{DOUBTFUL}{which}{DOUBTFUL:#}: {names}")?;

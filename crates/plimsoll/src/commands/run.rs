@@ -40,7 +40,7 @@ pub(crate) fn run(args: Run, registry: &Registry) -> Result<()> {
         .worker_threads(WORKERS)
         .enable_all()
         .build()
-        .context("no thread can be begun")?;
+        .context("cannot start the worker threads")?;
     let ended = runtime.block_on(begin(args, registry));
     // An engine that is stuck never ends, and must not keep the process from it.
     runtime.shutdown_timeout(LAST_MOMENT);
@@ -168,7 +168,9 @@ fn write_config(
     let ranking = ranking.typed();
     if !ranking.is_empty() {
         let flags = ranking.trim_end();
-        notices::note(format!("no configuration can say {flags}: give it where the file is read"));
+        notices::note(format!(
+            "a configuration cannot contain {flags}: give it when the file is used"
+        ));
     }
     std::fs::write(file, configuration.to_yaml())
         .with_context(|| format!("--write-config-to: {}", file.display()))
@@ -176,8 +178,8 @@ fn write_config(
 
 /// SIGTERM and SIGINT stop it; a second one ends it at once.
 fn stop_on_signals(stop: CancellationToken) -> Result<()> {
-    let mut terminate = signal(SignalKind::terminate()).context("SIGTERM cannot be handled")?;
-    let mut interrupt = signal(SignalKind::interrupt()).context("SIGINT cannot be handled")?;
+    let mut terminate = signal(SignalKind::terminate()).context("cannot handle SIGTERM")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("cannot handle SIGINT")?;
     tokio::spawn(async move {
         for is_first in [true, false] {
             tokio::select! {
@@ -187,7 +189,9 @@ fn stop_on_signals(stop: CancellationToken) -> Result<()> {
             if !is_first {
                 std::process::exit(1);
             }
-            tracing::info!("told to stop: what is under way is finished");
+            tracing::info!(
+                "received a stop signal: finishing writes in progress; a second signal exits at once"
+            );
             stop.cancel();
         }
     });
@@ -252,7 +256,7 @@ impl Client {
         ];
         if has_config {
             for (flag, _) in given.iter().filter(|(_, is_given)| *is_given) {
-                no_effect(flag, "the file of --config says it");
+                no_effect(flag, "the file of --config decides");
             }
             return;
         }

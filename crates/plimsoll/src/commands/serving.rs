@@ -64,7 +64,7 @@ pub(super) fn serving(
         listener: None,
         authentication: asked,
         authorization: decided,
-        configuration: effective.context("the configuration cannot be told")?.into(),
+        configuration: effective.context("cannot write the configuration as JSON")?.into(),
         build: build(gates),
         features: features.collect(),
         flags: super::flags::in_effect(configuration),

@@ -67,7 +67,7 @@ pub(crate) fn run(args: &Simulate, registry: &Registry, n: u64) -> Result<()> {
         )?;
     }
     if 0 < failed {
-        bail!("{failed} of {simulations} did what must not be");
+        bail!("{failed} of {simulations} broke a rule");
     }
     Ok(())
 }

@@ -47,7 +47,7 @@ pub(crate) fn config_map(
     }
     let offer = match others.as_slice() {
         [] => "add its manifest".to_owned(),
-        [other, ..] => format!("there is {other}, which {named_by} can name"),
+        [other, ..] => format!("there is {other}, which {named_by} can choose"),
     };
     bail!("couldn't get policy config map {key}: it is not in the files; {offer}")
 }

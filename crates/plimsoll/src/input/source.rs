@@ -40,7 +40,7 @@ impl Source {
             Err(error) => {
                 let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
                 let line = valid.split(|byte| *byte == b'\n').count();
-                bail!("{name}:{line}: is not text in UTF-8");
+                bail!("{name}:{line}: is not UTF-8 text");
             }
         }
     }
@@ -72,8 +72,7 @@ fn expand(path: &Path) -> Result<Vec<PathBuf>> {
     files.sort();
     ensure!(
         !files.is_empty(),
-        "{name}: the directory has no files *.yaml, *.yml or *.json; directories in it are not \
-         looked into"
+        "{name}: the directory has no files *.yaml, *.yml or *.json; its subdirectories are not read"
     );
     Ok(files)
 }

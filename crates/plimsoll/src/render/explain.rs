@@ -63,7 +63,10 @@ pub(crate) fn gated(
     plugin: &str,
     why: &Rejection,
 ) -> io::Result<()> {
-    writeln!(out, "{DOUBTFUL}{pod} is not tried{DOUBTFUL:#}: {plugin} keeps it out: {why}.")
+    writeln!(
+        out,
+        "{DOUBTFUL}{pod} is not tried{DOUBTFUL:#}: {plugin} keeps it out of the queue: {why}."
+    )
 }
 
 fn verdict(decision: &Decision) -> String {
@@ -84,16 +87,18 @@ fn verdict(decision: &Decision) -> String {
             format!("{GOOD}{pod} fits {of_nodes}{GOOD:#} and goes to {node}, {why}.")
         }
         Outcome::Unschedulable { pre_filter: Some((plugin, why)), .. } => {
-            format!("{BAD}{pod} fits no node{BAD:#}: {plugin} rejects it for all: {why}.")
+            format!("{BAD}{pod} fits no node{BAD:#}: {plugin} rejects it for all nodes: {why}.")
         }
         Outcome::Unschedulable { nomination: Some(nomination), .. } => {
             let node = &nomination.node;
             let how = match nomination.victims.as_slice() {
                 // Those in its way need not be told to go.
-                [] => format!("on {node} it would once the pods are gone that are being deleted"),
+                [] => {
+                    format!("it would fit on {node} once the pods that are being deleted are gone")
+                }
                 victims => {
                     let victims = some_of(victims, NAMES);
-                    format!("on {node} it would after the eviction of {victims}")
+                    format!("it would fit on {node} after the eviction of {victims}")
                 }
             };
             format!("{DOUBTFUL}{pod} fits no node yet{DOUBTFUL:#}; {how}.")

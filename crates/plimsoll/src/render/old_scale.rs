@@ -41,8 +41,8 @@ fn compared(decision: &Decision, old: &OldScale) -> Option<String> {
     } else {
         let (total, of_today) = (old.total_of(node)?, old.total_of(today)?);
         format!(
-            "{DOUBTFUL}On the scale of 100 it would go to {today}, not to {node}{DOUBTFUL:#}: here that has \
-             {of_today} in all, against {total}."
+            "{DOUBTFUL}On the scale of 100 it would go to {today}, not to {node}{DOUBTFUL:#}: here {today} has \
+             {of_today} in all, and {node} {total}."
         )
     })
 }
@@ -85,7 +85,11 @@ fn feasible(out: &mut impl Write, old: &OldScale, shown: Shown, screen: Screen) 
     }
     writeln!(out, "raw value → points; the total is the sum of points ×weight")?;
     if !old.without.is_empty() {
-        writeln!(out, "No priority was like {}", old.without.join(", "))?;
+        writeln!(
+            out,
+            "Score plugins that have no priority and are ignored: {}",
+            old.without.join(", ")
+        )?;
     }
     Ok(())
 }

@@ -41,7 +41,7 @@ pub(crate) fn placements(out: &mut impl Write, report: &Report, screen: Screen) 
         .collect();
     let total = rows.len();
     if total == 0 {
-        return writeln!(out, "No pod waits for a node.\n");
+        return writeln!(out, "No pod is waiting for a node.\n");
     }
     let shown = if screen.is_terminal { total.min(MAX_ROWS) } else { total };
     let mut table = screen.table(&columns.headings());

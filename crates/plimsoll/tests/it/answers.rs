@@ -62,7 +62,7 @@ spec: {priority: 10, containers: [{name: c, resources: {requests: {cpu: '1'}}}]}
         &[("a.yaml", leaving)],
         "explain -f a.yaml --pod high",
         &expect![[r#"
-        default/high fits no node yet; on n1 it would once the pods are gone that are being deleted.
+        default/high fits no node yet; it would fit on n1 once the pods that are being deleted are gone.
 
         REJECTED  BY                REASON            NODES
                1  NodeResourcesFit  Insufficient cpu  n1
@@ -225,7 +225,7 @@ fn a_gated_pod_is_explained_by_its_gate() {
         &[("a.yaml", OUTCOMES)],
         "explain -f a.yaml --pod gated",
         &expect![[r#"
-            default/gated is not tried: SchedulingGates keeps it out: waiting for scheduling gates: [example.com/a].
+            default/gated is not tried: SchedulingGates keeps it out of the queue: waiting for scheduling gates: [example.com/a].
             exit status 0
         "#]],
     );

@@ -200,7 +200,7 @@ profiles:
         &[("c.yaml", config)],
         "bench Scale --config c.yaml --runs 2",
         &expect![[r#"
-        error: no profile of the configuration has the schedulerName default-scheduler, which is that of all pods
+        error: no profile of the configuration has the schedulerName default-scheduler, which all pods have
     "#]],
     );
 }
@@ -211,7 +211,7 @@ fn groups_that_a_workload_does_not_have_are_refused() {
         &[],
         "bench Scale ClassSweep --classes 3",
         &expect![[r#"
-        error: the pods of Scale are not of classes: leave out --classes
+        error: Scale has no classes of pods: leave out --classes
     "#]],
     );
     check_refused(

@@ -82,7 +82,9 @@ fn plugins_are_listed_with_what_they_read_and_what_is_missing() {
     let missing = plugins.iter().filter(|plugin| plugin["available"] == false);
     for plugin in missing {
         let name = plugin["name"].as_str().expect("a plugin has a name");
-        assert!(table.lines().any(|line| line.contains("not there yet") && line.contains(name)));
+        assert!(
+            table.lines().any(|line| line.contains("not available yet") && line.contains(name))
+        );
     }
     let taints = plugins.iter().find(|plugin| plugin["name"] == "TaintToleration");
     assert_eq!(taints.expect("it is listed")["weight"], 3);

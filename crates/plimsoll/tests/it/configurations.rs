@@ -133,7 +133,7 @@ extenders: [{urlPrefix: 'http://localhost', filterVerb: filter}]
     expect![[r#"
         warning: s.yaml:6: profiles[0].plugins.permit.enabled[0].name: plugin GangScheduling is not available yet: enabling it has no effect
         warning: s.yaml:8: profiles[0].plugins.filter.disabled[1].name: plugin "NoSuchPlugin" does not exist: disabling it has no effect
-        warning: s.yaml:12: extenders: extenders are called by `plimsoll run` only: here pods go without them
+        warning: s.yaml:12: extenders: only `plimsoll run` calls extenders: here they have no effect
         NodeResourcesFit=4
     "#]].assert_eq(&scores(text));
 }

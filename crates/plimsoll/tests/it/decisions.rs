@@ -112,7 +112,7 @@ fn a_pod_that_is_not_there_is_answered_with_names_that_are() {
         files,
         "explain -f a.yaml --pod web-0",
         &expect![[r#"
-            error: pod default/web-0 is not in the files; pending are default/p1, shop/p2
+            error: pod default/web-0 is not in the files; the pending pods are default/p1, shop/p2
         "#]],
     );
 }
@@ -132,7 +132,7 @@ fn a_pod_that_waits_for_no_node_is_not_explained() {
         (
             "schedulerName: other",
             expect![[r#"
-                error: pod default/p1 belongs to scheduler other, and no profile is for that (there is default-scheduler)
+                error: pod default/p1 belongs to scheduler other, and no profile has that name (there is default-scheduler)
             "#]],
         ),
     ] {

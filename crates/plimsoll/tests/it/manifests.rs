@@ -127,7 +127,7 @@ fn a_directory_without_manifests_is_refused() {
         &[("d/notes.txt", "")],
         "simulate -f d",
         &expect![[r#"
-            error: d: the directory has no files *.yaml, *.yml or *.json; directories in it are not looked into
+            error: d: the directory has no files *.yaml, *.yml or *.json; its subdirectories are not read
         "#]],
     );
 }
@@ -150,7 +150,7 @@ fn a_file_without_objects_is_warned_of() {
         "simulate -f a.yaml",
         &expect![[r#"
             warning: a.yaml: holds no objects
-            No pod waits for a node.
+            No pod is waiting for a node.
 
             exit status 0
         "#]],
@@ -332,7 +332,7 @@ fn a_file_of_other_bytes_than_utf_8_says_on_which_line() {
     std::fs::write(&file, b"kind: Pod\n# \xe4\n").expect("the file can be written");
     let file = file.display().to_string();
     let answer = run(&[], &format!("simulate -f {file}"));
-    assert_eq!(answer.err, format!("error: {file}:2: is not text in UTF-8\n"));
+    assert_eq!(answer.err, format!("error: {file}:2: is not UTF-8 text\n"));
 }
 
 #[test]

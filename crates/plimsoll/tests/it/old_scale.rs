@@ -89,7 +89,7 @@ fn a_pod_that_is_rejected_for_all_nodes_at_once_fails_on_each() {
         &[("all.yaml", &all)],
         "explain -f all.yaml --pod p --scale 10",
         &expect![[r#"
-        default/p fits no node: NodeAffinity rejects it for all: pod affinity terms conflict.
+        default/p fits no node: NodeAffinity rejects it for all nodes: pod affinity terms conflict.
 
         REJECTED  BY PREDICATE       REASON                       NODES
                2  GeneralPredicates  pod affinity terms conflict  a, b
@@ -131,7 +131,7 @@ profiles:
             →  a        15                     3 → 3                   1 → 0
             →  b        15                     1 → 1                  0 → 10
             raw value → points; the total is the sum of points ×weight
-            No priority was like VolumeBinding
+            Score plugins that have no priority and are ignored: VolumeBinding
 
             Scheduled: Successfully assigned default/p to a
             exit status 0

@@ -211,9 +211,9 @@ fn feature_gates_of_earlier_releases_are_taken_with_what_holds_now() {
     assert!(output.status.success());
     let told = String::from_utf8(output.stderr).expect("messages are text");
     for line in [
-        "warning: --feature-gates: EvenPodsSpread=true is of an earlier release and changes nothing: \
+        "warning: --feature-gates: EvenPodsSpread=true has no effect, as it is a gate of an earlier release: \
          topologySpreadConstraints always count",
-        "warning: --feature-gates: DefaultPodTopologySpread=false is of an earlier release and changes nothing: \
+        "warning: --feature-gates: DefaultPodTopologySpread=false has no effect, as it is a gate of an earlier release: \
          PodTopologySpread always spreads pods without constraints",
     ] {
         assert!(told.contains(line), "{line}: {told}");

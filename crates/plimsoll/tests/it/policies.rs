@@ -119,7 +119,7 @@ fn a_config_map_comes_before_a_file_that_is_not_forced() {
         &expect![[r#"
         warning: --policy-config-file is deprecated: use --config, which takes a Policy, too
         warning: --policy-configmap is deprecated: use --config with the manifest of the ConfigMap
-        warning: --policy-config-file has no effect: --policy-configmap comes before it
+        warning: --policy-config-file has no effect: --policy-configmap takes precedence
         {"pod":"default/web","result":"scheduled","node":"n1","best":["n1"]}
         {"pod":"default/huge","result":"scheduled","node":"n1","best":["n1"]}
         exit status 0
@@ -144,7 +144,7 @@ fn a_config_map_comes_before_a_file_that_is_not_forced() {
         warning: --policy-config-file is deprecated: use --config, which takes a Policy, too
         warning: --policy-configmap is deprecated: use --config with the manifest of the ConfigMap
         warning: --use-legacy-policy-config is deprecated: use --config with the file of the Policy
-        warning: --policy-config-file has no effect: --policy-configmap comes before it
+        warning: --policy-config-file has no effect: --policy-configmap takes precedence
         {"pod":"default/web","result":"scheduled","node":"n1","best":["n1"]}
         {"pod":"default/huge","result":"scheduled","node":"n1","best":["n1"]}
         exit status 0
@@ -212,7 +212,7 @@ fn a_provider_decides_where_no_policy_does() {
         "--algorithm-provider DefaultProvider --config p.json",
         &expect![[r#"
         warning: --algorithm-provider is deprecated: use --config, which enables plugins
-        warning: --algorithm-provider has no effect: a Policy comes before it
+        warning: --algorithm-provider has no effect: a Policy takes precedence
         {"pod":"default/web","result":"scheduled","node":"n1","best":["n1"]}
         {"pod":"default/huge","result":"unschedulable","message":"0/2 nodes are available: 1 node(s) had untolerated taint(s), 2 Insufficient cpu. preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."}
         exit status 0
@@ -256,11 +256,11 @@ fn flags_without_effect_are_told() {
     check_run(
         "--address 0.0.0.0 --port 0 --lock-object-name a --lock-object-namespace b --failure-domains a,b",
         &expect![[r#"
-            warning: --lock-object-namespace is deprecated: leaderElection in a KubeSchedulerConfiguration takes its place, and it has no effect on files
-            warning: --lock-object-name is deprecated: leaderElection in a KubeSchedulerConfiguration takes its place, and it has no effect on files
-            warning: --address is deprecated: nothing is served, and it has no effect
-            warning: --port is deprecated: nothing is served, and it has no effect
-            warning: --failure-domains is deprecated: use the topologyKey of each term; it has no effect
+            warning: --lock-object-namespace is deprecated: it has no effect; use leaderElection in a KubeSchedulerConfiguration
+            warning: --lock-object-name is deprecated: it has no effect; use leaderElection in a KubeSchedulerConfiguration
+            warning: --address is deprecated: it has no effect; `plimsoll run` takes --bind-address and --secure-port
+            warning: --port is deprecated: it has no effect; `plimsoll run` takes --bind-address and --secure-port
+            warning: --failure-domains is deprecated: it has no effect; use the topologyKey of each term
             {"pod":"default/web","result":"scheduled","node":"n1","best":["n1"]}
             {"pod":"default/huge","result":"unschedulable","message":"0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint(s). no new claims to deallocate, preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."}
             exit status 0
@@ -331,7 +331,7 @@ fn a_config_map_that_is_not_there_is_an_error() {
         &expect![[r#"
             warning: --policy-configmap is deprecated: use --config with the manifest of the ConfigMap
             warning: --policy-configmap-namespace is deprecated: use --config with the manifest of the ConfigMap
-            error: couldn't get policy config map default/policy: it is not in the files; there is ConfigMap kube-system/policy, which --policy-configmap-namespace can name
+            error: couldn't get policy config map default/policy: it is not in the files; there is ConfigMap kube-system/policy, which --policy-configmap-namespace can choose
         "#]],
     );
     check_wrong(
@@ -444,7 +444,7 @@ fn the_environment_says_how_many_disks_a_node_takes() {
     expect!["FailedScheduling: 0/1 nodes are available: 1 node(s) exceed max volume count. preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod."].assert_eq(&told("1"));
     expect!["Scheduled: Successfully assigned default/next to n1"].assert_eq(&told("2"));
     expect![[r#"
-        warning: environment variable KUBE_MAX_PD_VOLS is "many", not a positive number: the usual limits hold
+        warning: environment variable KUBE_MAX_PD_VOLS is "many", not a positive number: the default limits apply
         Scheduled: Successfully assigned default/next to n1"#]].assert_eq(&told("many"));
 }
 

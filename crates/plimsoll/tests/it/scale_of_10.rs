@@ -362,7 +362,7 @@ fn each_pod_is_placed_after_the_one_before_it() {
 }
 
 #[test]
-fn a_score_plugin_that_was_no_priority_has_no_say_and_is_told() {
+fn a_score_plugin_that_was_no_priority_has_no_effect_and_a_warning_says_so() {
     let config = "
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
@@ -375,8 +375,8 @@ profiles:
     let all = node("a", ROOM, "", "") + &pod("p", "", "");
     let files = [("all.yaml", all.as_str()), ("config.yaml", config)];
     let answer = run(&files, "simulate -f all.yaml --config config.yaml --scale 10 -o json");
-    let told = "warning: profile default-scheduler: no priority was like score plugin VolumeBinding: on the \
-                scale of 10 it has no say\n";
+    let told = "warning: profile default-scheduler: score plugin VolumeBinding has no priority on the \
+                scale of 10, and no effect\n";
     assert_eq!((answer.status, answer.err.as_str()), (0, told));
 }
 

@@ -45,7 +45,7 @@ pub(crate) fn run(args: &Bench, registry: &Registry) -> Result<()> {
     let n_audited = if is_audited(args) { args.workloads.len() } else { 0 };
     let mut progress = Progress::shown(n_measured + n_audited);
     if cfg!(debug_assertions) {
-        notices::warning("this is not a release build: what it measures says little");
+        notices::warning("this is not a release build: its measurements say little");
     }
     let (mut records, mut found) = (Vec::new(), Audit::default());
     for (workload, sizes) in args.workloads.iter().zip(sizes) {
@@ -107,8 +107,8 @@ fn warn_of_disturbance(record: &Record) {
     let seconds = record.total.seconds;
     if let Some(cpu) = record.cpu_seconds.filter(|cpu| is_disturbed(*cpu, seconds)) {
         notices::warning(format_args!(
-            "{}: other programs had the processor for much of the time ({cpu:.2} of {seconds:.2} seconds \
-             were worked): compare CPU and P50, not TIME",
+            "{}: other programs used the processor for much of the time ({cpu:.2} of {seconds:.2} seconds \
+             were spent on this run): compare CPU and P50, not TIME",
             record.workload
         ));
     }
@@ -154,7 +154,7 @@ fn sizes(workload: &Workload, args: &Bench) -> Result<Sizes> {
     );
     ensure!(
         args.classes.is_none() || groups == Groups::Classes,
-        "the pods of {name} are not of classes: leave out --classes"
+        "{name} has no classes of pods: leave out --classes"
     );
     Ok(Sizes {
         nodes: args.nodes.unwrap_or(default.nodes),

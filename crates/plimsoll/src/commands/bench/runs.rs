@@ -36,7 +36,7 @@ pub(super) fn setup(args: &Bench, registry: &Registry) -> Result<Setup> {
     };
     ensure!(
         setup.is_for(SCHEDULER),
-        "no profile of the configuration has the schedulerName {SCHEDULER}, which is that of all pods"
+        "no profile of the configuration has the schedulerName {SCHEDULER}, which all pods have"
     );
     Ok(setup)
 }
@@ -80,7 +80,7 @@ fn place(
 
 /// A run in a process of its own, so that it finds the memory as the first one did.
 pub(super) fn measure_apart(workload: &Workload, engine: Engine, args: &Bench) -> Result<Record> {
-    let program = env::current_exe().context("cannot find the program that is to be run")?;
+    let program = env::current_exe().context("cannot find the file of this program")?;
     let mut command = Command::new(program);
     command.args(["bench", workload.name, "--output", "json", "--audit", "0"]);
     let engine = engine.to_possible_value().expect("no engine is hidden");
@@ -104,8 +104,8 @@ pub(super) fn measure_apart(workload: &Workload, engine: Engine, args: &Bench) -
     let run = command.output().with_context(|| format!("cannot run {}", workload.name))?;
     if !run.status.success() {
         let why = String::from_utf8_lossy(&run.stderr);
-        bail!("{}: the run has failed ({})\n{}", workload.name, run.status, why.trim_end());
+        bail!("{}: the run failed ({})\n{}", workload.name, run.status, why.trim_end());
     }
     serde_json::from_slice(&run.stdout)
-        .with_context(|| format!("{}: the run has not printed a record", workload.name))
+        .with_context(|| format!("{}: the run printed no record", workload.name))
 }
