@@ -311,7 +311,7 @@ fn warnings(draft: &Draft<'_>, setting: &Setting<'_>) -> Vec<ConfigError> {
         if rules.args.ignores(&config.name) {
             let field = draft.field.key("pluginConfig").index(index).key("args");
             let message = format!(
-                "version {} has no args of plugin {:?}: they have no effect",
+                "version {} has no args for plugin {:?}: they have no effect",
                 rules.version, config.name
             );
             warnings.push(error_at(document, field, message));

@@ -337,8 +337,8 @@ fn truth(value: &str) -> Option<bool> {
 fn remedy(name: &str, release: Release) -> String {
     let known = |release: &Release| stage_of(name, *release).is_some();
     if let Some(other) = Release::ALL.iter().rfind(|other| known(other)) {
-        let when = if *other < release { "no more" } else { "not yet" };
-        return format!(": release {release} knows it {when}: leave it out, or decide as {other}");
+        let lacks = if *other < release { "no longer has it" } else { "does not have it yet" };
+        return format!(": release {release} {lacks}: leave it out, or decide as {other}");
     }
     let known = GATES.iter().chain(foreign_gates::GATES).map(|(gate, _)| *gate);
     let mut gates = known.chain(old_gates::names());
@@ -380,7 +380,7 @@ mod tests {
         let gates = gates.expect("all were gates once");
         let old: Vec<_> = gates.old.iter().map(|gate| (gate.name, gate.on)).collect();
         assert_eq!(old, [("EvenPodsSpread", false), ("VolumeScheduling", true)]);
-        assert_eq!(gates.old[1].now, "volumes always have a say, by the plugin VolumeBinding");
+        assert_eq!(gates.old[1].now, "the plugin VolumeBinding always checks volumes");
         assert!(gates.without_effect.is_empty());
         assert!(parse(&["EvenPodsSpread=maybe"]).is_err());
         assert_eq!(
@@ -525,11 +525,12 @@ mod tests {
         let error = |release, given: &str| parse_at(release, &[given]).expect_err("it is wrong");
         assert_eq!(
             error(Release::V1_37, "GangScheduling=true"),
-            "unrecognized feature gate: GangScheduling: release 1.37 knows it no more: leave it out, or decide as 1.36"
+            "unrecognized feature gate: GangScheduling: release 1.37 no longer has it: leave it out, or decide as 1.36"
         );
         assert_eq!(
             error(Release::V1_36, "CompositePodGroup=true"),
-            "unrecognized feature gate: CompositePodGroup: release 1.36 knows it not yet: leave it out, or decide as 1.37"
+            "unrecognized feature gate: CompositePodGroup: release 1.36 does not have it yet: leave it out, \
+             or decide as 1.37"
         );
         for gate in ["DRAExtendedResource", "DRAPrioritizedList", "DRAResourceClaimDeviceStatus"] {
             let given = format!("{gate}=false");

@@ -265,7 +265,7 @@ impl Draft<'_> {
                     Some(_) if is_repeated => faults.report(field, registered(name, point)),
                     Some(_) if self.doubles(point, name) => {
                         let message = format!(
-                            "{}: it is there by default, so disable it here, too",
+                            "{}: it is enabled by default, so disable it here, too",
                             registered(name, point)
                         );
                         faults.report(field, message);

@@ -32,7 +32,7 @@ pub(crate) fn warnings(profile: &ResolvedProfile) -> impl Iterator<Item = (Point
     unprepared.map(|(name, at, prepared_at)| {
         let (at_key, before) = (at.key(), prepared_at.key());
         let message = format!(
-            "plugin {name} stands at {at_key} and not at {before}: it decides here, where kube-scheduler \
+            "plugin {name} is enabled at {at_key} but not at {before}: it works here, but kube-scheduler \
              fails every pod with \"from cycleState: not found\"; enable it at {before}, too"
         );
         (at, message)

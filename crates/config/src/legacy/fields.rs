@@ -67,8 +67,8 @@ pub(super) fn fate(key: &str) -> &'static str {
     match key {
         "failureDomains" => "is dropped: it has had no effect since 1.8",
         _ => {
-            "is dropped: since 1.23 health and metrics are served on the secure port alone, which \
-             the flags --bind-address and --secure-port choose"
+            "is dropped: since 1.23 health and metrics are served only on the secure port, which the \
+             flags --bind-address and --secure-port set"
         }
     }
 }

@@ -40,13 +40,13 @@ impl Configuration {
             return Err(document.error_at(field, message));
         }
         if !self.extenders.is_empty() {
-            let message = "has no effect: the extenders of the Policy take their place";
+            let message = "has no effect: the extenders of the Policy replace them";
             self.warnings.push(document.error_at(FieldPath::root().key("extenders"), message));
         }
         let weight = FieldPath::root().key(OLD_WEIGHT);
         if document.get(&weight).is_some_and(|value| !value.is_null()) {
             self.origin.dropped.retain(|note| note.field.as_ref() != Some(&weight));
-            let message = "has no effect: that of the Policy counts, or else 1";
+            let message = "has no effect: the Policy sets it, or else it is 1";
             self.warnings.push(document.error_at(weight, message));
         }
         self.take_plugins(policy, BESIDE_POLICY);
@@ -72,8 +72,8 @@ impl Configuration {
             if matches!(self.origin.form, Form::V1beta1 | Form::V1alpha2 | Form::V1alpha1) {
                 return upon_provider(document, provider, catalogue);
             }
-            let message = "cannot be put upon an algorithm provider: leave out --algorithm-provider, \
-                           and enable here what it has more";
+            let message = "cannot be combined with an algorithm provider: leave out \
+                           --algorithm-provider, and enable its plugins here";
             return Err(vec![document.error_at(field, message)]);
         }
         self.take_plugins(&Configuration::of_provider(provider, catalogue), BESIDE_PROVIDER);

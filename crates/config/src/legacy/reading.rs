@@ -108,8 +108,8 @@ impl Reader<'_, '_> {
                 self.refuse(&profile.key("plugins").key(*key), form);
             }
             if rules.has_unreserve {
-                let message = "is dropped: what a plugin reserved it gives back itself since 1.20, \
-                               wherever it stands at reserve";
+                let message =
+                    "is dropped: since 1.20 a plugin at reserve also releases what it reserved";
                 self.drop_field(&profile.key("plugins").key("unreserve"), message);
             }
         }
@@ -142,9 +142,9 @@ impl Reader<'_, '_> {
             return;
         }
         if self.provider.is_some() {
-            self.drop(&field, "is dropped: v1 spells the plugins of a provider out");
+            self.drop(&field, "is dropped: v1 lists the plugins of the provider");
         } else if source.is_policy() {
-            self.drop(&field, "is dropped: v1 spells the plugins of a Policy out");
+            self.drop(&field, "is dropped: v1 lists the plugins of the Policy");
         }
     }
 
@@ -277,9 +277,9 @@ impl Reader<'_, '_> {
                     plugins.insert("postFilter".to_owned(), none);
                 }
             }
-            self.drop(&field, "is said in v1 by disabling all plugins at postFilter");
+            self.drop(&field, "is expressed in v1 by disabling all plugins at postFilter");
         } else {
-            self.drop(&field, "is dropped: it says what v1 does anyway");
+            self.drop(&field, "is dropped: v1 does the same by default");
         }
     }
 

@@ -83,9 +83,8 @@ impl PolicySource {
     fn report(&self, field: &FieldPath, faults: &mut Faults<'_>) {
         if let Some(file) = &self.file {
             let path = &file.path;
-            let message = format!(
-                "the policy stands in another file: hand over {path:?} itself as the configuration"
-            );
+            let message =
+                format!("the Policy is in another file: give {path:?} itself as the configuration");
             faults.report(field.key("file").key("path"), message);
         } else if let Some(PolicyConfigMap { namespace, name }) = &self.config_map {
             let namespace = if namespace.is_empty() { NAMESPACE } else { namespace };
@@ -95,13 +94,13 @@ impl PolicySource {
                 return;
             }
             let message = format!(
-                "the policy stands in ConfigMap {namespace}/{name}: save its key policy.cfg to a \
-                 file, and hand over that as the configuration"
+                "the Policy is in ConfigMap {namespace}/{name}: save its key policy.cfg to a \
+                 file, and give that file as the configuration"
             );
             faults.report(field.key("configMap").key("name"), message);
         } else {
-            let message = "names neither a file nor a configMap: hand over the policy itself, or \
-                           name a provider";
+            let message = "names neither a file nor a configMap: give the Policy itself as the \
+                           configuration, or name a provider";
             faults.report(field.clone(), message);
         }
     }

@@ -61,15 +61,15 @@ fn about_profile(profile: &ResolvedProfile, catalogue: &Catalogue) -> Vec<Note> 
     let weights = other_weights(profile, catalogue);
     if !weights.is_empty() {
         note(
-            format!("keeps weights that are not those of v1: {}", weights.join(", ")),
-            "write those of v1 to have those",
+            format!("keeps weights that differ from those of v1: {}", weights.join(", ")),
+            "to use those of v1, write them",
         );
     }
     let missing = missing(profile, catalogue);
     if !missing.is_empty() {
         note(
-            format!("does not have plugins of v1's default profile: {}", missing.join(", ")),
-            "enable them to have them",
+            format!("leaves out plugins of v1's default profile: {}", missing.join(", ")),
+            "enable them to use them",
         );
     }
     let refused = substitutes::refused(profile, catalogue);
@@ -80,8 +80,8 @@ fn about_profile(profile: &ResolvedProfile, catalogue: &Catalogue) -> Vec<Note> 
                  up to the limits that the drivers report for each node",
                 refused.join(", ")
             ),
-            "see that every node has a CSINode with limits: what has none is not limited, and \
-             KUBE_MAX_PD_VOLS has no effect",
+            "make sure that every node has a CSINode with limits: without one its volumes are not \
+             limited, and KUBE_MAX_PD_VOLS has no effect",
         );
     }
     notes.extend(extensions(profile));
@@ -114,10 +114,10 @@ pub(super) fn extensions(profile: &ResolvedProfile) -> Vec<Note> {
         note(
             format!(
                 "keeps `{OVERCOMMITTED}` in the args of NodeResourcesFit, which kube-scheduler 1.36 \
-                 does not know: nodes whose pods ask for more than there is take only pods that ask \
-                 for nothing, as up to 1.22"
+                 does not know: a node whose pods request more than it has takes only pods that request \
+                 nothing, as up to 1.22"
             ),
-            "there, take it out: pods that do not ask for what is short may then go to such nodes",
+            "for kube-scheduler, remove it: pods that do not request what is short may then go to such nodes",
         );
     }
     notes
@@ -153,37 +153,37 @@ fn missing(profile: &ResolvedProfile, catalogue: &Catalogue) -> Vec<&'static str
 fn instead_of(plugin: &str) -> Option<&'static str> {
     Some(match plugin {
         "SelectorSpread" => {
-            "there, disable it: PodTopologySpread with `defaultingType: System` spreads the pods of \
-             services over nodes and zones, too, by other scores"
+            "for kube-scheduler, disable it: PodTopologySpread with `defaultingType: System` spreads the pods of \
+             services over nodes and zones, too, with other scores"
         }
         "NodeLabel" => {
-            "there, require labels with `addedAffinity` in the args of NodeAffinity, and prefer them \
+            "for kube-scheduler, require labels with `addedAffinity` in the args of NodeAffinity, and prefer them \
              with its preferred terms"
         }
         "ServiceAffinity" => {
-            "there, give the pods of a service an affinity to each other by the label of the nodes"
+            "for kube-scheduler, give the pods of a service an affinity to each other by the label of the nodes"
         }
         "NodePreferAvoidPods" => {
-            "there, disable it, and taint the nodes with PreferNoSchedule instead of annotating them"
+            "for kube-scheduler, disable it, and taint the nodes with PreferNoSchedule instead of annotating them"
         }
         "NodeResourcesLeastAllocated" => {
-            "there, enable NodeResourcesFit at score with the same weight and `scoringStrategy: \
+            "for kube-scheduler, enable NodeResourcesFit at score with the same weight and `scoringStrategy: \
              {type: LeastAllocated}` with the same resources: it leaves out what a node does not have \
-             and extended resources that the pod does not ask for, which this plugin scores 0"
+             and extended resources that the pod does not request, which this plugin scores 0"
         }
         "NodeResourcesMostAllocated" => {
-            "there, enable NodeResourcesFit at score with the same weight and `scoringStrategy: \
+            "for kube-scheduler, enable NodeResourcesFit at score with the same weight and `scoringStrategy: \
              {type: MostAllocated}` with the same resources: it leaves out what a node does not have \
-             and extended resources that the pod does not ask for, and scores an overfull node 100, \
+             and extended resources that the pod does not request, and scores an overfull node 100, \
              where this plugin scores 0"
         }
         "RequestedToCapacityRatio" => {
-            "there, enable NodeResourcesFit at score with the same weight and `scoringStrategy: \
+            "for kube-scheduler, enable NodeResourcesFit at score with the same weight and `scoringStrategy: \
              {type: RequestedToCapacityRatio}` with the same shape and resources: it rounds the \
              utilization down, where this plugin rounds it up, and leaves out extended resources that \
-             the pod does not ask for"
+             the pod does not request"
         }
-        "NodeResourceLimits" => "there, disable it: nothing has taken its place",
+        "NodeResourceLimits" => "for kube-scheduler, disable it: nothing replaces it",
         _ => return None,
     })
 }
@@ -208,12 +208,12 @@ fn about_release(configuration: &Configuration) -> Vec<Note> {
                  their number"
             }
         };
-        notes.push(note("percentageOfNodesToScore", change, "set it to 0 to have such a share"));
+        notes.push(note("percentageOfNodesToScore", change, "set it to 0 to use such a share"));
     }
     notes.push(note(
         "equally good nodes",
-        "Plimsoll takes the one whose name comes first, kube-scheduler of every release any by chance",
-        "`--tie-break random` does so, too",
+        "Plimsoll takes the one whose name comes first, kube-scheduler one at random",
+        "`--tie-break random` takes one at random, too",
     ));
     if matches!(form, Form::V1alpha2 | Form::V1alpha1) {
         notes.push(note(
@@ -226,13 +226,13 @@ fn about_release(configuration: &Configuration) -> Vec<Note> {
     if !matches!(form, Form::V1beta3) {
         notes.push(note(
             "unschedulable pods",
-            "are tried again after 5 minutes at the latest, after 60 seconds before 1.24",
-            "nothing has to be done: events that could help a pod wake it at once",
+            "are tried again after 5 minutes at the latest (before 1.24 after 60 seconds)",
+            "nothing needs to be done: an event that could help a pod wakes it at once",
         ));
     }
     notes.push(note(
-        "plugins that live on",
-        "decide as in the release that decides, and pods with scheduling gates wait in every profile",
+        "plugins that still exist",
+        "work as in the release that decides, and pods with scheduling gates wait in every profile",
         "",
     ));
     notes

@@ -120,9 +120,9 @@ profiles:
       enabled: [{name: InterPodAffinity}]
 ";
     expect![[r#"
-        test.yaml:5: profiles[0].plugins.filter: plugin NodePorts stands at filter and not at preFilter: it decides here, where kube-scheduler fails every pod with "from cycleState: not found"; enable it at preFilter, too
-        test.yaml:5: profiles[0].plugins.score: plugin PodTopologySpread stands at score and not at preScore: it decides here, where kube-scheduler fails every pod with "from cycleState: not found"; enable it at preScore, too
-        test.yaml:5: profiles[0].plugins.score: plugin TaintToleration stands at score and not at preScore: it decides here, where kube-scheduler fails every pod with "from cycleState: not found"; enable it at preScore, too
+        test.yaml:5: profiles[0].plugins.filter: plugin NodePorts is enabled at filter but not at preFilter: it works here, but kube-scheduler fails every pod with "from cycleState: not found"; enable it at preFilter, too
+        test.yaml:5: profiles[0].plugins.score: plugin PodTopologySpread is enabled at score but not at preScore: it works here, but kube-scheduler fails every pod with "from cycleState: not found"; enable it at preScore, too
+        test.yaml:5: profiles[0].plugins.score: plugin TaintToleration is enabled at score but not at preScore: it works here, but kube-scheduler fails every pod with "from cycleState: not found"; enable it at preScore, too
     "#]]
     .assert_eq(&lines(&configuration(text).warnings));
     let nothing = "profiles: [{plugins: {filter: {disabled: [{name: '*'}]}, preFilter: {disabled: [{name: '*'}]}}}]";

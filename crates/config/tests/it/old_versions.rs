@@ -158,15 +158,15 @@ profiles:
         "v1beta1",
         text,
         &expect![[r#"
-            old.yaml:7: profiles[0].plugins.score.enabled[0].name: plugin "ImageLocality" already registered as "ScorePlugin": it is there by default, so disable it here, too
+            old.yaml:7: profiles[0].plugins.score.enabled[0].name: plugin "ImageLocality" already registered as "ScorePlugin": it is enabled by default, so disable it here, too
         "#]],
     );
     check_errors(
         "v1alpha2",
         text,
         &expect![[r#"
-            old.yaml:7: profiles[0].plugins.score.enabled[0].name: plugin "ImageLocality" already registered as "ScorePlugin": it is there by default, so disable it here, too
-            old.yaml:7: profiles[0].plugins.score.enabled[1].name: plugin "SelectorSpread" already registered as "ScorePlugin": it is there by default, so disable it here, too
+            old.yaml:7: profiles[0].plugins.score.enabled[0].name: plugin "ImageLocality" already registered as "ScorePlugin": it is enabled by default, so disable it here, too
+            old.yaml:7: profiles[0].plugins.score.enabled[1].name: plugin "SelectorSpread" already registered as "ScorePlugin": it is enabled by default, so disable it here, too
         "#]],
     );
     check_point(
@@ -570,7 +570,7 @@ profiles:
         "v1beta1",
         text,
         &expect![[r#"
-        old.yaml:7: profiles[0].pluginConfig[0].args: version kubescheduler.config.k8s.io/v1beta1 has no args of plugin "NodeResourcesBalancedAllocation": they have no effect
+        old.yaml:7: profiles[0].pluginConfig[0].args: version kubescheduler.config.k8s.io/v1beta1 has no args for plugin "NodeResourcesBalancedAllocation": they have no effect
     "#]],
     );
     check_args(
@@ -642,8 +642,8 @@ fn addresses_are_dropped() {
         "v1beta2",
         text,
         &expect![[r#"
-        old.yaml:3: healthzBindAddress: is dropped: since 1.23 health and metrics are served on the secure port alone, which the flags --bind-address and --secure-port choose
-        old.yaml:4: metricsBindAddress: is dropped: since 1.23 health and metrics are served on the secure port alone, which the flags --bind-address and --secure-port choose
+        old.yaml:3: healthzBindAddress: is dropped: since 1.23 health and metrics are served only on the secure port, which the flags --bind-address and --secure-port set
+        old.yaml:4: metricsBindAddress: is dropped: since 1.23 health and metrics are served only on the secure port, which the flags --bind-address and --secure-port set
     "#]],
     );
     check_errors(
@@ -699,9 +699,9 @@ extenders:
         "v1alpha2",
         text,
         &expect![[r#"
-            old.yaml:4: disablePreemption: is said in v1 by disabling all plugins at postFilter
+            old.yaml:4: disablePreemption: is expressed in v1 by disabling all plugins at postFilter
             old.yaml:5: bindTimeoutSeconds: is bindTimeoutSeconds in the args of VolumeBinding in v1
-            old.yaml:8: profiles[0].plugins.unreserve: is dropped: what a plugin reserved it gives back itself since 1.20, wherever it stands at reserve
+            old.yaml:8: profiles[0].plugins.unreserve: is dropped: since 1.20 a plugin at reserve also releases what it reserved
         "#]],
     );
     check_point("v1alpha2", "postFilter", text, &expect![[r#""#]]);
@@ -764,10 +764,10 @@ pluginConfig:
         "v1alpha1",
         text,
         &expect![[r#"
-        old.yaml:5: algorithmSource: is dropped: v1 spells the plugins of a provider out
+        old.yaml:5: algorithmSource: is dropped: v1 lists the plugins of the provider
         old.yaml:6: hardPodAffinitySymmetricWeight: is hardPodAffinityWeight in the args of InterPodAffinity in v1
         old.yaml:7: failureDomains: is dropped: it has had no effect since 1.8
-        old.yaml:8: disablePreemption: is dropped: it says what v1 does anyway
+        old.yaml:8: disablePreemption: is dropped: v1 does the same by default
         old.yaml:10: leaderElection.lockObjectNamespace: is called resourceNamespace in v1
         old.yaml:10: leaderElection.lockObjectName: is called resourceName in v1
         old.yaml:11: plugins: plugin DefaultPodTopologySpread is called SelectorSpread since 1.19
@@ -829,21 +829,21 @@ fn a_policy_elsewhere_is_to_be_handed_over() {
         "v1alpha1",
         &source("policy: {file: {path: /etc/policy.json}}"),
         &expect![[r#"
-            old.yaml:4: algorithmSource.policy.file.path: the policy stands in another file: hand over "/etc/policy.json" itself as the configuration
+            old.yaml:4: algorithmSource.policy.file.path: the Policy is in another file: give "/etc/policy.json" itself as the configuration
         "#]],
     );
     check_errors(
         "v1alpha1",
         &source("policy: {configMap: {name: p}}"),
         &expect![[r#"
-        old.yaml:4: algorithmSource.policy.configMap.name: the policy stands in ConfigMap kube-system/p: save its key policy.cfg to a file, and hand over that as the configuration
+        old.yaml:4: algorithmSource.policy.configMap.name: the Policy is in ConfigMap kube-system/p: save its key policy.cfg to a file, and give that file as the configuration
     "#]],
     );
     check_errors(
         "v1alpha1",
         &source("policy: {}"),
         &expect![[r#"
-        old.yaml:4: algorithmSource.policy: names neither a file nor a configMap: hand over the policy itself, or name a provider
+        old.yaml:4: algorithmSource.policy: names neither a file nor a configMap: give the Policy itself as the configuration, or name a provider
     "#]],
     );
     check_errors(

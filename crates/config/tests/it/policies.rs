@@ -150,8 +150,8 @@ fn a_policy_of_1_4_loads() {
     check(
         include_str!("../policies/policy-1.4.json"),
         &expect![[r#"
-        policy.yaml:12: predicates[7].name: predicate "CheckNodeMemoryPressure" is gone: the state of a node is told by taints, so PodToleratesNodeTaints and CheckNodeUnschedulable take its place
-        policy.yaml:13: predicates[8].name: predicate "CheckNodeDiskPressure" is gone: the state of a node is told by taints, so PodToleratesNodeTaints and CheckNodeUnschedulable take its place
+        policy.yaml:12: predicates[7].name: predicate "CheckNodeMemoryPressure" no longer exists: taints describe the state of a node, so PodToleratesNodeTaints and CheckNodeUnschedulable replace it
+        policy.yaml:13: predicates[8].name: predicate "CheckNodeDiskPressure" no longer exists: taints describe the state of a node, so PodToleratesNodeTaints and CheckNodeUnschedulable replace it
         default-scheduler
           preEnqueue: SchedulingGates
           queueSort: PrioritySort
@@ -172,10 +172,10 @@ fn a_policy_of_1_7_loads() {
     check(
         include_str!("../policies/policy-1.7.json"),
         &expect![[r#"
-        policy.yaml:6: predicates[1].name: predicate "NoVolumeNodeConflict" is gone: where volumes can be used is looked at when they are bound, so CheckVolumeBinding takes its place
-        policy.yaml:14: predicates[9].name: predicate "CheckNodeMemoryPressure" is gone: the state of a node is told by taints, so PodToleratesNodeTaints and CheckNodeUnschedulable take its place
-        policy.yaml:15: predicates[10].name: predicate "CheckNodeDiskPressure" is gone: the state of a node is told by taints, so PodToleratesNodeTaints and CheckNodeUnschedulable take its place
-        policy.yaml:16: predicates[11].name: predicate "CheckNodeCondition" is gone: the state of a node is told by taints, so PodToleratesNodeTaints and CheckNodeUnschedulable take its place
+        policy.yaml:6: predicates[1].name: predicate "NoVolumeNodeConflict" no longer exists: volume binding checks where volumes can be used, so CheckVolumeBinding replaces it
+        policy.yaml:14: predicates[9].name: predicate "CheckNodeMemoryPressure" no longer exists: taints describe the state of a node, so PodToleratesNodeTaints and CheckNodeUnschedulable replace it
+        policy.yaml:15: predicates[10].name: predicate "CheckNodeDiskPressure" no longer exists: taints describe the state of a node, so PodToleratesNodeTaints and CheckNodeUnschedulable replace it
+        policy.yaml:16: predicates[11].name: predicate "CheckNodeCondition" no longer exists: taints describe the state of a node, so PodToleratesNodeTaints and CheckNodeUnschedulable replace it
         default-scheduler
           preEnqueue: SchedulingGates
           queueSort: PrioritySort
@@ -199,11 +199,11 @@ fn a_policy_of_1_10_loads() {
     check(
         include_str!("../policies/policy-1.10.yaml"),
         &expect![[r#"
-        policy.yaml:11: predicates[7].name: predicate "CheckNodeMemoryPressure" is gone: the state of a node is told by taints, so PodToleratesNodeTaints and CheckNodeUnschedulable take its place
-        policy.yaml:12: predicates[8].name: predicate "CheckNodeDiskPressure" is gone: the state of a node is told by taints, so PodToleratesNodeTaints and CheckNodeUnschedulable take its place
-        policy.yaml:13: predicates[9].name: predicate "CheckNodePIDPressure" is gone: the state of a node is told by taints, so PodToleratesNodeTaints and CheckNodeUnschedulable take its place
-        policy.yaml:14: predicates[10].name: predicate "CheckNodeCondition" is gone: the state of a node is told by taints, so PodToleratesNodeTaints and CheckNodeUnschedulable take its place
-        policy.yaml:25: priorities[7].name: priority "ResourceLimitsPriority" is gone since release 1.20: the plugin NodeResourceLimits does its work
+        policy.yaml:11: predicates[7].name: predicate "CheckNodeMemoryPressure" no longer exists: taints describe the state of a node, so PodToleratesNodeTaints and CheckNodeUnschedulable replace it
+        policy.yaml:12: predicates[8].name: predicate "CheckNodeDiskPressure" no longer exists: taints describe the state of a node, so PodToleratesNodeTaints and CheckNodeUnschedulable replace it
+        policy.yaml:13: predicates[9].name: predicate "CheckNodePIDPressure" no longer exists: taints describe the state of a node, so PodToleratesNodeTaints and CheckNodeUnschedulable replace it
+        policy.yaml:14: predicates[10].name: predicate "CheckNodeCondition" no longer exists: taints describe the state of a node, so PodToleratesNodeTaints and CheckNodeUnschedulable replace it
+        policy.yaml:25: priorities[7].name: priority "ResourceLimitsPriority" was removed in release 1.20: the plugin NodeResourceLimits replaces it
         default-scheduler
           preEnqueue: SchedulingGates
           queueSort: PrioritySort
@@ -229,7 +229,7 @@ fn a_policy_of_1_12_loads() {
     check(
         include_str!("../policies/policy-1.12.json"),
         &expect![[r#"
-        policy.yaml:20: priorities[2].name: priority "RequestedToCapacityRatioPriority" without an argument is gone since release 1.17: it prefers what is used least, as it did before; write the shape as requestedToCapacityRatioArguments
+        policy.yaml:20: priorities[2].name: priority "RequestedToCapacityRatioPriority" without an argument was removed in release 1.17: here it prefers the nodes that are used least, as it did before; write the shape as requestedToCapacityRatioArguments
         default-scheduler
           preEnqueue: SchedulingGates
           queueSort: PrioritySort
@@ -542,8 +542,8 @@ predicates:
     check(
         text,
         &expect![[r#"
-        policy.yaml:4: priorities[0].argument: has no effect, since priority "ImageLocalityPriority" takes none: as in kube-scheduler it counts under a name of your own
-        policy.yaml:6: predicates[0].argument: has no effect, since predicate "CheckNodeLabelPresence" takes none: as in kube-scheduler it counts under a name of your own
+        policy.yaml:4: priorities[0].argument: has no effect, since priority "ImageLocalityPriority" takes none: as in kube-scheduler, only an entry with a name of your own can have one
+        policy.yaml:6: predicates[0].argument: has no effect, since predicate "CheckNodeLabelPresence" takes none: as in kube-scheduler, only an entry with a name of your own can have one
         default-scheduler
           preEnqueue: SchedulingGates
           queueSort: PrioritySort
@@ -626,7 +626,7 @@ fn of_two_entries_of_one_priority_the_last_counts() {
     check_priorities(
         text,
         &expect![[r#"
-        policy.yaml:6: priorities[1]: priority "SelectorSpreadPriority" stands here twice: the last weight counts
+        policy.yaml:6: priorities[1]: priority "SelectorSpreadPriority" is listed twice: the last weight is used
         default-scheduler
           preEnqueue: SchedulingGates
           queueSort: PrioritySort
@@ -654,7 +654,7 @@ data:
     check(
         text,
         &expect![[r#"
-        policy.yaml:5: data[policy.cfg]:2: predicates[0].name: predicate "CheckNodeCondition" is gone: the state of a node is told by taints, so PodToleratesNodeTaints and CheckNodeUnschedulable take its place
+        policy.yaml:5: data[policy.cfg]:2: predicates[0].name: predicate "CheckNodeCondition" no longer exists: taints describe the state of a node, so PodToleratesNodeTaints and CheckNodeUnschedulable replace it
         default-scheduler
           preEnqueue: SchedulingGates
           queueSort: PrioritySort
@@ -681,7 +681,7 @@ extenders:
     check(
         text,
         &expect![[r#"
-        policy.yaml:8: extenders[0].apiVersion: is no field of an extender, and has no effect
+        policy.yaml:8: extenders[0].apiVersion: is not a field of an extender, and has no effect
         default-scheduler
           preEnqueue: SchedulingGates
           queueSort: PrioritySort
@@ -703,7 +703,7 @@ fn a_plugin_that_is_not_there_is_told_and_left_out() {
     let configuration = load("policy.yaml", text, &catalogue).expect("it is valid");
     let shown = lines(&configuration.warnings) + &shown(&configuration.profiles);
     expect![[r#"
-        policy.yaml:5: predicates[0]: plugin EBSLimits, which predicate MaxEBSVolumeCount stands for, is not available yet: it has no effect
+        policy.yaml:5: predicates[0]: plugin EBSLimits of predicate MaxEBSVolumeCount is not available yet: it has no effect
         default-scheduler
           preEnqueue: SchedulingGates
           queueSort: PrioritySort
@@ -750,8 +750,8 @@ priorities:
 - {name: LeastRequestedPriority, weight: 1}
 ",
         &expect![[r#"
-            policy.yaml:5: predicates[0].name: predicate "MaxGCEDVolumeCount" is a misspelling in old texts, so MaxGCEPDVolumeCount takes its place
-            policy.yaml:7: priorities[0].name: priority "CalculateAntiAffinityPriority" is what old texts call serviceAntiAffinity: without an argument that names a label, pods of a Service are spread over nodes; write serviceAntiAffinity with a label
+            policy.yaml:5: predicates[0].name: predicate "MaxGCEDVolumeCount" is a misspelling in old documentation, so MaxGCEPDVolumeCount replaces it
+            policy.yaml:7: priorities[0].name: priority "CalculateAntiAffinityPriority" is the name of serviceAntiAffinity in old documentation: without an argument that names a label, it spreads the pods of a Service over nodes; write serviceAntiAffinity with a label
             default-scheduler
               preEnqueue: SchedulingGates
               queueSort: PrioritySort
@@ -786,7 +786,7 @@ fn balance_without_a_priority_that_tells_full_from_empty_is_warned_of() {
         lines(&policy(&with_priorities(&list)).warnings)
     };
     expect![[r#"
-        policy.yaml:5: priorities[0].name: priority "BalancedResourceAllocation" stands here without LeastRequestedPriority or MostRequestedPriority: alone it takes a node that is almost full for as good as an empty one; add one of them
+        policy.yaml:5: priorities[0].name: priority "BalancedResourceAllocation" is used without LeastRequestedPriority or MostRequestedPriority: alone it rates an almost full node as high as an empty one; add one of them
     "#]]
     .assert_eq(&warnings("- {name: EqualPriority, weight: 1}\n"));
     assert_eq!(warnings("- {name: LeastRequestedPriority, weight: 1}\n"), "");

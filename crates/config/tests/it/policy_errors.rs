@@ -329,7 +329,7 @@ fn a_config_map_has_the_key_of_policies() {
     check(
         "{kind: ConfigMap, apiVersion: v1, data: {policy.cfg: {kind: Policy}}}",
         &expect![[r#"
-            policy.yaml:1: data[policy.cfg]: is not a text: write the Policy behind `policy.cfg: |`
+            policy.yaml:1: data[policy.cfg]: is not a string: write the Policy after `policy.cfg: |`
         "#]],
     );
 }

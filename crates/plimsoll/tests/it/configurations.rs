@@ -255,8 +255,8 @@ fn a_check_names_what_kube_scheduler_would_refuse() {
     let told: Vec<_> = out.lines().skip_while(|line| !line.starts_with("not for")).collect();
     expect![[r#"
         not for kube-scheduler 1.36, which refuses it
-        - profile default-scheduler: keeps SelectorSpread, which kube-scheduler 1.36 does not know; there, disable it: PodTopologySpread with `defaultingType: System` spreads the pods of services over nodes and zones, too, by other scores
-        - profile default-scheduler: keeps `rejectOvercommittedNodes` in the args of NodeResourcesFit, which kube-scheduler 1.36 does not know: nodes whose pods ask for more than there is take only pods that ask for nothing, as up to 1.22; there, take it out: pods that do not ask for what is short may then go to such nodes"#]].assert_eq(&told.join("\n"));
+        - profile default-scheduler: keeps SelectorSpread, which kube-scheduler 1.36 does not know; for kube-scheduler, disable it: PodTopologySpread with `defaultingType: System` spreads the pods of services over nodes and zones, too, with other scores
+        - profile default-scheduler: keeps `rejectOvercommittedNodes` in the args of NodeResourcesFit, which kube-scheduler 1.36 does not know: a node whose pods request more than it has takes only pods that request nothing, as up to 1.22; for kube-scheduler, remove it: pods that do not request what is short may then go to such nodes"#]].assert_eq(&told.join("\n"));
     let out = run(&[("s.yaml", HEAD)], "config check s.yaml").out;
     assert!(!out.contains("not for"), "{out}");
 }

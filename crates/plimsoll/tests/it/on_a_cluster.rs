@@ -212,7 +212,7 @@ fn feature_gates_of_earlier_releases_are_taken_with_what_holds_now() {
     let told = String::from_utf8(output.stderr).expect("messages are text");
     for line in [
         "warning: --feature-gates: EvenPodsSpread=true has no effect, as it is a gate of an earlier release: \
-         topologySpreadConstraints always count",
+         PodTopologySpread always applies topologySpreadConstraints",
         "warning: --feature-gates: DefaultPodTopologySpread=false has no effect, as it is a gate of an earlier release: \
          PodTopologySpread always spreads pods without constraints",
     ] {

@@ -246,7 +246,7 @@ profiles:
         line,
         &expect![[r#"
         warning: --algorithm-provider is deprecated: use --config, which enables plugins
-        error: plugins.yaml:4: profiles[0].plugins: cannot be put upon an algorithm provider: leave out --algorithm-provider, and enable here what it has more
+        error: plugins.yaml:4: profiles[0].plugins: cannot be combined with an algorithm provider: leave out --algorithm-provider, and enable its plugins here
     "#]],
     );
 }

@@ -66,7 +66,7 @@ pub fn load_config_map(
         return Err(vec![document.error_at(at.key("data"), message)]);
     };
     let Some(text) = text.as_str() else {
-        let message = "is not a text: write the Policy behind `policy.cfg: |`";
+        let message = "is not a string: write the Policy after `policy.cfg: |`";
         return Err(vec![document.error_at(field, message)]);
     };
     let place = match document.line_of(&field) {
@@ -108,7 +108,7 @@ fn load_document(
     let Some(policy) = policy else { return Err(faults.into_errors()) };
     let mut notes = Notes::default();
     for field in without_effect {
-        notes.warn(field, "is no field of an extender, and has no effect".to_owned());
+        notes.warn(field, "is not a field of an extender, and has no effect".to_owned());
     }
     resolve(policy, catalogue, &document, notes, faults)
 }
@@ -210,8 +210,8 @@ impl Notes {
     /// As in legacy_registry.go, ProcessPredicatePolicy: a name that it knows is not looked into.
     fn ignored_argument(&mut self, what: &str, name: &str, field: &FieldPath) {
         let message = format!(
-            "has no effect, since {what} {name:?} takes none: as in kube-scheduler it counts under a \
-             name of your own"
+            "has no effect, since {what} {name:?} takes none: as in kube-scheduler, only an entry with a \
+             name of your own can have one"
         );
         self.warn(field.key("argument"), message);
     }
@@ -244,10 +244,8 @@ fn resolve(
     }
     set_args(&mut plan, &custom, weight, &extenders, catalogue);
     for (plugin, asking) in plan.missing(catalogue) {
-        let message = format!(
-            "plugin {plugin}, which {} stands for, is not available yet: it has no effect",
-            asking.what
-        );
+        let message =
+            format!("plugin {plugin} of {} is not available yet: it has no effect", asking.what);
         notes.warn(asking.field.clone(), message);
     }
     let mut origin = Origin::of(Form::Policy);
@@ -256,8 +254,8 @@ fn resolve(
     profile.run_all_filters = policy.always_check_all_predicates;
     if profile.run_all_filters {
         let field = FieldPath::root().key("alwaysCheckAllPredicates");
-        let message = "has no field in v1: of a node that several filters reject, the reasons of the \
-                       first are told alone";
+        let message = "has no counterpart in v1: if several filters reject a node, only the reasons of \
+                       the first are reported";
         origin.dropped.push(document.error_at(field, message));
     }
     let profiles = vec![profile];

@@ -94,7 +94,7 @@ pub(super) const DEFAULT_PREDICATES: [&str; 12] = [
 pub(super) const ALIASES: [(&str, &str); 2] =
     [("PodFitsPorts", "PodFitsHostPorts"), ("ServiceSpreadingPriority", SELECTOR_SPREAD)];
 
-const TAINTS_INSTEAD: &str = "is gone: the state of a node is told by taints";
+const TAINTS_INSTEAD: &str = "no longer exists: taints describe the state of a node";
 
 pub(super) const GONE_PREDICATES: [Gone; 6] = [
     gone("CheckNodeMemoryPressure", &MANDATORY_PREDICATES, TAINTS_INSTEAD),
@@ -104,9 +104,9 @@ pub(super) const GONE_PREDICATES: [Gone; 6] = [
     gone(
         "NoVolumeNodeConflict",
         &["CheckVolumeBinding"],
-        "is gone: where volumes can be used is looked at when they are bound",
+        "no longer exists: volume binding checks where volumes can be used",
     ),
-    gone("MaxGCEDVolumeCount", &["MaxGCEPDVolumeCount"], "is a misspelling in old texts"),
+    gone("MaxGCEDVolumeCount", &["MaxGCEPDVolumeCount"], "is a misspelling in old documentation"),
 ];
 
 /// The function behind `serviceAntiAffinity`, which old texts list as a priority.

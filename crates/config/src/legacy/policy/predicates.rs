@@ -86,9 +86,9 @@ fn keys(
     if let Some(gone) = GONE_PREDICATES.iter().find(|gone| gone.name == name) {
         let instead = gone.instead.join(" and ");
         let message = format!(
-            "predicate {name:?} {}, so {instead} {} its place",
+            "predicate {name:?} {}, so {instead} {} it",
             gone.why,
-            if gone.instead.len() == 1 { "takes" } else { "take" },
+            if gone.instead.len() == 1 { "replaces" } else { "replace" },
         );
         notes.warn(field.key("name"), message);
         return gone.instead.to_vec();

@@ -61,7 +61,7 @@ pub(super) fn apply(
                 let earlier = chosen.insert(key, Chosen { weight: priority.weight, asking });
                 if earlier.is_some() && !BY_ARGUMENT.contains(&key) {
                     let message =
-                        format!("priority {key:?} stands here twice: the last weight counts");
+                        format!("priority {key:?} is listed twice: the last weight is used");
                     notes.warn(field, message);
                 }
             }
@@ -81,8 +81,8 @@ fn warn_of_balance_alone(chosen: &BTreeMap<&'static str, Chosen>, notes: &mut No
     let Some(balanced) = chosen.get(BALANCED) else { return };
     if BY_FULLNESS.iter().all(|other| !chosen.contains_key(other)) {
         let message = format!(
-            "priority {BALANCED:?} stands here without LeastRequestedPriority or MostRequestedPriority: \
-             alone it takes a node that is almost full for as good as an empty one; add one of them"
+            "priority {BALANCED:?} is used without LeastRequestedPriority or MostRequestedPriority: \
+             alone it rates an almost full node as high as an empty one; add one of them"
         );
         notes.warn(balanced.asking.field.key("name"), message);
     }
@@ -188,7 +188,7 @@ fn key(
         }
         if known.name == RESOURCE_LIMITS {
             let message = format!(
-                "priority {name:?} is gone since release 1.20: the plugin {} does its work",
+                "priority {name:?} was removed in release 1.20: the plugin {} replaces it",
                 known.plugin
             );
             notes.warn(field.key("name"), message);
@@ -199,17 +199,17 @@ fn key(
         Some(argument) => Some(customised(argument, &field.key("argument"), custom, faults)),
         None if name == SERVICE_SPREAD_FUNCTION => {
             let message = format!(
-                "priority {name:?} is what old texts call serviceAntiAffinity: without an argument that \
-                 names a label, pods of a Service are spread over nodes; write serviceAntiAffinity with a \
-                 label"
+                "priority {name:?} is the name of serviceAntiAffinity in old documentation: without an \
+                 argument that names a label, it spreads the pods of a Service over nodes; write \
+                 serviceAntiAffinity with a label"
             );
             notes.warn(field.key("name"), message);
             Some(SELECTOR_SPREAD)
         }
         None if name == REQUESTED_TO_CAPACITY => {
             let message = format!(
-                "priority {name:?} without an argument is gone since release 1.17: it prefers what is \
-                 used least, as it did before; write the shape as requestedToCapacityRatioArguments"
+                "priority {name:?} without an argument was removed in release 1.17: here it prefers the \
+                 nodes that are used least, as it did before; write the shape as requestedToCapacityRatioArguments"
             );
             notes.warn(field.key("name"), message);
             custom.capacity_ratio.get_or_insert_with(|| {
