@@ -1,6 +1,6 @@
-//! Feature gates of earlier releases that had to do with scheduling, and what became of them.
+//! Feature gates of earlier releases that concerned scheduling, and what applies now.
 //!
-//! As in kube_features.go of releases 1.16 to 1.35, less those that 1.36 still has.
+//! As in kube_features.go of releases 1.16 to 1.35, without those that 1.36 still has.
 
 /// A feature gate that releases before 1.36 had, as it was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,7 +9,7 @@ pub struct OldGate {
     pub name: &'static str,
     /// Whether it was switched on.
     pub on: bool,
-    /// What holds now, however it is set.
+    /// What applies now, whatever its value.
     pub now: &'static str,
 }
 
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_gate_stands_once_in_the_order_of_the_names() {
+    fn every_gate_is_listed_once_in_the_order_of_names() {
         let names: Vec<&str> = names().collect();
         assert!(names.is_sorted_by(|one, next| one < next), "{names:?}");
     }

@@ -7,12 +7,12 @@ use super::policy::NAMESPACE;
 use super::provider::Provider;
 use crate::faults::Faults;
 
-/// Who reads the file or the ConfigMap with a Policy that a configuration names.
+/// Who reads the file or the ConfigMap with the Policy that a configuration names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PolicyReader {
-    /// Nobody: that it is named is an error.
+    /// Nobody: to name one is an error.
     Nobody,
-    /// The caller, who puts the Policy in.
+    /// The caller, who adds the Policy afterwards.
     Caller,
 }
 
@@ -44,7 +44,7 @@ struct PolicyConfigMap {
 }
 
 impl AlgorithmSource {
-    /// Whether the source is a Policy that stands somewhere else.
+    /// Whether the source is a Policy in a file or a ConfigMap.
     pub(super) fn is_policy(&self) -> bool {
         let named = |policy: &PolicySource| {
             policy.file.is_some()
@@ -53,8 +53,8 @@ impl AlgorithmSource {
         self.policy.as_ref().is_some_and(named)
     }
 
-    /// The provider that the source at `field` names. A Policy that nobody reads is reported, with how to
-    /// hand it over.
+    /// The provider that the source at `field` names. If nobody reads the Policy, this is reported, with what to do
+    /// instead.
     pub(super) fn provider(
         &self,
         field: &FieldPath,

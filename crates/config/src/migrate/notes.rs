@@ -1,4 +1,4 @@
-//! What a migration changes in meaning, or leaves to be done, in words.
+//! Notes about what a migration changes and what remains to be done.
 
 use std::fmt;
 
@@ -12,17 +12,17 @@ use crate::origin::Form;
 use crate::profile::ResolvedProfile;
 use crate::rules::Rules;
 
-/// What NodeResourcesFit did up to 1.22 without being asked.
+/// The arg for what NodeResourcesFit always did up to 1.22.
 const OVERCOMMITTED: &str = "rejectOvercommittedNodes";
 
-/// What has to be known about one thing in a migrated configuration.
+/// A note about one part of a migrated configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Note {
     /// What it is about: a field of the file with its line, a profile, or the scheduler as a whole.
     pub subject: String,
-    /// What is different from before, or will be.
+    /// What has changed or will change.
     pub change: String,
-    /// What to do about it; empty where nothing can be or has to be done.
+    /// What to do about it; empty if there is nothing to do.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub remedy: String,
 }
@@ -34,7 +34,7 @@ impl fmt::Display for Note {
     }
 }
 
-/// The notes about migrating `configuration`: about its fields, its profiles, and everything else.
+/// The notes about migrating `configuration`: first its fields, then its profiles, then the release.
 pub(super) fn of(configuration: &Configuration, catalogue: &Catalogue) -> Vec<Note> {
     let fields = configuration.origin.dropped.iter().map(dropped);
     let profiles =
@@ -99,7 +99,7 @@ fn subject(profile: &ResolvedProfile) -> String {
     format!("profile {}", profile.scheduler_name)
 }
 
-/// What a profile has of dropped plugins and their rules, which v1 allows here alone.
+/// The dropped plugins and args that a profile uses, which only Plimsoll allows in v1.
 pub(super) fn extensions(profile: &ResolvedProfile) -> Vec<Note> {
     let mut notes = Vec::new();
     let mut note = |change: String, remedy: &str| {
@@ -123,7 +123,7 @@ pub(super) fn extensions(profile: &ResolvedProfile) -> Vec<Note> {
     notes
 }
 
-/// Plugins of the default profile with the weights that v1 does not give them.
+/// Plugins of the default profile whose weights differ from v1.
 fn other_weights(profile: &ResolvedProfile, catalogue: &Catalogue) -> Vec<String> {
     let scores = profile.points[&Point::Score].iter();
     let others = scores.filter_map(|plugin| {
@@ -135,7 +135,7 @@ fn other_weights(profile: &ResolvedProfile, catalogue: &Catalogue) -> Vec<String
     others.collect()
 }
 
-/// Plugins of the default profile that stand nowhere.
+/// Plugins of the default profile that are enabled nowhere.
 fn missing(profile: &ResolvedProfile, catalogue: &Catalogue) -> Vec<&'static str> {
     let enabled = profile.plugins();
     let becomes_limits = !substitutes::refused(profile, catalogue).is_empty();
@@ -149,7 +149,7 @@ fn missing(profile: &ResolvedProfile, catalogue: &Catalogue) -> Vec<&'static str
     defaults.filter(|name| !is_there(name)).collect()
 }
 
-/// What to do without a plugin that later releases dropped; none for others.
+/// What to do for kube-scheduler about a plugin that later releases dropped; none for other plugins.
 fn instead_of(plugin: &str) -> Option<&'static str> {
     Some(match plugin {
         "SelectorSpread" => {

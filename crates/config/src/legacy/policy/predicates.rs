@@ -1,4 +1,4 @@
-//! From the predicates of a Policy to filters.
+//! Translates the predicates of a Policy to filters.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use super::types::{PredicateArgument, PredicatePolicy};
 use super::{Custom, Notes};
 use crate::faults::Faults;
 
-/// Enables the filters that `predicates` stand for, in the order of evaluation.
+/// Enables the filters that replace `predicates`, in the order of evaluation.
 ///
 /// As in legacy_registry.go, ProcessPredicatePolicy and AppendPredicateConfigs.
 pub(super) fn apply(
@@ -51,7 +51,7 @@ pub(super) fn apply(
     }
 }
 
-/// The predicates of 1.20 that an entry stands for; what is wrong with it is reported.
+/// The predicates of 1.20 that an entry means. Reports its errors.
 fn keys(
     predicate: &PredicatePolicy,
     field: &FieldPath,
