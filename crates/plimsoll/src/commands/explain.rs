@@ -1,4 +1,4 @@
-//! `plimsoll explain`: one pod and all nodes.
+//! `plimsoll explain`: why one pod fits each node or not.
 
 use std::io::{self, BufWriter, Write};
 
@@ -18,12 +18,12 @@ use crate::render::style::Screen;
 use crate::render::{explain, record};
 use crate::wording::some_of;
 
-/// How many names of other pods are offered.
+/// An error suggests at most 5 other pods.
 const NAMES: usize = 5;
-/// Where chance comes from: nothing is left to it.
+/// The seed has no effect: ties are broken by name.
 const SEED: u64 = 0;
 
-/// Decides one pod and prints what was found of every node.
+/// Decides one pod and prints the verdict of every node.
 pub(crate) fn run(args: &Explain, registry: &Registry) -> Result<()> {
     let Scene { mut setup, cluster } = Scene::read(&args.cluster, registry)?;
     check_pending(&cluster, &args.pod, &setup)?;
@@ -41,7 +41,7 @@ pub(crate) fn run(args: &Explain, registry: &Registry) -> Result<()> {
         bail!("pod {} is not waiting for a node", args.pod);
     };
     let gate = gate(scheduler, &args.pod);
-    // A pod that is kept out of the queue has no node to be ranked.
+    // A pod that is kept out of the queue has no nodes to rank.
     let rankings = rankings.filter(|_| gate.is_none());
     let made_from = (&setup.configuration, registry, &setup.gates);
     let old = rankings.map(|rankings| on_old_scale(scheduler, made_from, &rankings, &decision));
@@ -70,7 +70,7 @@ pub(crate) fn run(args: &Explain, registry: &Registry) -> Result<()> {
     Ok(())
 }
 
-/// What the priorities of the profile that made `decision` say, and what scores of today would.
+/// The ranking by the priorities of the profile that made `decision`, and the choice of today's scores.
 fn on_old_scale(
     scheduler: &Scheduler,
     (configuration, registry, gates): (&Configuration, &Registry, &FeatureGates),
@@ -102,7 +102,7 @@ fn gate<'a>(scheduler: &'a Scheduler, key: &PodKey) -> Option<(&'static str, &'a
     }
 }
 
-/// An error that says what to do, unless a profile would decide the pod.
+/// Fails, with advice, unless a profile would decide the pod.
 fn check_pending(cluster: &Cluster, key: &PodKey, setup: &Setup) -> Result<()> {
     let Some(pod) = cluster.pods.iter().find(|pod| pod.key == *key) else {
         bail!("pod {key} is not in the files{}", offer(cluster, key));
@@ -131,7 +131,7 @@ fn check_pending(cluster: &Cluster, key: &PodKey, setup: &Setup) -> Result<()> {
     Ok(())
 }
 
-/// Names that may have been meant: the same in other namespaces, or pods that are pending.
+/// Suggests the same name in other namespaces, or else pending pods.
 fn offer(cluster: &Cluster, key: &PodKey) -> String {
     let keys_of = |wanted: &dyn Fn(&Pod) -> bool| {
         let pods = cluster.pods.iter().filter(|pod| wanted(pod));
