@@ -305,7 +305,7 @@ fn what_extenders_manage_alone_need_not_fit() {
         let files = [("s.yaml", config.as_str()), ("pod.yaml", pod), ("node.yaml", node)];
         let answer = run(&files, "simulate --config s.yaml -f pod.yaml -f node.yaml");
         assert!(
-            answer.err.contains("extenders are called by `plimsoll run` only"),
+            answer.err.contains("only `plimsoll run` calls extenders"),
             "{}",
             answer.err
         );

@@ -170,7 +170,7 @@ fn what_was_typed_is_warned_of_once_however_old_the_api_server_is() {
     let log = read();
     let warnings: Vec<&str> = log.lines().filter(|line| line.contains("warning: ")).collect();
     for part in
-        ["EvenPodsSpread=true is of an earlier release", "LoggingAlphaOptions has no effect"]
+        ["EvenPodsSpread=true has no effect", "LoggingAlphaOptions has no effect"]
     {
         assert!(warnings.iter().any(|line| line.contains(part)), "{part}: {log}");
     }
