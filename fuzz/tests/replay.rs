@@ -41,7 +41,7 @@ fn no_input_of_the_corpus_breaks_its_target() {
 /// Inputs that each reach a place that no other one does, by the hundred: `fuzz/pack` keeps them in one file for each
 /// target.
 #[test]
-fn no_input_that_was_found_breaks_its_target() {
+fn no_input_found_by_a_fuzzer_breaks_its_target() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("found");
     for (name, target) in TARGETS {
         let file = fs::File::open(folder.join(format!("{name}.zst")));

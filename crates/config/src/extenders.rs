@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_extender_manages_alone_takes_the_place_of_what_the_args_ignore() {
+    fn resources_that_only_extenders_manage_replace_the_ignored_ones_of_the_args() {
         let spec = |args: Value| ProfileSpec {
             args: [(FIT.to_owned(), args)].into(),
             ..ProfileSpec::default()

@@ -216,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_gate_stands_once_in_the_order_of_the_names() {
+    fn every_gate_is_listed_once_in_the_order_of_names() {
         assert!(GATES.is_sorted_by(|(one, _), (next, _)| one < next));
         for (gate, stages) in GATES {
             assert!(stages.is_sorted_by(|(one, _), (other, _)| one < other), "{gate}");

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_member_brings_all_along() {
+    fn the_last_member_allows_all_others() {
         check(
             r"
             node n
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn members_never_wait_for_no_time() {
+    fn a_timeout_of_zero_is_refused() {
         let args = serde::de::value::MapDeserializer::new([("timeoutSeconds", 0_u32)].into_iter());
         let args: Result<GangArgs, serde::de::value::Error> = GangArgs::deserialize(args);
         assert!(args.is_err());

@@ -73,7 +73,7 @@ fn a_gang_is_bound_when_its_last_member_has_come() {
 
 /// The first to come has waited long enough. The second would wait on, for a gang that cannot be whole.
 #[test]
-fn a_member_that_fails_takes_along_those_that_wait_for_it() {
+fn members_that_wait_are_rejected_when_one_fails() {
     let mut scheduler = scheduler();
     scheduler.observe(Time::ZERO, member("a", "g"));
     assert!(bound(&mut scheduler, Time::ZERO).is_empty());

@@ -14,7 +14,7 @@ const NETWORK_ATTACH: Program =
 const PLURAL: &str = "networkattachments";
 
 #[test]
-fn simulate_binds_what_is_attached_and_gives_up_what_is_not_in_time() {
+fn simulate_binds_attached_pods_and_rejects_others_after_the_timeout() {
     let decisions = NETWORK_ATTACH.simulated();
     let of_pod = |pod: &str| decisions.iter().filter(|one| one["pod"] == pod).collect::<Vec<_>>();
     for bound in ["default/attached", "default/plain"] {
@@ -28,7 +28,7 @@ fn simulate_binds_what_is_attached_and_gives_up_what_is_not_in_time() {
 }
 
 #[test]
-fn wrong_args_are_told_with_file_line_and_field() {
+fn wrong_args_are_reported_with_file_line_and_field() {
     let field = "profiles[0].pluginConfig[0].args.timeoutSeconds";
     NETWORK_ATTACH.refuses("timeoutSeconds: 30", "timeoutSeconds: soon", 11, field);
 }
@@ -71,7 +71,7 @@ fn a_pod_is_bound_once_its_network_is_ready() {
 }
 
 #[test]
-fn a_network_that_fails_is_told_and_its_attachment_deleted() {
+fn the_error_of_a_network_is_reported_and_its_attachment_deleted() {
     let server = server();
     let _running = NETWORK_ATTACH.run(&server);
     controller_says(&server, &json!({"error": "no addresses are left"}));
@@ -103,7 +103,7 @@ fn an_attachment_of_another_pod_is_a_conflict_and_stays() {
 }
 
 #[test]
-fn a_refusal_is_told_and_the_pod_is_tried_again() {
+fn a_refused_write_is_reported_and_the_pod_is_tried_again() {
     let server = server();
     let refusal = Fault::every(1, Trouble::Status(403)).verbs(&["create"]).resources(&[PLURAL]);
     server.faults().add(refusal.times(1));

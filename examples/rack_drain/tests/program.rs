@@ -42,7 +42,7 @@ fn it_is_listed_among_the_plugins_and_in_the_profile() {
 }
 
 #[test]
-fn wrong_args_are_told_with_file_line_and_field() {
+fn wrong_args_are_reported_with_file_line_and_field() {
     for command in COMMANDS {
         let said = complaints(command, "racks: r1");
         assert!(said.contains(".args.racks: invalid type: string \"r1\", expected "), "{said}");
@@ -50,7 +50,7 @@ fn wrong_args_are_told_with_file_line_and_field() {
 }
 
 #[test]
-fn args_that_the_plugin_finds_wrong_are_told_with_file_line_and_field() {
+fn args_that_the_plugin_refuses_are_reported_with_file_line_and_field() {
     for command in COMMANDS {
         let said = complaints(command, "racks: [r1, r 2, _3]");
         let rule = "a valid label must be an empty string or consist of alphanumeric characters";

@@ -1,4 +1,4 @@
-//! What old flags change about a configuration.
+//! The changes that old flags make to a configuration.
 
 use expect_test::{Expect, expect};
 use plimsoll_config::{
@@ -22,7 +22,7 @@ fn loaded(name: &str, text: &str) -> Configuration {
     load(name, text, &catalogue()).unwrap_or_else(|errors| panic!("{}", lines(&errors)))
 }
 
-/// A Policy beside a configuration whose fields after apiVersion and kind are `text`.
+/// Combines a Policy with a configuration whose fields after apiVersion and kind are `text`.
 #[track_caller]
 fn check(text: &str, expected: &Expect) {
     let text = format!("{HEAD}{text}");
@@ -125,7 +125,7 @@ fn a_configuration_of_v1alpha1_names_the_place_of_its_policy() {
 }
 
 #[test]
-fn old_configurations_put_their_plugins_upon_a_provider() {
+fn old_configurations_apply_their_plugins_on_top_of_a_provider() {
     let upon = |version: &str, enabled: &str| {
         let text = format!(
             "apiVersion: kubescheduler.config.k8s.io/{version}\nkind: KubeSchedulerConfiguration\n\
@@ -157,7 +157,7 @@ fn old_configurations_put_their_plugins_upon_a_provider() {
 }
 
 #[test]
-fn a_policy_stands_beside_a_configuration_without_plugins() {
+fn a_policy_can_be_combined_with_a_configuration_without_plugins() {
     check(
         "podMaxBackoffSeconds: 60\nprofiles: [{schedulerName: own}]\n",
         &expect![[r#"

@@ -1,4 +1,4 @@
-//! Files of any version as files of v1.
+//! Migrating files of any version to v1.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ fn check_notes(configuration: &Configuration, expected: &Expect) {
     expected.assert_eq(&lines(&configuration.migrate(&catalogue_of_all_releases()).notes));
 }
 
-/// Reads the migrated file again: it must mean the same.
+/// Reads the migrated file again: it must resolve to the same.
 #[track_caller]
 fn assert_same(configuration: &Configuration, what: &str) {
     let catalogue = catalogue_of_all_releases();
@@ -47,8 +47,7 @@ fn assert_same(configuration: &Configuration, what: &str) {
     }
 }
 
-/// A profile with NodeVolumeLimits for the plugins that v1 refuses, and with the args of plugins that
-/// stand somewhere only.
+/// The profile with NodeVolumeLimits in place of the plugins that v1 refuses, and with args only of enabled plugins.
 pub(crate) fn as_in_v1(profile: &ResolvedProfile) -> ResolvedProfile {
     let is_refused = |plugin: &EnabledPlugin| {
         ["AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"].contains(&plugin.name)
@@ -246,7 +245,7 @@ profiles:
 }
 
 #[test]
-fn limits_leave_their_args_behind() {
+fn disk_limits_lose_their_args() {
     let text = "profiles:\n- pluginConfig:\n  - {name: EBSLimits, args: {maxVolumes: 3}}\n";
     let configuration = old("v1beta1", text);
     assert_eq!(configuration.profiles[0].args["EBSLimits"]["maxVolumes"], 3);
@@ -467,7 +466,7 @@ profiles:
     );
 }
 
-/// A source of chance that gives the same each time.
+/// A deterministic random number generator.
 pub(crate) struct Chance(pub(crate) u64);
 
 impl Chance {

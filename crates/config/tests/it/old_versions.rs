@@ -1,4 +1,4 @@
-//! Versions before v1: what their files mean.
+//! Files of versions before v1.
 
 use expect_test::{Expect, expect};
 use plimsoll_config::{Configuration, Form, load};
@@ -51,7 +51,7 @@ fn check_errors(version: &str, text: &str, expected: &Expect) {
     expected.assert_eq(&errors);
 }
 
-/// What became of the fields that v1 has not, and what is warned of.
+/// Checks the notes about fields that v1 does not have, and the warnings.
 #[track_caller]
 fn check_notes(version: &str, text: &str, expected: &Expect) {
     let configuration = old(version, text);
@@ -139,7 +139,7 @@ fn each_version_has_its_own_default_profile() {
 }
 
 #[test]
-fn what_this_build_does_not_have_is_named() {
+fn plugins_that_this_build_does_not_have_are_named() {
     let text = file("v1beta1", "");
     let configuration = load("old.yaml", &text, &catalogue()).expect("it is valid");
     let names = configuration.profiles[0].unavailable.join(" ");
@@ -180,7 +180,7 @@ profiles:
 }
 
 #[test]
-fn what_is_disabled_and_enabled_comes_last() {
+fn a_plugin_that_is_disabled_and_enabled_comes_last() {
     let text = "
 profiles:
 - plugins:
@@ -234,7 +234,7 @@ profiles:
 }
 
 #[test]
-fn plugins_stand_where_they_prepare_today() {
+fn plugins_are_enabled_where_they_prepare_today() {
     let text = "
 profiles:
 - plugins:
@@ -327,7 +327,7 @@ profiles:
 }
 
 #[test]
-fn later_versions_refuse_what_was_removed() {
+fn later_versions_refuse_removed_plugins() {
     let text = "
 profiles:
 - plugins:
@@ -514,7 +514,7 @@ profiles:
 }
 
 #[test]
-fn args_of_dropped_plugins_are_handed_on() {
+fn args_of_dropped_plugins_are_kept() {
     let text = "
 profiles:
 - plugins:
@@ -559,7 +559,7 @@ profiles:
 }
 
 #[test]
-fn args_that_a_version_has_not_are_warned_of() {
+fn args_that_a_version_does_not_have_are_warned_of() {
     let text = "
 profiles:
 - pluginConfig:
@@ -610,7 +610,7 @@ profiles:
 }
 
 #[test]
-fn fit_cannot_score_beside_the_plugins_it_took_over_from() {
+fn fit_cannot_score_together_with_the_plugins_it_replaced() {
     let text = "
 profiles:
 - plugins:
@@ -823,7 +823,7 @@ pluginConfig:
 }
 
 #[test]
-fn a_policy_elsewhere_is_to_be_handed_over() {
+fn a_policy_in_another_file_must_be_given_itself() {
     let source = |text: &str| format!("algorithmSource:\n  {text}\n");
     check_errors(
         "v1alpha1",

@@ -1,4 +1,4 @@
-//! Policies in, the plugins that they stand for out.
+//! Policies and the plugins that they are translated to.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ use Point::{
     Bind, Filter, PostFilter, PreBind, PreEnqueue, PreFilter, PreScore, QueueSort, Reserve, Score,
 };
 
-/// What a Policy can stand for, with the plugins that the default profile has no more.
+/// The plugins that a Policy can use, including those that the default profile no longer has.
 pub(crate) fn catalogue() -> Catalogue {
     let known = |name, points: &[Point]| Known::new(name, PointSet::of(points));
     let mut plugins = vec![
@@ -57,7 +57,7 @@ fn policy(text: &str) -> Configuration {
     }
 }
 
-/// The warnings about a Policy, and what it stands for; of args those that say something.
+/// Checks the warnings about a Policy and its plugins, with args that differ from the defaults.
 #[track_caller]
 fn check(text: &str, expected: &Expect) {
     let configuration = policy(text);
@@ -91,7 +91,7 @@ fn check(text: &str, expected: &Expect) {
     expected.assert_eq(&text);
 }
 
-/// As [`check`], of entries of priorities without any predicates.
+/// As [`check`], with entries of priorities and no predicates.
 #[track_caller]
 fn check_priorities(priorities: &str, expected: &Expect) {
     check(&with_priorities(priorities), expected);
@@ -394,7 +394,7 @@ fn empty_lists_leave_the_mandatory_predicates() {
 }
 
 #[test]
-fn every_name_of_1_20_stands_for_its_plugins() {
+fn every_name_of_1_20_becomes_its_plugins() {
     let predicates = [
         "CheckNodeUnschedulable",
         "GeneralPredicates",
@@ -478,7 +478,7 @@ fn every_name_of_1_20_stands_for_its_plugins() {
     "#]].assert_eq(&table);
 }
 
-/// The plugins of a Policy beside those that are always there.
+/// The plugins of a Policy, without those that are always enabled.
 fn plugins(text: &str) -> String {
     let profile = policy(text).profiles.remove(0);
     let always = ["NodeUnschedulable", "TaintToleration"];
@@ -497,7 +497,7 @@ fn plugins(text: &str) -> String {
 }
 
 #[test]
-fn filters_stand_in_the_order_of_evaluation_whatever_the_order_of_the_entries() {
+fn filters_have_the_order_of_evaluation_not_that_of_the_entries() {
     let text = "\
 kind: Policy
 apiVersion: v1
@@ -557,7 +557,7 @@ predicates:
 }
 
 #[test]
-fn of_both_priorities_that_spread_the_first_name_weighs_and_the_system_constrains() {
+fn both_priorities_that_spread_become_one_plugin_with_the_systems_constraints() {
     let both = "\
 - {name: SelectorSpreadPriority, weight: 5}
 - {name: EvenPodsSpreadPriority, weight: 3}
@@ -593,7 +593,7 @@ fn of_both_priorities_that_spread_the_first_name_weighs_and_the_system_constrain
 }
 
 #[test]
-fn entries_of_one_kind_weigh_together() {
+fn the_weights_of_entries_of_one_kind_are_added() {
     let text = "\
 - {name: A, weight: 3, argument: {labelPreference: {label: a, presence: true}}}
 - {name: B, weight: 3, argument: {labelPreference: {label: b}}}
@@ -618,7 +618,7 @@ fn entries_of_one_kind_weigh_together() {
 }
 
 #[test]
-fn of_two_entries_of_one_priority_the_last_counts() {
+fn the_last_of_two_entries_for_one_priority_is_used() {
     let text = "\
 - {name: SelectorSpreadPriority, weight: 5}
 - {name: ServiceSpreadingPriority, weight: 3}
@@ -666,7 +666,7 @@ data:
 }
 
 #[test]
-fn fields_that_an_extender_has_not_are_told() {
+fn unknown_fields_of_an_extender_are_warned_of() {
     let text = "\
 kind: Policy
 apiVersion: v1
@@ -694,7 +694,7 @@ extenders:
 }
 
 #[test]
-fn a_plugin_that_is_not_there_is_told_and_left_out() {
+fn an_unavailable_plugin_is_left_out_with_a_warning() {
     let text =
         "kind: Policy\napiVersion: v1\npriorities: []\npredicates:\n- name: MaxEBSVolumeCount\n";
     let all = catalogue();
@@ -715,7 +715,7 @@ fn a_plugin_that_is_not_there_is_told_and_left_out() {
 }
 
 #[test]
-fn what_a_policy_stands_for_is_itself_a_configuration() {
+fn a_policy_is_translated_to_a_valid_configuration() {
     let first = policy(
         "\
 kind: Policy
@@ -738,7 +738,7 @@ extenders: [{urlPrefix: a, filterVerb: filter, httpTimeout: 1}]
 }
 
 #[test]
-fn names_that_only_old_texts_have_are_loaded_with_a_warning() {
+fn names_that_only_old_documentation_has_are_accepted_with_a_warning() {
     check(
         "
 kind: Policy
@@ -763,7 +763,7 @@ priorities:
               PodTopologySpread {"defaultingType":"System"}
         "#]],
     );
-    // With a label it is what it says.
+    // With a label it is the argument of that name.
     check_priorities(
         "- {name: CalculateAntiAffinityPriority, weight: 2, argument: {serviceAntiAffinity: {label: rack}}}\n",
         &expect![[r#"
@@ -780,7 +780,7 @@ priorities:
 }
 
 #[test]
-fn balance_without_a_priority_that_tells_full_from_empty_is_warned_of() {
+fn balance_without_a_priority_for_full_or_empty_nodes_is_warned_of() {
     let warnings = |others: &str| {
         let list = format!("- {{name: BalancedResourceAllocation, weight: 1}}\n{others}");
         lines(&policy(&with_priorities(&list)).warnings)

@@ -1,4 +1,4 @@
-//! Good and bad input files.
+//! Valid and invalid input files.
 
 use expect_test::expect;
 use serde_json::Value;
@@ -82,7 +82,7 @@ fn json_objects_may_follow_each_other() {
 }
 
 #[test]
-fn a_directory_stands_for_the_manifests_in_it_in_the_order_of_their_names() {
+fn a_directory_means_its_manifests_in_the_order_of_their_names() {
     let [n1, n2, p1, p2] = [node("n1"), node("n2"), pod("default", "p1"), pod("shop", "p2")]
         .map(|object| object.to_string());
     let files: &[(&str, &str)] = &[
@@ -158,7 +158,7 @@ fn a_file_without_objects_is_warned_of() {
 }
 
 #[test]
-fn an_item_that_does_not_say_what_it_is_is_told_by_its_place() {
+fn an_item_without_a_kind_is_identified_by_its_field() {
     let items = list(&[node("n1"), Value::Null, serde_json::json!({"kind": ""})]);
     check_refused(
         &[("a.json", &items.to_string())],
@@ -196,7 +196,7 @@ fn a_file_that_is_not_yaml_says_where() {
 }
 
 #[test]
-fn kinds_that_are_not_read_are_told_once_each() {
+fn there_is_one_warning_for_each_kind_that_is_not_read() {
     let other = |api_version: &str, kind: &str, name: &str| serde_json::json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}});
     let objects = list(&[
         other("v1", "ConfigMap", "a"),
@@ -224,7 +224,7 @@ fn kinds_that_are_not_read_are_told_once_each() {
 }
 
 #[test]
-fn an_object_that_is_there_twice_is_refused_with_both_places() {
+fn an_object_that_occurs_twice_is_refused_with_both_lines() {
     check_refused(
         &[("a.yaml", CLUSTER), ("b.json", &list(&[node("n3"), node("n2")]).to_string())],
         "simulate -f a.yaml b.json",
@@ -240,7 +240,7 @@ fn an_object_that_is_there_twice_is_refused_with_both_places() {
             error: a.yaml:21: Pod shop/p2: is already defined at a.yaml:16: remove or rename one of them
         "#]],
     );
-    // A volume has no namespace, whatever it says.
+    // A volume has no namespace, even if its manifest has one.
     let volume = |rest: &str| {
         format!("apiVersion: v1\nkind: PersistentVolume\nmetadata: {{name: disk{rest}}}\n")
     };
@@ -325,7 +325,7 @@ fn ten_errors_are_shown_and_the_rest_is_counted() {
 }
 
 #[test]
-fn a_file_of_other_bytes_than_utf_8_says_on_which_line() {
+fn a_file_that_is_not_utf_8_is_refused_with_the_line() {
     // Latin-1.
     let folder = tempfile::tempdir().expect("a folder can be made");
     let file = folder.path().join("a.yaml");
@@ -336,7 +336,7 @@ fn a_file_of_other_bytes_than_utf_8_says_on_which_line() {
 }
 
 #[test]
-fn pods_on_nodes_that_are_not_there_are_warned_of() {
+fn pods_on_missing_nodes_are_warned_of() {
     let mut lost = pod("default", "lost");
     lost["spec"]["nodeName"] = "n9".into();
     let cluster = list(&[node("n1"), lost]).to_string();
