@@ -40,7 +40,7 @@ fn run_binds_nothing_until_the_last_member_is_there() {
     let objects = [node("a", &json!({})), member("first"), pod("default", "plain", &json!({}))];
     server.store().apply_all(objects).expect("they are valid");
     let _running = GANG.run(&server);
-    // The member was tried before, since it came before.
+    // The member was created first, so it was tried first.
     wait_for(|| node_of(&server, "plain"));
     assert_eq!(node_of(&server, "first"), None);
     server.store().apply(member("second")).expect("it is valid");

@@ -1,4 +1,4 @@
-//! The plugin in a whole scheduler: what it writes, and how each answer ends.
+//! The plugin in a whole scheduler: what it writes, and how it handles each answer.
 
 #[path = "../../common/program.rs"]
 #[allow(dead_code, reason = "each example needs a part of it")]
@@ -51,7 +51,7 @@ fn attachment(server: &TestServer) -> Option<Value> {
     server.store().get(PLURAL, "default", "web")
 }
 
-/// What a network controller says of the attachment, once it is there.
+/// Sets the status of the attachment once it exists, as a network controller does.
 fn controller_says(server: &TestServer, status: &Value) {
     let mut seen = wait_for(|| attachment(server));
     seen["status"] = status.clone();
@@ -77,7 +77,7 @@ fn the_error_of_a_network_is_reported_and_its_attachment_deleted() {
     controller_says(&server, &json!({"error": "no addresses are left"}));
     let why = wait_for(|| unscheduled(&server, "web"));
     assert_eq!(why, "the network is not attached: no addresses are left");
-    // The next attempt makes another one.
+    // The next attempt creates another one.
     controller_says(&server, &json!({"ready": true}));
     assert_eq!(wait_for(|| node_of(&server, "web")), "a");
 }

@@ -1,4 +1,4 @@
-//! The plugin in a whole scheduler: on files, and in the place of kube-scheduler.
+//! The plugin in a whole scheduler: on files, and in place of kube-scheduler.
 
 #[path = "../../common/program.rs"]
 #[allow(dead_code, reason = "each example needs a part of it")]
@@ -61,11 +61,11 @@ fn args_that_the_plugin_refuses_are_reported_with_file_line_and_field() {
     }
 }
 
-/// Commands that read a configuration, whose file goes behind them.
+/// Commands that read a configuration. Its file is the last argument.
 const COMMANDS: [&[&str]; 3] =
     [&["config", "check"], &["simulate", "-f", "cluster.yaml", "--config"], &["run", "--config"]];
 
-/// What a command says of the file that ships with other args, which are wrong.
+/// The errors of a command about the shipped configuration with wrong args.
 fn complaints(command: &[&str], args: &str) -> String {
     let said = RACK_DRAIN.complaints(command, "racks: [r1]", args);
     assert!(said.contains(":11: profiles[0].pluginConfig[0].args.racks"), "{said}");

@@ -1,4 +1,4 @@
-//! The plugin in a whole scheduler, with a kind of objects that only it knows.
+//! The plugin in a whole scheduler, with its own kind of objects.
 
 #[path = "../../common/program.rs"]
 #[allow(dead_code, reason = "each example needs a part of it")]
