@@ -1,4 +1,4 @@
-//! Runs the program of an example: on files, and in the place of kube-scheduler against a test server.
+//! Runs the program of an example: on files, and in place of kube-scheduler with a test server.
 
 use std::io::Write;
 use std::net::TcpListener;
@@ -10,10 +10,10 @@ use plimsoll_testserver::{Asker, TestServer};
 use serde_json::{Value, json};
 use tempfile::NamedTempFile;
 
-/// Far more than anything takes, on a machine that does many other things.
+/// Far longer than anything takes, even on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(4);
 
-/// The program of an example, and the folder with its files.
+/// The program of an example, and the directory with its files.
 pub(crate) struct Program {
     pub(crate) binary: &'static str,
     pub(crate) folder: &'static str,
@@ -32,7 +32,7 @@ impl Program {
         std::fs::read_to_string(self.file(name)).expect("the file is there")
     }
 
-    /// What a command prints; it must succeed.
+    /// Runs a command, which must succeed, and returns what it prints.
     #[track_caller]
     pub(crate) fn printed(command: &mut Command) -> String {
         let Output { status, stdout, stderr } = command.output().expect("the program starts");
@@ -49,14 +49,14 @@ impl Program {
         printed.lines().map(|line| serde_json::from_str(line).expect("it is JSON")).collect()
     }
 
-    /// Checks that `config.yaml` with `right` replaced by `wrong` is refused at `line` for the sake of `field`.
+    /// Checks that `config.yaml` with `right` replaced by `wrong` is refused with an error about `field` at `line`.
     #[track_caller]
     pub(crate) fn refuses(&self, right: &str, wrong: &str, line: usize, field: &str) {
         let said = self.complaints(&["config", "check"], right, wrong);
         assert!(said.contains(&format!(":{line}: {field}: ")), "{said}");
     }
 
-    /// What a command says of `config.yaml` with `right` replaced by `wrong`. It must fail, and name the file.
+    /// The errors of a command about `config.yaml` with `right` replaced by `wrong`. It must fail and name the file.
     #[track_caller]
     pub(crate) fn complaints(&self, command: &[&str], right: &str, wrong: &str) -> String {
         let text = self.text("config.yaml");
@@ -71,7 +71,7 @@ impl Program {
         said
     }
 
-    /// Runs it in the place of kube-scheduler until the value is dropped.
+    /// Runs it in place of kube-scheduler until the value is dropped.
     pub(crate) fn run(&self, server: &TestServer) -> Running {
         self.run_with(server, &["--secure-port=0"])
     }
@@ -135,7 +135,7 @@ impl Drop for Running {
     }
 }
 
-/// Waits until `what` is there.
+/// Waits until `what` returns a value.
 #[track_caller]
 pub(crate) fn wait_for<T>(mut what: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();
@@ -143,7 +143,7 @@ pub(crate) fn wait_for<T>(mut what: impl FnMut() -> Option<T>) -> T {
         if let Some(found) = what() {
             return found;
         }
-        assert!(begun.elapsed() < PATIENCE, "it waits in vain");
+        assert!(begun.elapsed() < PATIENCE, "it does not happen");
         std::thread::sleep(Duration::from_millis(10));
     }
 }
@@ -155,7 +155,7 @@ pub(crate) fn node_of(server: &TestServer, name: &str) -> Option<String> {
     pod["spec"]["nodeName"].as_str().map(str::to_owned)
 }
 
-/// Why the API server says that a pod is not scheduled, once it says so.
+/// The message of the condition PodScheduled of a pod on the server, once it has one.
 pub(crate) fn unscheduled(server: &TestServer, name: &str) -> Option<String> {
     let pods = server.store().list("pods");
     let pod = pods.iter().find(|pod| pod["metadata"]["name"] == name)?;
@@ -164,7 +164,7 @@ pub(crate) fn unscheduled(server: &TestServer, name: &str) -> Option<String> {
     condition["message"].as_str().map(str::to_owned)
 }
 
-/// A node with room for some pods.
+/// A node with resources for some pods.
 pub(crate) fn node(name: &str, labels: &Value) -> Value {
     json!({
         "apiVersion": "v1",

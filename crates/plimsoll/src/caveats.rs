@@ -1,4 +1,4 @@
-//! What is odd about a cluster and may be an oversight.
+//! Warns about oddities of a cluster that may be mistakes.
 
 use std::collections::BTreeSet;
 
@@ -8,10 +8,10 @@ use plimsoll_sim::Cluster;
 use crate::notices;
 use crate::wording::{count, some_of};
 
-/// How many names stand in a warning.
+/// A warning lists at most 3 names.
 const NAMES: usize = 3;
 
-/// Warns of pods on nodes that are not there.
+/// Warns of pods on nodes that are not in the files.
 pub(crate) fn before(cluster: &Cluster) {
     let nodes: BTreeSet<&Str> = cluster.nodes.iter().map(|node| &node.name).collect();
     let lost = |pod: &&Pod| {

@@ -41,7 +41,7 @@ fn member(name: &str, gang: &str) -> Event {
     Event::pod(Pod::new(PodKey::new("default", name), template))
 }
 
-/// The pods that the scheduler binds now. Every binding is answered at once.
+/// The pods that the scheduler binds now. Every binding succeeds at once.
 fn bound(scheduler: &mut Scheduler, now: Time) -> Vec<String> {
     let mut names = Vec::new();
     for _ in 0..20 {
@@ -71,9 +71,9 @@ fn a_gang_is_bound_when_its_last_member_has_come() {
     assert!(scheduler.waiting_pods().is_empty());
 }
 
-/// The first to come has waited long enough. The second would wait on, for a gang that cannot be whole.
+/// The first member's time is up. The second one would wait on for a gang that cannot be complete.
 #[test]
-fn a_member_that_fails_takes_along_those_that_wait_for_it() {
+fn members_that_wait_are_rejected_when_one_fails() {
     let mut scheduler = scheduler();
     scheduler.observe(Time::ZERO, member("a", "g"));
     assert!(bound(&mut scheduler, Time::ZERO).is_empty());

@@ -1,4 +1,4 @@
-//! The plugin in a whole scheduler: what it writes, and how each answer ends.
+//! The plugin in a whole scheduler: what it writes, and how it handles each answer.
 
 #[path = "../../common/program.rs"]
 #[allow(dead_code, reason = "each example needs a part of it")]
@@ -14,7 +14,7 @@ const NETWORK_ATTACH: Program =
 const PLURAL: &str = "networkattachments";
 
 #[test]
-fn simulate_binds_what_is_attached_and_gives_up_what_is_not_in_time() {
+fn simulate_binds_attached_pods_and_rejects_others_after_the_timeout() {
     let decisions = NETWORK_ATTACH.simulated();
     let of_pod = |pod: &str| decisions.iter().filter(|one| one["pod"] == pod).collect::<Vec<_>>();
     for bound in ["default/attached", "default/plain"] {
@@ -40,7 +40,7 @@ fn the_permissions_that_the_plugin_needs_are_printed() {
 }
 
 #[test]
-fn wrong_args_are_told_with_file_line_and_field() {
+fn wrong_args_are_reported_with_file_line_and_field() {
     let field = "profiles[0].pluginConfig[0].args.timeoutSeconds";
     NETWORK_ATTACH.refuses("timeoutSeconds: 30", "timeoutSeconds: soon", 11, field);
 }
@@ -68,7 +68,7 @@ fn attachment(server: &TestServer) -> Option<Value> {
     server.store().get(PLURAL, "default", "web")
 }
 
-/// What a network controller says of the attachment, once it is there.
+/// Sets the status of the attachment once it exists, as a network controller does.
 fn controller_says(server: &TestServer, status: &Value) {
     let mut seen = wait_for(|| attachment(server));
     seen["status"] = status.clone();
@@ -130,13 +130,13 @@ fn metrics_and_the_configuration_in_use_tell_of_the_plugin() {
 }
 
 #[test]
-fn a_network_that_fails_is_told_and_its_attachment_deleted() {
+fn the_error_of_a_network_is_reported_and_its_attachment_deleted() {
     let server = server();
     let _running = NETWORK_ATTACH.run(&server);
     controller_says(&server, &json!({"error": "no addresses are left"}));
     let why = wait_for(|| unscheduled(&server, "web"));
     assert_eq!(why, "the network is not attached: no addresses are left");
-    // The next attempt makes another one.
+    // The next attempt creates another one.
     controller_says(&server, &json!({"ready": true}));
     assert_eq!(wait_for(|| node_of(&server, "web")), "a");
 }
@@ -162,7 +162,7 @@ fn an_attachment_of_another_pod_is_a_conflict_and_stays() {
 }
 
 #[test]
-fn a_refusal_is_told_and_the_pod_is_tried_again() {
+fn a_refused_write_is_reported_and_the_pod_is_tried_again() {
     let server = server();
     let refusal = Fault::every(1, Trouble::Status(403)).verbs(&["create"]).resources(&[PLURAL]);
     server.faults().add(refusal.times(1));

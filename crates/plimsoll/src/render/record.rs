@@ -1,4 +1,4 @@
-//! The decision record as JSON, a line each.
+//! Writes decision records as JSON Lines.
 
 use std::io::{self, Write};
 
@@ -29,7 +29,7 @@ pub(crate) fn write_line(
     out.write_all(b"\n")
 }
 
-/// Writes a decision by priorities as one line of JSON, with what each of them says.
+/// Writes a decision on the scale of 10 as one line of JSON, with predicates and priorities.
 pub(crate) fn write_line_on_both_scales(
     out: &mut impl Write,
     decision: &Decision,
@@ -40,7 +40,7 @@ pub(crate) fn write_line_on_both_scales(
     out.write_all(b"\n")
 }
 
-/// A decision, and what predicates and priorities say of the nodes.
+/// A decision, with predicates and priorities.
 #[derive(Serialize)]
 struct OnBothScales<'a> {
     #[serde(flatten)]
