@@ -53,7 +53,7 @@ fn confirm(bencher: Bencher<'_, '_>, n: usize) {
         .bench_local_values(|(scheduler, events)| seen(scheduler, events));
 }
 
-/// A node comes that is too small for any of [`PARKED`] pods of one class.
+/// A node comes that is too small for any of [`PARKED`] pods of one signature.
 #[divan::bench(sample_count = 20, sample_size = 1)]
 fn node_helps_none(bencher: Bencher<'_, '_>) {
     bencher
@@ -61,7 +61,7 @@ fn node_helps_none(bencher: Bencher<'_, '_>) {
         .bench_local_values(|(scheduler, event)| seen(scheduler, vec![event]));
 }
 
-/// A node comes that is large enough for each of [`PARKED`] pods of one class, whose backoff is over.
+/// A node comes that is large enough for each of [`PARKED`] pods of one signature, whose backoff is over.
 #[divan::bench(sample_count = 20, sample_size = 1)]
 fn node_helps_all(bencher: Bencher<'_, '_>) {
     bencher

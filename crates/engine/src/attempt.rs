@@ -6,12 +6,12 @@ use plimsoll_framework::{
     WriteCause, WriteError, Writes,
 };
 
-use crate::binding::{Backing, BindingCycle, Desk, Moved, Unbound};
+use crate::binding::{Backing, BindingCycle, BindingHandle, Moved, Unbound};
 use crate::cycle::{self, Cycle, CycleResult, Failure, FailureReason};
 use crate::decision::{Decision, Outcome};
 use crate::effect::{Condition, Effect, EffectId, Record, Write};
 use crate::explain::decision;
-use crate::memo::{Answer, Want};
+use crate::memo::{MemoAnswer, Want};
 use crate::metrics::{self, Lap, Meter, MeteredPoint, Sampled, Status};
 use crate::names::PodId;
 use crate::pick::{self, Chance, TieBreak};
@@ -92,7 +92,7 @@ impl Scheduler {
             let mut cycle = self.decide_from_scratch(pod, self.counts.meter());
             let profile = self.profile_of(pod).index;
             self.counts.decided(profile, &mut cycle.meter);
-            self.note_failure(pod, &cycle);
+            self.note_diagnosis(pod, &cycle);
             return cycle;
         };
         self.measure_remembered(pod, &cycle);
@@ -156,7 +156,7 @@ impl Scheduler {
         let expected = self.decide_from_scratch(&pod, Meter::default());
         if remembered.is_none() {
             // A failure from scratch is remembered for the next equal pod, which is this one again.
-            self.note_failure(&pod, &expected);
+            self.note_diagnosis(&pod, &expected);
             self.rng = rng.clone();
             remembered = self.remembered(&pod);
         }
@@ -204,30 +204,30 @@ impl Scheduler {
             _ => Want::All,
         };
         match memo.decide(profile, pod, view, &self.nominated, want, &mut self.rng) {
-            Answer::Found { row, best } => {
+            MemoAnswer::Found { row, best } => {
                 let row = match want {
                     Want::First | Want::Any => row,
                     Want::All => pick::pick(&best, tie_break, &mut self.rng),
                 };
                 Some(Cycle::found(row, best))
             }
-            Answer::Only { row, n_judged } => {
+            MemoAnswer::Only { row, n_judged } => {
                 Some(Cycle { n_judged, ..Cycle::found(row, vec![row]) })
             }
-            Answer::Failed(failure) => Some(Cycle::failed(*failure, view.nodes.len())),
-            Answer::Unclear => None,
+            MemoAnswer::Failed(failure) => Some(Cycle::failed(*failure, view.nodes.len())),
+            MemoAnswer::Unclear => None,
         }
     }
 
     /// Remembers an attempt that was made from scratch, for equal pods.
-    fn note_failure(&mut self, pod: &PodInfo, cycle: &Cycle) {
+    fn note_diagnosis(&mut self, pod: &PodInfo, cycle: &Cycle) {
         let is_repeatable = self.nominated.node_of(&pod.key).is_none()
             && !self.cache.view().nodes.is_empty()
             && pod.unreadable.is_none();
         let profile = self.profiles.get(&pod.scheduler_name).expect("it was just found");
         if let Some(memo) = self.memo.as_mut().filter(|_| is_repeatable) {
-            memo.note_failure(profile, pod, cycle);
-            memo.note_late(profile, pod, cycle, &self.cache.view());
+            memo.note_diagnosis(profile, pod, cycle);
+            memo.note_per_node(profile, pod, cycle, &self.cache.view());
         }
     }
 
@@ -400,11 +400,11 @@ impl Scheduler {
             false => self.sent_writes.take(id),
         };
         match (self.bindings.take_awaiting(id), said) {
-            (Some(cycle), Some(said)) => self.drive(now, cycle, effects, |cycle, desk| {
-                cycle.object_answered(id, &said, answer, desk)
+            (Some(cycle), Some(said)) => self.drive(now, cycle, effects, |cycle, engine| {
+                cycle.object_answered(id, &said, answer, engine)
             }),
             (Some(cycle), None) => {
-                self.drive(now, cycle, effects, |cycle, desk| cycle.answered(answer, desk));
+                self.drive(now, cycle, effects, |cycle, engine| cycle.answered(answer, engine));
             }
             (None, Some(said)) => self.object_answered(now, &said, answer, effects),
             (None, None) => {}
@@ -417,10 +417,10 @@ impl Scheduler {
         now: Time,
         mut cycle: Box<BindingCycle>,
         effects: &mut Vec<Effect>,
-        act: impl FnOnce(&mut BindingCycle, &mut Desk<'_>) -> Moved,
+        act: impl FnOnce(&mut BindingCycle, &mut BindingHandle<'_>) -> Moved,
     ) {
         let profile = self.profiles.get(&cycle.pod.scheduler_name).expect("it placed the pod");
-        let mut desk = Desk {
+        let mut engine = BindingHandle {
             backing: Backing {
                 now,
                 cache: &mut self.cache,
@@ -436,11 +436,11 @@ impl Scheduler {
             write_timeout: self.options.write_timeout,
             counts: &mut self.counts,
         };
-        match act(&mut cycle, &mut desk) {
+        match act(&mut cycle, &mut engine) {
             Moved::Waits => self.bindings.put(cycle),
             Moved::Bound => {
                 let key = &cycle.pod.key;
-                desk.write(&cycle.pod, Write::Record(Record::scheduled(key, cycle.node())));
+                engine.write(&cycle.pod, Write::Record(Record::scheduled(key, cycle.node())));
                 if let Some(bound) = self.queue.done(cycle.id) {
                     self.counts.bound(now, profile.index, &bound);
                 }

@@ -114,7 +114,7 @@ pub(crate) struct Backing<'a> {
 }
 
 /// What a binding cycle needs from the scheduler.
-pub(crate) struct Desk<'a> {
+pub(crate) struct BindingHandle<'a> {
     pub(crate) backing: Backing<'a>,
     pub(crate) profile: &'a Profile,
     pub(crate) extenders: &'a Extenders,
@@ -126,7 +126,7 @@ pub(crate) struct Desk<'a> {
     pub(crate) counts: &'a mut Counts,
 }
 
-impl Desk<'_> {
+impl BindingHandle<'_> {
     /// Records that an extension point has ended, and returns the start of the next one.
     fn stage_over(&mut self, stage: MeteredPoint, status: Status, lap: Lap) -> Lap {
         self.counts.stage(self.profile.index, stage, status, lap)
@@ -245,26 +245,26 @@ impl BindingCycle {
     }
 
     /// Continues after Permit, with the work before binding.
-    pub(crate) fn proceed(&mut self, desk: &mut Desk<'_>) -> Moved {
-        self.lap = desk.counts.start();
-        self.once_written(Then::PreBind(0), desk)
+    pub(crate) fn proceed(&mut self, engine: &mut BindingHandle<'_>) -> Moved {
+        self.lap = engine.counts.start();
+        self.once_written(Then::PreBind(0), engine)
     }
 
     /// Sends the writes that plugins have requested. The cycle continues with `then` once all of them are answered.
-    fn once_written(&mut self, then: Then, desk: &mut Desk<'_>) -> Moved {
+    fn once_written(&mut self, then: Then, engine: &mut BindingHandle<'_>) -> Moved {
         self.deadline = None;
-        if !desk.backing.said.is_empty() || !self.writes.is_empty() {
-            self.writes.extend(desk.send());
+        if !engine.backing.said.is_empty() || !self.writes.is_empty() {
+            self.writes.extend(engine.send());
             self.stage = Stage::Writing(then);
             return Moved::Waits;
         }
         match then {
-            Then::PreBind(at) => self.pre_bind(at, desk),
-            Then::Settle(at) => self.settle(at, desk),
+            Then::PreBind(at) => self.pre_bind(at, engine),
+            Then::Settle(at) => self.settle(at, engine),
             Then::Bind(plugin, binding) => {
-                let effect = desk.write(&self.pod, Write::Bind(binding));
+                let effect = engine.write(&self.pod, Write::Bind(binding));
                 self.stage = Stage::Binding { plugin, effect };
-                self.deadline = Some(desk.backing.now + desk.write_timeout);
+                self.deadline = Some(engine.backing.now + engine.write_timeout);
                 Moved::Waits
             }
         }
@@ -276,18 +276,19 @@ impl BindingCycle {
         id: EffectId,
         said: &Said,
         answer: Result<(), WriteError>,
-        desk: &mut Desk<'_>,
+        engine: &mut BindingHandle<'_>,
     ) -> Moved {
         self.writes.remove(&id);
         let (plugin, point) = (said.plugin, said.point);
-        let asked = desk.profile.named(plugin).and_then(|plugin| plugin.points.answered.as_ref());
+        let asked = engine.profile.named(plugin).and_then(|plugin| plugin.points.answered.as_ref());
         let outcome = match asked.filter(|_| answer.is_ok() || said.may_be_tried_again()) {
             Some(asked) => {
                 let answered = |_: &Self, at: &Placement<'_>, handle: &mut Handle<'_>| {
                     asked.answered(&said.write, &answer, at, handle)
                 };
-                let outcome = self.ask((plugin, point), &mut desk.backing, answered, Result::is_ok);
-                for again in desk.backing.said.iter_mut() {
+                let outcome =
+                    self.ask((plugin, point), &mut engine.backing, answered, Result::is_ok);
+                for again in engine.backing.said.iter_mut() {
                     again.tries = said.tries + 1;
                 }
                 outcome
@@ -301,14 +302,14 @@ impl BindingCycle {
             });
         }
         if let Stage::Writing(then) = &self.stage {
-            return self.once_written(then.clone(), desk);
+            return self.once_written(then.clone(), engine);
         }
-        self.send(desk)
+        self.send(engine)
     }
 
     /// Sends what plugins have said at Reserve and Permit. The answers are awaited before PreBind.
-    pub(crate) fn send(&mut self, desk: &mut Desk<'_>) -> Moved {
-        self.writes.extend(desk.send());
+    pub(crate) fn send(&mut self, engine: &mut BindingHandle<'_>) -> Moved {
+        self.writes.extend(engine.send());
         Moved::Waits
     }
 
@@ -316,11 +317,11 @@ impl BindingCycle {
     pub(crate) fn answered(
         &mut self,
         answer: Result<(), WriteError>,
-        desk: &mut Desk<'_>,
+        engine: &mut BindingHandle<'_>,
     ) -> Moved {
         match &mut self.stage {
             Stage::Binding { plugin, .. } => match answer {
-                Ok(()) => self.bound(desk),
+                Ok(()) => self.bound(engine),
                 Err(error) => {
                     let text = format!("running Bind plugin {plugin:?}: {error}");
                     Moved::Failed(Unbound::Error(text))
@@ -329,8 +330,8 @@ impl BindingCycle {
             Stage::Extender { extender, .. } => {
                 let extender = *extender;
                 match answer {
-                    Ok(()) => self.bound(desk),
-                    Err(error) => self.bind_without(extender, error.message, desk),
+                    Ok(()) => self.bound(engine),
+                    Err(error) => self.bind_without(extender, error.message, engine),
                 }
             }
             Stage::Permit | Stage::Writing(_) | Stage::Settling { .. } => Moved::Waits,
@@ -339,14 +340,14 @@ impl BindingCycle {
 
     /// Checks after a change of the cluster or the time whether the awaited state is reached, or the
     /// deadline has passed.
-    pub(crate) fn look(&mut self, desk: &mut Desk<'_>) -> Moved {
+    pub(crate) fn look(&mut self, engine: &mut BindingHandle<'_>) -> Moved {
         if let Stage::Settling { at } = self.stage
-            && let moved @ (Moved::Bound | Moved::Failed(_)) = self.check(at, desk)
+            && let moved @ (Moved::Bound | Moved::Failed(_)) = self.check(at, engine)
         {
             return moved;
         }
         match self.deadline {
-            Some(deadline) if deadline <= desk.backing.now => self.timed_out(desk),
+            Some(deadline) if deadline <= engine.backing.now => self.timed_out(engine),
             _ => Moved::Waits,
         }
     }
@@ -450,76 +451,76 @@ impl BindingCycle {
         all.nth(at)
     }
 
-    fn pre_bind(&mut self, at: usize, desk: &mut Desk<'_>) -> Moved {
-        let Some((plugin, point)) = self.pre_binder(at, desk.profile) else {
-            return self.bind(desk);
+    fn pre_bind(&mut self, at: usize, engine: &mut BindingHandle<'_>) -> Moved {
+        let Some((plugin, point)) = self.pre_binder(at, engine.profile) else {
+            return self.bind(engine);
         };
         let pre_bind = |cycle: &Self, at: &Placement<'_>, handle: &mut Handle<'_>| {
             point.pre_bind(cycle.held_by(plugin), at, handle);
         };
-        self.ask((plugin, Point::PreBind), &mut desk.backing, pre_bind, |()| true);
-        self.once_written(Then::Settle(at), desk)
+        self.ask((plugin, Point::PreBind), &mut engine.backing, pre_bind, |()| true);
+        self.once_written(Then::Settle(at), engine)
     }
 
-    fn settle(&mut self, at: usize, desk: &mut Desk<'_>) -> Moved {
+    fn settle(&mut self, at: usize, engine: &mut BindingHandle<'_>) -> Moved {
         self.stage = Stage::Settling { at };
-        let patience = self.pre_binder(at, desk.profile).map(|(_, point)| point.timeout());
-        self.deadline = Some(desk.backing.now + patience.unwrap_or_default());
-        self.check(at, desk)
+        let patience = self.pre_binder(at, engine.profile).map(|(_, point)| point.timeout());
+        self.deadline = Some(engine.backing.now + patience.unwrap_or_default());
+        self.check(at, engine)
     }
 
-    fn check(&mut self, at: usize, desk: &mut Desk<'_>) -> Moved {
-        let Some((plugin, point)) = self.pre_binder(at, desk.profile) else {
-            return self.bind(desk);
+    fn check(&mut self, at: usize, engine: &mut BindingHandle<'_>) -> Moved {
+        let Some((plugin, point)) = self.pre_binder(at, engine.profile) else {
+            return self.bind(engine);
         };
         let ready = |cycle: &Self, at: &Placement<'_>, handle: &mut Handle<'_>| {
             point.ready(cycle.held_by(plugin), at, handle)
         };
         let goes_on = |said: &Readiness| !matches!(said, Readiness::Failed(_));
-        match self.ask((plugin, Point::PreBind), &mut desk.backing, ready, goes_on) {
-            Readiness::Ready => self.once_written(Then::PreBind(at + 1), desk),
-            Readiness::Waiting => self.send(desk),
+        match self.ask((plugin, Point::PreBind), &mut engine.backing, ready, goes_on) {
+            Readiness::Ready => self.once_written(Then::PreBind(at + 1), engine),
+            Readiness::Waiting => self.send(engine),
             Readiness::Failed(why) => Moved::Failed(rejected_late(Point::PreBind, plugin, why)),
         }
     }
 
-    fn bind_by_plugin(&mut self, desk: &mut Desk<'_>) -> Moved {
-        let profile = desk.profile;
+    fn bind_by_plugin(&mut self, engine: &mut BindingHandle<'_>) -> Moved {
+        let profile = engine.profile;
         let binding = profile.at(Point::Bind).find_map(|(plugin, _)| {
             let point = plugin.points.bind.as_ref()?;
             let bind =
                 |_: &Self, at: &Placement<'_>, handle: &mut Handle<'_>| point.bind(at, handle);
             let by = (plugin.name, Point::Bind);
-            let binding = self.ask(by, &mut desk.backing, bind, Option::is_some)?;
+            let binding = self.ask(by, &mut engine.backing, bind, Option::is_some)?;
             Some((plugin.name, binding))
         });
         let Some((plugin, binding)) = binding else {
             return Moved::Failed(Unbound::Error("all bind plugins skipped the pod".to_owned()));
         };
-        self.once_written(Then::Bind(plugin, binding), desk)
+        self.once_written(Then::Bind(plugin, binding), engine)
     }
 
-    fn bound(&mut self, desk: &mut Desk<'_>) -> Moved {
+    fn bound(&mut self, engine: &mut BindingHandle<'_>) -> Moved {
         let lap = match self.stage {
-            Stage::Extender { .. } => desk.counts.start(),
-            _ => desk.stage_over(MeteredPoint::Bind, Status::Success, self.lap),
+            Stage::Extender { .. } => engine.counts.start(),
+            _ => engine.stage_over(MeteredPoint::Bind, Status::Success, self.lap),
         };
-        for (plugin, _) in desk.profile.at(Point::PostBind) {
+        for (plugin, _) in engine.profile.at(Point::PostBind) {
             let Some(point) = &plugin.points.post_bind else { continue };
             let post_bind =
                 |_: &Self, at: &Placement<'_>, handle: &mut Handle<'_>| point.post_bind(at, handle);
-            self.ask((plugin.name, Point::PostBind), &mut desk.backing, post_bind, |()| true);
+            self.ask((plugin.name, Point::PostBind), &mut engine.backing, post_bind, |()| true);
         }
-        desk.send();
-        desk.stage_over(MeteredPoint::PostBind, Status::Success, lap);
+        engine.send();
+        engine.stage_over(MeteredPoint::PostBind, Status::Success, lap);
         Moved::Bound
     }
 
-    fn timed_out(&mut self, desk: &mut Desk<'_>) -> Moved {
+    fn timed_out(&mut self, engine: &mut BindingHandle<'_>) -> Moved {
         let text = match &self.stage {
             Stage::Permit | Stage::Writing(_) => return Moved::Waits,
             Stage::Settling { at } => {
-                let Some((plugin, point)) = self.pre_binder(*at, desk.profile) else {
+                let Some((plugin, point)) = self.pre_binder(*at, engine.profile) else {
                     return Moved::Waits;
                 };
                 let why = point.timed_out(self.held_by(plugin));
@@ -529,8 +530,8 @@ impl BindingCycle {
                 format!("running Bind plugin {plugin:?}: timed out waiting for the binding")
             }
             &Stage::Extender { extender, .. } => {
-                let why = desk.extenders.silent(extender).0;
-                return self.bind_without(extender, why, desk);
+                let why = engine.extenders.silent(extender).0;
+                return self.bind_without(extender, why, engine);
             }
         };
         Moved::Failed(Unbound::Error(text))

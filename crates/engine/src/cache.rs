@@ -11,8 +11,8 @@ use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
 
 use crate::by_pod::ByPod;
-use crate::class;
 use crate::names::PodId;
+use crate::signature;
 
 /// The label that names the zone of a node, and the one that names its region.
 const ZONE: &str = "topology.kubernetes.io/zone";
@@ -72,36 +72,36 @@ pub(crate) struct Changes {
     /// Whether changes are recorded.
     are_kept: bool,
     /// A node was added or removed, or there were too many changes.
-    ground_moved: bool,
+    node_set_changed: bool,
     stores: StoreReads,
     log: Vec<Change>,
 }
 
 impl Changes {
     fn note(&mut self, change: Change) {
-        if !self.are_kept || self.ground_moved {
+        if !self.are_kept || self.node_set_changed {
             return;
         }
         if self.log.len() == MOST_CHANGES {
-            self.move_ground();
+            self.change_node_set();
         } else {
             self.log.push(change);
         }
     }
 
-    fn move_ground(&mut self) {
-        self.ground_moved = true;
+    fn change_node_set(&mut self) {
+        self.node_set_changed = true;
         self.log.clear();
     }
 
     /// Whether everything has to be computed again.
-    pub(crate) fn ground_moved(&self) -> bool {
-        self.ground_moved
+    pub(crate) fn node_set_changed(&self) -> bool {
+        self.node_set_changed
     }
 
     /// Takes the stores that changed and the changes of nodes, and clears them.
     pub(crate) fn take(&mut self) -> (StoreReads, Vec<Change>) {
-        self.ground_moved = false;
+        self.node_set_changed = false;
         (std::mem::take(&mut self.stores), std::mem::take(&mut self.log))
     }
 }
@@ -129,7 +129,7 @@ impl Cache {
         let zone = zone_of(&node);
         let Some(&row) = self.rows.get(&name) else {
             self.stores.images.set(None, Some(&node));
-            self.changes.move_ground();
+            self.changes.change_node_set();
             let row = self.columns.add(node);
             self.rows.insert(name.clone(), row);
             self.enter_zone(row, zone);
@@ -162,7 +162,7 @@ impl Cache {
         let row = self.rows.remove(name)?;
         let before = self.columns.node(row).clone();
         self.stores.images.set(Some(&before), None);
-        self.changes.move_ground();
+        self.changes.change_node_set();
         self.leave_zone(row);
         self.columns.remove(row);
         let pods = std::mem::take(&mut self.on_rows[row.index()]).into_vec();
@@ -195,7 +195,7 @@ impl Cache {
             if !pod.host_ports.is_empty() || !is_as_it_was(&known.pod, &pod) {
                 self.changes.note(Change::Displaced(row, known.pod.clone()));
                 self.changes.note(Change::Placed(row, pod.clone()));
-            } else if !class::are_alike(PodReads::empty(), &known.pod, &pod) {
+            } else if !signature::are_alike(PodReads::empty(), &known.pod, &pod) {
                 // No filter and no score reads this, but preemption reads when pods started.
                 self.changes.note(Change::Node(row, NodeReads::PODS));
             }
@@ -311,7 +311,7 @@ impl Cache {
     /// Records changes from now on, until they are taken.
     pub(crate) fn keep_changes(&mut self) {
         self.changes.are_kept = true;
-        self.changes.move_ground();
+        self.changes.change_node_set();
     }
 
     /// The cluster, and the changes since they were last taken.
@@ -374,7 +374,7 @@ fn is_as_it_was(before: &PodInfo, pod: &PodInfo) -> bool {
     const SAME: PodReads =
         PodReads::KEY.union(PodReads::NAMESPACE).union(PodReads::UID).union(PodReads::PINNED_NODE);
     before.is_terminating() == pod.is_terminating()
-        && class::parts_are_alike(PodReads::all().difference(SAME), before, pod)
+        && signature::parts_are_alike(PodReads::all().difference(SAME), before, pod)
 }
 
 /// Region and zone as one text. As in component-helpers' GetZoneKey: empty if a node has neither.

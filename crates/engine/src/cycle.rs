@@ -7,8 +7,8 @@ use std::ops::ControlFlow;
 use plimsoll_api::Str;
 use plimsoll_framework::points::PostFilterPoint;
 use plimsoll_framework::{
-    Code, Columns, CycleState, NodeRejection, NominatedPods, Nomination, PodInfo, Point,
-    PostFilterAnswer, Rejection, Row, View, WhatIf,
+    Code, Columns, CycleState, DryRun, NodeRejection, NominatedPods, Nomination, PodInfo, Point,
+    PostFilterAnswer, Rejection, Row, View,
 };
 use rand::Rng;
 
@@ -111,8 +111,8 @@ pub(crate) fn schedule(
                 Stopped::Rejected(stopped) => {
                     let (failure, filters) = *stopped;
                     let (prepared, looked) = (filters.in_order(), filters.looked(profile));
-                    let what_if = WhatIf::new(pod, &prepared, &looked, nominated, view);
-                    post_filter(profile, failure, &mut cycle, what_if)
+                    let dry_run = DryRun::new(pod, &prepared, &looked, nominated, view);
+                    post_filter(profile, failure, &mut cycle, dry_run)
                 }
             };
             return cycle;
@@ -129,8 +129,8 @@ pub(crate) fn schedule(
         0 => {
             let failure = no_node_fits(view.nodes.len(), &filters, &cycle.rejected);
             let (prepared, looked) = (filters.in_order(), filters.looked(profile));
-            let what_if = WhatIf::new(pod, &prepared, &looked, nominated, view);
-            post_filter(profile, failure, &mut cycle, what_if)
+            let dry_run = DryRun::new(pod, &prepared, &looked, nominated, view);
+            post_filter(profile, failure, &mut cycle, dry_run)
         }
         1 => CycleResult::Found { row: cycle.feasible[0], best: cycle.feasible.clone() },
         _ => match scored(profile, pod, &mut cycle, &view) {
@@ -320,12 +320,12 @@ fn post_filter(
     profile: &Profile,
     failure: Failure,
     cycle: &mut Cycle,
-    what_if: WhatIf<'_>,
+    dry_run: DryRun<'_>,
 ) -> CycleResult {
     let ask = |_, point: &PostFilterPoint, rejected: &[NodeRejection]| {
-        Ok::<_, Infallible>(point.post_filter(what_if.pod(), rejected, &what_if))
+        Ok::<_, Infallible>(point.post_filter(dry_run.pod(), rejected, &dry_run))
     };
-    match post_filter_by(profile, failure, cycle, &what_if, ask) {
+    match post_filter_by(profile, failure, cycle, &dry_run, ask) {
         Ok(result) => result,
         Err(never) => match never {},
     }
@@ -339,11 +339,11 @@ pub(crate) fn post_filter_by<E>(
     profile: &Profile,
     mut failure: Failure,
     cycle: &mut Cycle,
-    what_if: &WhatIf<'_>,
+    dry_run: &DryRun<'_>,
     ask: impl Fn(&'static str, &PostFilterPoint, &[NodeRejection]) -> Result<PostFilterAnswer, E>,
 ) -> Result<CycleResult, E> {
     if let Some((plugin, why)) = &failure.pre_filter {
-        let all = what_if.view().nodes.rows();
+        let all = dry_run.view().nodes.rows();
         let reject = |row| NodeRejection { row, plugin, rejection: why.clone() };
         cycle.rejected = all.map(reject).collect();
     }

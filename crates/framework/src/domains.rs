@@ -23,7 +23,7 @@ pub enum TopologyKey {
     /// Nodes with the same value of this label are one domain.
     Label(Str),
     /// Every node is a domain of its own, whatever the value of this label; a node without it is
-    /// [missing](Standing::present).
+    /// [missing](TermCount::present).
     NodeWith(Str),
 }
 
@@ -152,7 +152,7 @@ pub type Counting = SmallVec<[(u32, i64); 2]>;
 
 /// How a node stands to one term.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct TermCount {
     /// Whether the node has the label of the term's key.
     pub present: bool,
     /// What is counted in its domain; 0 where it is in none.
@@ -175,7 +175,7 @@ pub struct TermTotals {
 pub const MOST_TERMS: usize = 64;
 
 /// What a plugin counts for one kind of pod.
-pub trait DomainCounts: Send + Sync {
+pub trait DomainCounter: Send + Sync {
     /// The terms. A pod on a node without the label of a term's key is not counted for it.
     fn terms(&self) -> &[DomainTerm];
     /// Whether a pod that has no affinity terms of its own may count for anything.
@@ -186,12 +186,12 @@ pub trait DomainCounts: Send + Sync {
 }
 
 /// A filter that judges by counts.
-pub trait DomainFilter: DomainCounts {
+pub trait DomainFilter: DomainCounter {
     /// Whether [`verdict`](Self::verdict) reads how many domains there are and the least count of all; if
     /// not, both are 0.
     fn compares_domains(&self) -> bool;
     /// Judges nodes that stand so to each term.
-    fn verdict(&self, standings: &[Standing], totals: &[TermTotals]) -> Verdict;
+    fn verdict(&self, term_counts: &[TermCount], totals: &[TermTotals]) -> Verdict;
     /// Whether the filter may say something else once it is [told](crate::PreFilter::update) that `other`
     /// came to a node or left it, as happens in thought: for nominated pods, and for preemptions. Most
     /// filters count those of whom they are told as they count all others.
@@ -201,16 +201,16 @@ pub trait DomainFilter: DomainCounts {
 }
 
 /// A score that judges by counts.
-pub trait DomainScore: DomainCounts {
+pub trait DomainScore: DomainCounter {
     /// Whether nodes that stand so to each term are told apart by their domains at all: those that are
     /// not count for no [`domains`](Self::raw).
-    fn is_ranked(&self, standings: &[Standing]) -> bool;
+    fn is_ranked(&self, term_counts: &[TermCount]) -> bool;
     /// Whether [`raw`](Self::raw) reads how many domains there are; if not, it is given none.
     fn reads_domains(&self) -> bool;
     /// The raw score of nodes that stand so to each term. `domains`: for each term, how many domains have
     /// a feasible node that is [ranked](Self::is_ranked), where the nodes without the label are one
     /// domain; for [`TopologyKey::NodeWith`] it is the number of such nodes.
-    fn raw(&self, standings: &[Standing], domains: &[usize]) -> i64;
+    fn raw(&self, term_counts: &[TermCount], domains: &[usize]) -> i64;
     /// Brings raw scores into range. What becomes of one depends on the set of all raw scores, not on
     /// how often each is there.
     fn normalize(&self, scores: &mut [Scored]);

@@ -53,7 +53,7 @@
 pub mod accelerate;
 pub mod args;
 pub mod binding;
-mod clearable;
+mod candidate_nodes;
 pub mod columns;
 pub mod cycle_state;
 pub mod domains;
@@ -90,12 +90,12 @@ pub use binding::{
     Assume, Assumption, Bind, Binding, Handle, Permission, Permit, Placement, PostBind, PreBind,
     Readiness, Reserve, WaitingDecision, WaitingPod, WaitingPods,
 };
-pub use clearable::Clearable;
+pub use candidate_nodes::CandidateNode;
 pub use columns::{Allocatable, Columns, NonZeroRequested, PodSet, Requested, Row};
 pub use cycle_state::CycleState;
 pub use domains::{
-    ByDomain, CountHistogram, CountedNodes, Counting, DomainCounts, DomainFilter, DomainScore,
-    DomainTerm, Neighbour, Neighbours, Standing, TermTotals, TopologyKey,
+    ByDomain, CountHistogram, CountedNodes, Counting, DomainCounter, DomainFilter, DomainScore,
+    DomainTerm, Neighbour, Neighbours, TermCount, TermTotals, TopologyKey,
 };
 pub use duration::{DurationError, GoDuration};
 pub use enqueue::{Gate, PreEnqueue, QueueSort, QueuedPod, Requeue};
@@ -116,8 +116,8 @@ pub use plugin::{FeatureGates, NoArgs, Plugin};
 pub use pod_info::PodInfo;
 pub use points::{ErasedByNode, Held, Point, Points, PreBindPoint};
 pub use post_filter::{
-    Clearing, Clearings, Harm, NodeRejection, NodeWhatIf, Nomination, PostFilter, PostFilterAnswer,
-    PostFilterByNode, WhatIf,
+    DryRun, NodeDryRun, NodeRejection, Nomination, PostFilter, PostFilterAnswer, PostFilterByNode,
+    PreemptionCandidate, PreemptionCandidates, PreemptionCost,
 };
 pub use prioritize::{Prioritize, Prioritized};
 pub use profile_spec::ProfileSpec;

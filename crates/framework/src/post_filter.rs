@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use plimsoll_api::{PodKey, Str};
 
-use crate::clearable::{Clearable, NO_CANDIDATE};
+use crate::candidate_nodes::{CandidateNode, NO_CANDIDATE};
 use crate::columns::{Columns, PodSet, Row};
 use crate::erased::Prepared;
 use crate::filter::{PodChange, Verdict};
@@ -62,7 +62,7 @@ pub enum PostFilterAnswer {
 
 /// The cluster as it would be with other pods on one node: never a copy of the cluster.
 #[derive(Clone, Copy, Debug)]
-pub struct WhatIf<'a> {
+pub struct DryRun<'a> {
     pod: &'a PodInfo,
     filters: &'a [Prepared],
     looked: &'a BTreeSet<&'static str>,
@@ -70,7 +70,7 @@ pub struct WhatIf<'a> {
     view: View<'a>,
 }
 
-impl<'a> WhatIf<'a> {
+impl<'a> DryRun<'a> {
     /// What-ifs for `pod`, whose `filters` have been prepared against `view`; `looked` names the plugins
     /// that looked at the pod at PreFilter.
     pub fn new(
@@ -80,7 +80,7 @@ impl<'a> WhatIf<'a> {
         nominated: &'a NominatedPods,
         view: View<'a>,
     ) -> Self {
-        WhatIf { pod, filters, looked, nominated, view }
+        DryRun { pod, filters, looked, nominated, view }
     }
 
     /// The pod for which there is no node.
@@ -100,15 +100,15 @@ impl<'a> WhatIf<'a> {
     }
 
     /// The node in `row`, to be changed.
-    pub fn node(&self, row: Row) -> NodeWhatIf<'a> {
+    pub fn node(&self, row: Row) -> NodeDryRun<'a> {
         let ahead = self.nominated.ahead_of(self.pod, self.view.nodes.name_of(row));
-        NodeWhatIf::new(self.pod, self.filters, ahead, self.view.nodes.scratch(row))
+        NodeDryRun::new(self.pod, self.filters, ahead, self.view.nodes.scratch(row))
     }
 }
 
 /// One node as it would be with other pods on it.
 #[derive(Clone, Debug)]
-pub struct NodeWhatIf<'a> {
+pub struct NodeDryRun<'a> {
     pod: &'a PodInfo,
     /// Nominated pods that must fit too.
     ahead: Vec<PodInfo>,
@@ -121,7 +121,7 @@ pub struct NodeWhatIf<'a> {
 /// The only row of a scratch.
 const ONLY: Row = Row::FIRST;
 
-impl<'a> NodeWhatIf<'a> {
+impl<'a> NodeDryRun<'a> {
     /// The only node of `scratch`, judged by `filters`, where `pod` has to make room for the pods
     /// `ahead`.
     pub fn new(
@@ -134,7 +134,7 @@ impl<'a> NodeWhatIf<'a> {
             true => Cow::Owned(filters.to_vec()),
             false => Cow::Borrowed(filters),
         };
-        NodeWhatIf { pod, ahead, scratch, filters }
+        NodeDryRun { pod, ahead, scratch, filters }
     }
 
     /// The memory of the node, to be used for the next one.
@@ -224,24 +224,24 @@ pub trait PostFilter: Plugin {
         &self,
         pod: &PodInfo,
         rejected: &[NodeRejection],
-        what_if: &WhatIf<'_>,
+        dry_run: &DryRun<'_>,
     ) -> PostFilterAnswer;
     /// The nodes among which [`post_filter`](Self::post_filter) would choose, for extenders to narrow
     /// down; at least one. Otherwise its answer, in which extenders have no say.
-    fn clearable(
+    fn candidate_nodes(
         &self,
         pod: &PodInfo,
         rejected: &[NodeRejection],
-        what_if: &WhatIf<'_>,
-    ) -> Result<Vec<Clearable>, PostFilterAnswer> {
-        Err(self.post_filter(pod, rejected, what_if))
+        dry_run: &DryRun<'_>,
+    ) -> Result<Vec<CandidateNode>, PostFilterAnswer> {
+        Err(self.post_filter(pod, rejected, dry_run))
     }
     /// Chooses among the nodes that extenders have left; there may be none. Otherwise says that an
     /// extender failed, and why. By default the node with the smallest name is taken.
-    fn choose_clearable(
+    fn choose_candidate_node(
         &self,
         _pod: &PodInfo,
-        left: Result<&[Clearable], &str>,
+        left: Result<&[CandidateNode], &str>,
     ) -> PostFilterAnswer {
         match left.map(|left| left.iter().min_by_key(|one| &one.node)) {
             Ok(Some(first)) => PostFilterAnswer::Nominated(first.nomination()),
@@ -251,29 +251,29 @@ pub trait PostFilter: Plugin {
     }
 }
 
-/// How much harm it does to clear a node: compared number by number, the less the better. What the
+/// The cost of clearing a node: compared number by number, the less the better. What the
 /// numbers mean is for the plugin to say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Harm(pub [i64; 5]);
+pub struct PreemptionCost(pub [i64; 5]);
 
 /// What it takes to clear a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Clearing {
-    /// How much harm that does.
-    pub harm: Harm,
+pub struct PreemptionCandidate {
+    /// What that costs.
+    pub cost: PreemptionCost,
     /// The pods that must be told to go, the most important first.
     pub victims: Arc<[PodKey]>,
 }
 
 /// The nodes that rejected a pod for something that evictions could change, by row, and what each comes
 /// to. Their places are counted from 0. Nothing is found out about a node before it is asked for.
-pub trait Clearings {
+pub trait PreemptionCandidates {
     /// How many nodes there are in all.
     fn n_nodes(&self) -> usize;
     /// How many of them are here.
     fn n_places(&self) -> usize;
     /// The first place in a range whose node can be cleared.
-    fn next(&mut self, places: Range<usize>) -> Option<(usize, Harm)>;
+    fn next(&mut self, places: Range<usize>) -> Option<(usize, PreemptionCost)>;
     /// The name of the node at a place.
     fn node(&self, place: usize) -> &Str;
     /// The pods that must be told to go from the node at a place that can be cleared.
@@ -285,30 +285,34 @@ pub trait Clearings {
 /// A [`PostFilter`] that looks at one node after the other, so that what it finds can be remembered
 /// until something changes on the node. It must come to the same as [`PostFilter::post_filter`].
 pub trait PostFilterByNode: PostFilter {
-    /// What [`clear`](Self::clear) reads beside pod and node.
+    /// What [`select_victims`](Self::select_victims) reads beside pod and node.
     type Cluster: ClusterPart;
     /// The answer where no node has to be cleared in thought. `nominated`: the node that was cleared for
     /// the pod, if it is known, and why it rejects the pod.
-    fn at_once(
+    fn without_dry_run(
         &self,
         pod: &PodInfo,
         nominated: Option<(Row, Code)>,
         view: &View<'_>,
     ) -> Option<PostFilterAnswer>;
-    /// Why [`clear`](Self::clear) would say that the node cannot be cleared, as far as the pods on it tell
+    /// Why [`select_victims`](Self::select_victims) would say that the node cannot be cleared, as far as the pods on it tell
     /// that by themselves: it need not be changed in thought then. Of the pod the priority may be read.
-    fn in_vain(&self, _pod: &PodInfo, _on_node: &PodSet) -> Option<Rejection> {
+    fn early_rejection(&self, _pod: &PodInfo, _on_node: &PodSet) -> Option<Rejection> {
         None
     }
     /// What it takes to clear a node. Of the pod nothing but the priority may be read: the answer holds
     /// for all pods of that priority that filters do not tell apart.
-    fn clear(
+    fn select_victims(
         &self,
         pod: &PodInfo,
-        node: &mut NodeWhatIf<'_>,
+        node: &mut NodeDryRun<'_>,
         stores: &Stores,
-    ) -> Result<Clearing, Rejection>;
+    ) -> Result<PreemptionCandidate, Rejection>;
     /// Chooses a node, or says why there is none; the latter must not depend on the name of the pod.
     /// `None` if it can only be told by [`PostFilter::post_filter`].
-    fn choose(&self, pod: &PodInfo, nodes: &mut dyn Clearings) -> Option<PostFilterAnswer>;
+    fn choose(
+        &self,
+        pod: &PodInfo,
+        nodes: &mut dyn PreemptionCandidates,
+    ) -> Option<PostFilterAnswer>;
 }

@@ -6,8 +6,8 @@ use expect_test::Expect;
 use plimsoll_api::{PodKey, Str};
 use plimsoll_framework::points::FilterPoint;
 use plimsoll_framework::{
-    Candidates, CycleState, Entry, Gate, NodeRejection, NominatedPods, PodInfo, Points,
-    PostFilterAnswer, Prepared, Rejection, Row, Verdict, WhatIf,
+    Candidates, CycleState, DryRun, Entry, Gate, NodeRejection, NominatedPods, PodInfo, Points,
+    PostFilterAnswer, Prepared, Rejection, Row, Verdict,
 };
 
 use crate::cluster::Cluster;
@@ -130,8 +130,8 @@ impl<'a> Attempt<'a> {
         {
             let nominated = NominatedPods::default();
             let looked = others.iter().chain([plugin]).map(|plugin| plugin.name).collect();
-            let what_if = WhatIf::new(self.pod, &self.prepared, &looked, &nominated, view);
-            lines.post_filter(&point.post_filter(self.pod, &self.rejected, &what_if));
+            let dry_run = DryRun::new(self.pod, &self.prepared, &looked, &nominated, view);
+            lines.post_filter(&point.post_filter(self.pod, &self.rejected, &dry_run));
         }
     }
 

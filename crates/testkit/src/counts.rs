@@ -6,8 +6,8 @@ use std::fmt::Write;
 use plimsoll_api::Str;
 use plimsoll_framework::points::{FilterPoint, ScorePoint};
 use plimsoll_framework::{
-    ByDomain, CycleState, DomainCounts, DomainScore, Neighbour, PodInfo, Points, Row, Scored,
-    Standing, TermTotals, TopologyKey,
+    ByDomain, CycleState, DomainCounter, DomainScore, Neighbour, PodInfo, Points, Row, Scored,
+    TermCount, TermTotals, TopologyKey,
 };
 
 use crate::check::Verdicts;
@@ -79,7 +79,7 @@ fn the_filter_agrees(filter: &FilterPoint, pod: &PodInfo, cluster: &Cluster) -> 
             let tally = Tally::of(judge.as_ref(), cluster)?;
             let totals = tally.totals(judge.compares_domains());
             for &row in &rows {
-                compare(row, judge.verdict(&tally.standings(row), &totals).passes());
+                compare(row, judge.verdict(&tally.term_counts(row), &totals).passes());
             }
         }
     }
@@ -123,7 +123,7 @@ fn ranked(
     feasible: &[Row],
 ) -> Result<Vec<Scored>, String> {
     let tally = Tally::of(ranker, cluster)?;
-    let is_ranked = |row: &&Row| ranker.is_ranked(&tally.standings(**row));
+    let is_ranked = |row: &&Row| ranker.is_ranked(&tally.term_counts(**row));
     let domains = |term| {
         let all: BTreeSet<Option<&Str>> =
             feasible.iter().filter(is_ranked).map(|&row| tally.told_apart_by(term, row)).collect();
@@ -133,7 +133,7 @@ fn ranked(
         true => (0..tally.terms.len()).map(domains).collect(),
         false => Vec::new(),
     };
-    let raw = |&row: &Row| Scored { row, score: ranker.raw(&tally.standings(row), &domains) };
+    let raw = |&row: &Row| Scored { row, score: ranker.raw(&tally.term_counts(row), &domains) };
     let mut scores: Vec<Scored> = feasible.iter().map(raw).collect();
     ranker.normalize(&mut scores);
     Ok(scores)
@@ -153,7 +153,7 @@ struct Term<'a> {
 }
 
 impl<'a> Tally<'a> {
-    fn of(counts: &dyn DomainCounts, cluster: &'a Cluster) -> Result<Self, String> {
+    fn of(counts: &dyn DomainCounter, cluster: &'a Cluster) -> Result<Self, String> {
         let terms = counts.terms().iter().map(|term| Term {
             key: term.key.clone(),
             in_play: BTreeSet::new(),
@@ -175,7 +175,7 @@ impl<'a> Tally<'a> {
         Ok(tally)
     }
 
-    fn count(&mut self, counts: &dyn DomainCounts, other: &PodInfo, row: Row) -> Kept {
+    fn count(&mut self, counts: &dyn DomainCounter, other: &PodInfo, row: Row) -> Kept {
         let Some(counting) = counts.count(Neighbour::from(&**other)) else {
             return Err(format!("what {} counts for was told, but it is not known\n", other.key));
         };
@@ -210,15 +210,15 @@ impl<'a> Tally<'a> {
         }
     }
 
-    fn standings(&self, row: Row) -> Vec<Standing> {
-        let standing = |(number, term): (usize, &Term<'_>)| match self.domain(number, row) {
-            None => Standing::default(),
+    fn term_counts(&self, row: Row) -> Vec<TermCount> {
+        let term_count = |(number, term): (usize, &Term<'_>)| match self.domain(number, row) {
+            None => TermCount::default(),
             Some(domain) => {
                 let count = term.counts.get(domain).copied().unwrap_or(0);
-                Standing { present: true, count }
+                TermCount { present: true, count }
             }
         };
-        self.terms.iter().enumerate().map(standing).collect()
+        self.terms.iter().enumerate().map(term_count).collect()
     }
 
     fn totals(&self, compares_domains: bool) -> Vec<TermTotals> {

@@ -160,7 +160,7 @@ impl Counted {
     }
 }
 
-impl DomainCounts for Counted {
+impl DomainCounter for Counted {
     fn terms(&self) -> &[DomainTerm] {
         &self.0
     }
@@ -176,20 +176,20 @@ impl DomainFilter for Counted {
     fn compares_domains(&self) -> bool {
         false
     }
-    fn verdict(&self, standings: &[Standing], _: &[TermTotals]) -> Verdict {
-        verdict(standings[0].count)
+    fn verdict(&self, term_counts: &[TermCount], _: &[TermTotals]) -> Verdict {
+        verdict(term_counts[0].count)
     }
 }
 
 impl DomainScore for Counted {
-    fn is_ranked(&self, _: &[Standing]) -> bool {
+    fn is_ranked(&self, _: &[TermCount]) -> bool {
         true
     }
     fn reads_domains(&self) -> bool {
         false
     }
-    fn raw(&self, standings: &[Standing], _: &[usize]) -> i64 {
-        score(standings[0].count)
+    fn raw(&self, term_counts: &[TermCount], _: &[usize]) -> i64 {
+        score(term_counts[0].count)
     }
     fn normalize(&self, _: &mut [Scored]) {}
 }

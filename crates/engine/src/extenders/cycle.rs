@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_framework::points::PostFilterPoint;
-use plimsoll_framework::{NodeRejection, NominatedPods, PodInfo, Row, View, WhatIf};
+use plimsoll_framework::{DryRun, NodeRejection, NominatedPods, PodInfo, Row, View};
 use rand::Rng;
 
 use super::call::{Question, Reply};
@@ -137,23 +137,23 @@ impl Setting<'_> {
         cycle: &mut Cycle,
     ) -> Result<CycleResult, Stop> {
         let (prepared, looked) = (filters.in_order(), filters.looked(self.profile));
-        let what_if = WhatIf::new(pod, &prepared, &looked, self.nominated, self.view);
+        let dry_run = DryRun::new(pod, &prepared, &looked, self.nominated, self.view);
         let have_a_say = self.voices.that(Verb::Preempt).next().is_some();
         let ask = |plugin, point: &PostFilterPoint, rejected: &[NodeRejection]| {
             if !have_a_say {
-                return Ok(point.post_filter(pod, rejected, &what_if));
+                return Ok(point.post_filter(pod, rejected, &dry_run));
             }
-            let clearable = match point.clearable(pod, rejected, &what_if) {
-                Ok(clearable) => clearable,
+            let candidate_nodes = match point.candidate_nodes(pod, rejected, &dry_run) {
+                Ok(candidate_nodes) => candidate_nodes,
                 Err(answer) => return Ok(answer),
             };
-            match self.voices.narrow(plugin, clearable, what_if.view()) {
-                Ok(left) => Ok(point.choose_clearable(pod, Ok(&left))),
-                Err(Stop::Error(error)) => Ok(point.choose_clearable(pod, Err(&error))),
+            match self.voices.narrow(plugin, candidate_nodes, dry_run.view()) {
+                Ok(left) => Ok(point.choose_candidate_node(pod, Ok(&left))),
+                Err(Stop::Error(error)) => Ok(point.choose_candidate_node(pod, Err(&error))),
                 Err(ask @ Stop::Ask(_)) => Err(ask),
             }
         };
-        cycle::post_filter_by(self.profile, failure, cycle, &what_if, ask)
+        cycle::post_filter_by(self.profile, failure, cycle, &dry_run, ask)
     }
 
     /// Chooses among several nodes. As in schedule_one.go, prioritizeNodes: all extenders are asked at

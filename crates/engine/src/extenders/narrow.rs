@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use plimsoll_api::Str;
-use plimsoll_framework::{Clearable, Code, Columns, NodeRejection, PodInfo, Rejection, Row, View};
+use plimsoll_framework::{
+    CandidateNode, Code, Columns, NodeRejection, PodInfo, Rejection, Row, View,
+};
 use smallvec::SmallVec;
 
 use super::call::{ExtenderId, Filtered, Kept, Question, Reply, Victim, Way};
@@ -84,9 +86,9 @@ impl<'a> Voices<'a> {
     pub(super) fn narrow(
         self,
         plugin: &'static str,
-        mut left: Vec<Clearable>,
+        mut left: Vec<CandidateNode>,
         view: &View<'_>,
-    ) -> Result<Vec<Clearable>, Stop> {
+    ) -> Result<Vec<CandidateNode>, Stop> {
         for (id, extender) in self.that(Verb::Preempt) {
             let stage = Stage::Preempt(plugin, id);
             let question = Question::Preempt(left.iter().map(way).collect());
@@ -154,7 +156,7 @@ pub(super) fn names(nodes: &Columns, rows: &[Row]) -> Arc<[Str]> {
     rows.iter().map(|&row| nodes.name_of(row).clone()).collect()
 }
 
-fn way(one: &Clearable) -> Way {
+fn way(one: &CandidateNode) -> Way {
     let victim = |pod: &PodInfo| Victim { key: pod.key.clone(), uid: pod.uid.clone() };
     Way {
         node: one.node.clone(),
@@ -181,10 +183,10 @@ fn kept_of(
     kept: &[Kept],
     only: Option<&BTreeSet<&Str>>,
     view: &View<'_>,
-) -> Result<Vec<Clearable>, String> {
+) -> Result<Vec<CandidateNode>, String> {
     let rows: BTreeMap<&Str, Row> =
         view.nodes.rows().map(|row| (view.nodes.name_of(row), row)).collect();
-    let mut clearable = Vec::new();
+    let mut candidate_nodes = Vec::new();
     'nodes: for Kept { node, victims: uids, broken_budgets } in kept {
         let is_wanted = only.is_none_or(|only| only.contains(node));
         let row = match rows.get(node) {
@@ -210,10 +212,10 @@ fn kept_of(
         }
         let (node, broken_budgets) = (node.clone(), *broken_budgets);
         if !victims.is_empty() {
-            clearable.push(Clearable { node, victims, broken_budgets });
+            candidate_nodes.push(CandidateNode { node, victims, broken_budgets });
         } else if !extender.ignorable && only.is_none() {
             return Err(format!("expected at least one victim pod on node {node:?}"));
         }
     }
-    Ok(clearable)
+    Ok(candidate_nodes)
 }

@@ -1,13 +1,13 @@
-//! What pods on nodes count for, by kind.
+//! What pods on nodes count for, by signature.
 
 use plimsoll_framework::Counting;
 
-use super::kinds::Kind;
+use super::signatures::SignatureId;
 
-/// Which tallies count pods of one kind, and how much.
+/// Which domain_counts count pods of one signature, and how much.
 type CountedBy = Vec<(usize, Counting)>;
 
-/// By kind of neighbour, once one is placed: which tallies count it, and how much.
+/// By signature of neighbour, once one is placed: which domain_counts count it, and how much.
 #[derive(Debug, Default)]
 pub(super) struct Countings {
     of: Vec<Option<CountedBy>>,
@@ -15,43 +15,43 @@ pub(super) struct Countings {
 }
 
 impl Countings {
-    /// There is one more kind.
-    pub(super) fn add_kind(&mut self) {
+    /// There is one more signature.
+    pub(super) fn add_signature(&mut self) {
         self.of.push(None);
     }
 
-    /// Whether it is known which tallies count pods of a kind.
-    pub(super) fn has(&self, kind: Kind) -> bool {
-        self.of[kind as usize].is_some()
+    /// Whether it is known which domain_counts count pods of a signature.
+    pub(super) fn has(&self, signature: SignatureId) -> bool {
+        self.of[signature as usize].is_some()
     }
 
-    pub(super) fn of(&self, kind: Kind) -> &[(usize, Counting)] {
-        self.of[kind as usize].as_deref().unwrap_or_default()
+    pub(super) fn of(&self, signature: SignatureId) -> &[(usize, Counting)] {
+        self.of[signature as usize].as_deref().unwrap_or_default()
     }
 
-    pub(super) fn set(&mut self, kind: Kind, counted_by: CountedBy) {
-        self.forget(kind);
+    pub(super) fn set(&mut self, signature: SignatureId, counted_by: CountedBy) {
+        self.forget(signature);
         self.bytes += counted_by.iter().map(bytes).sum::<usize>();
-        self.of[kind as usize] = Some(counted_by);
+        self.of[signature as usize] = Some(counted_by);
     }
 
-    /// Further tallies count pods of a kind, if it is known which do.
-    pub(super) fn add(&mut self, kind: Kind, tallies: usize, counting: Counting) {
-        if let Some(counted_by) = &mut self.of[kind as usize] {
-            let one = (tallies, counting);
+    /// Further domain_counts count pods of a signature, if it is known which do.
+    pub(super) fn add(&mut self, signature: SignatureId, domain_counts: usize, counting: Counting) {
+        if let Some(counted_by) = &mut self.of[signature as usize] {
+            let one = (domain_counts, counting);
             self.bytes += bytes(&one);
             counted_by.push(one);
         }
     }
 
-    /// It is not known any more which tallies count pods of a kind.
-    pub(super) fn forget(&mut self, kind: Kind) {
-        let gone = self.of[kind as usize].take();
+    /// It is not known any more which domain_counts count pods of a signature.
+    pub(super) fn forget(&mut self, signature: SignatureId) {
+        let gone = self.of[signature as usize].take();
         self.bytes -= gone.iter().flatten().map(bytes).sum::<usize>();
     }
 
-    /// Some tallies are gone.
-    pub(super) fn drop_tallies(&mut self, number: usize) {
+    /// Some domain_counts are gone.
+    pub(super) fn drop_domain_counts(&mut self, number: usize) {
         for counted_by in self.of.iter_mut().flatten() {
             counted_by.retain(|one| {
                 let stays = one.0 != number;
@@ -61,13 +61,13 @@ impl Countings {
         }
     }
 
-    /// It is known of no kind.
+    /// It is known of no signature.
     pub(super) fn forget_all(&mut self) {
         self.of.iter_mut().for_each(|of| *of = None);
         self.bytes = 0;
     }
 
-    /// There is no kind.
+    /// There is no signature.
     pub(super) fn clear(&mut self) {
         *self = Countings::default();
     }
@@ -94,8 +94,8 @@ mod tests {
     #[test]
     fn bytes_follow_what_is_kept() {
         let mut countings = Countings::default();
-        countings.add_kind();
-        countings.add_kind();
+        countings.add_signature();
+        countings.add_signature();
         countings.add(0, 1, counting(1));
         assert_eq!((countings.bytes(), countings.has(0)), (0, false));
         countings.set(0, vec![(1, counting(1)), (2, counting(100))]);
@@ -103,7 +103,7 @@ mod tests {
         let before = countings.bytes();
         assert!(1600 < before, "{before}");
         countings.add(1, 2, counting(100));
-        countings.drop_tallies(2);
+        countings.drop_domain_counts(2);
         assert!(0 < countings.bytes() && countings.bytes() < 100);
         assert_eq!((countings.of(0).len(), countings.of(1).len()), (1, 0));
         countings.forget(0);

@@ -1,9 +1,9 @@
 //! A look at all nodes at once, for pods that share too little with others.
 //!
-//! What pods come and go does not change is known of each node from a shape of its own kind: the *base*,
+//! What pods come and go does not change is known of each node from a ranking of its own signature: the *base*,
 //! made by those plugins alone that do not read what is on a node. The rest is told by amounts: which
 //! nodes have enough left, and how high their scores can be. That goes through all nodes in a few passes
-//! over arrays; only the nodes that may be the best are then judged by the plugins themselves, until
+//! sparse_group arrays; only the nodes that may be the best are then judged by the plugins themselves, until
 //! one is as good as it could be. So the bounds decide what a decision costs, and the plugins what it is.
 
 use plimsoll_api::Str;
@@ -14,13 +14,13 @@ use plimsoll_framework::{
 };
 use smallvec::SmallVec;
 
+use super::change_log::ChangeLog;
 use super::choose::Chooser;
-use super::kinds::Kind;
-use super::profile_memo::Known;
-use super::rank_set::Rank;
-use super::ranks::Ranks;
-use super::shape::Ground;
-use super::trail::Trail;
+use super::name_index_set::NameIndex;
+use super::name_order::NameOrder;
+use super::node_ranking::ClusterView;
+use super::profile_memo::SignatureCaches;
+use super::signatures::SignatureId;
 use super::{Memo, Want};
 use crate::metrics::MeteredPoint;
 use crate::profile::Profile;
@@ -76,7 +76,7 @@ impl Moving {
         Some(moving)
     }
 
-    /// How many resources pods need: each costs an array over all nodes.
+    /// How many resources pods need: each costs an array sparse_group all nodes.
     fn n_needed(&self) -> usize {
         self.needs.iter().map(|needs| needs.0.len()).sum()
     }
@@ -97,7 +97,7 @@ struct Own {
     resources: SmallVec<[Str; 4]>,
     /// How far the changes of nodes have been followed.
     followed: u64,
-    /// By rank; empty if the plugin has no such part.
+    /// By index; empty if the plugin has no such part.
     of: Vec<f32>,
 }
 
@@ -115,14 +115,14 @@ fn changes_amounts(reads: NodeReads) -> bool {
 /// The arrays that scans go through.
 #[derive(Default)]
 pub(super) struct Scanner {
-    /// By rank: what nodes have left.
+    /// By index: what nodes have left.
     supply: Supply,
     /// How far the changes of nodes have been followed.
     followed: u64,
     owns: Vec<Own>,
-    /// By rank: how good a node can be at most.
+    /// By index: how good a node can be at most.
     totals: Vec<f32>,
-    /// By rank: the cell of the base, or behind those the cell of what is laid over it.
+    /// By index: the group of the base, or behind those the group of what is laid sparse_group it.
     groups: Vec<u32>,
     /// The highest total of each block.
     tops: Vec<f32>,
@@ -139,23 +139,23 @@ impl Scanner {
     fn follow(
         &mut self,
         moving: &Moving,
-        log: &Trail<(Rank, NodeReads)>,
-        ranks: &Ranks,
+        log: &ChangeLog<(NameIndex, NodeReads)>,
+        name_order: &NameOrder,
         view: View<'_>,
     ) -> Option<()> {
         if MOST_RESOURCES < moving.n_needed() {
             return None;
         }
-        match log.since(self.followed).filter(|_| self.supply.len() == ranks.len()) {
+        match log.since(self.followed).filter(|_| self.supply.len() == name_order.len()) {
             Some(changes) => {
-                for (rank, _) in changes.filter(|&(_, reads)| changes_amounts(reads)) {
-                    self.supply.look(rank as usize, view.nodes, ranks.row(rank));
+                for (index, _) in changes.filter(|&(_, reads)| changes_amounts(reads)) {
+                    self.supply.look(index as usize, view.nodes, name_order.row(index));
                 }
             }
-            None => self.supply = Supply::new(ranks.len()),
+            None => self.supply = Supply::new(name_order.len()),
         }
         self.followed = log.end();
-        let rows = || ranks.rows().map(|(_, row)| row);
+        let rows = || name_order.rows().map(|(_, row)| row);
         for (resource, _) in moving.needs.iter().flat_map(|needs| &needs.0) {
             self.supply.cover(resource, view.nodes, rows());
         }
@@ -164,7 +164,7 @@ impl Scanner {
             for resource in &resources {
                 self.supply.cover(resource, view.nodes, rows());
             }
-            self.follow_own(one, resources, log, ranks, view);
+            self.follow_own(one, resources, log, name_order, view);
         }
         if MOST_RESOURCES < self.supply.n_resources() || MOST_RESOURCES < self.owns.len() {
             self.forget();
@@ -177,8 +177,8 @@ impl Scanner {
         &mut self,
         score: &Score,
         resources: SmallVec<[Str; 4]>,
-        log: &Trail<(Rank, NodeReads)>,
-        ranks: &Ranks,
+        log: &ChangeLog<(NameIndex, NodeReads)>,
+        name_order: &NameOrder,
         view: View<'_>,
     ) {
         let own = |row| score.bound.own(view.nodes, row);
@@ -186,7 +186,7 @@ impl Scanner {
         let at = known.unwrap_or(self.owns.len());
         let changes = known.and_then(|at| log.since(self.owns[at].followed));
         let Some(changes) = changes else {
-            let of = ranks.rows().map_while(|(_, row)| own(row)).collect();
+            let of = name_order.rows().map_while(|(_, row)| own(row)).collect();
             self.owns.truncate(at);
             self.owns.push(Own { plugin: score.plugin, resources, followed: log.end(), of });
             return;
@@ -196,20 +196,20 @@ impl Scanner {
         if one.of.is_empty() {
             return;
         }
-        for (rank, _) in changes.filter(|&(_, reads)| changes_amounts(reads)) {
-            one.of[rank as usize] = own(ranks.row(rank)).unwrap_or(0.0);
+        for (index, _) in changes.filter(|&(_, reads)| changes_amounts(reads)) {
+            one.of[index as usize] = own(name_order.row(index)).unwrap_or(0.0);
         }
     }
 
     /// Leaves out nodes that have too little left, and says how good the others can be by themselves.
-    fn sift(&mut self, moving: &Moving, ground: Ground<'_>) {
+    fn sift(&mut self, moving: &Moving, cluster: ClusterView<'_>) {
         for needs in &moving.needs {
             if !needs.sieve(&self.supply, &mut self.totals) {
                 continue;
             }
-            let view = ground.view;
+            let view = cluster.view;
             needs.doubtful(&self.supply, |at| {
-                let row = ground.ranks.row(to_rank(at));
+                let row = cluster.name_order.row(to_index(at));
                 if NEVER < self.totals[at] && !needs.are_met(view.nodes, row) {
                     self.totals[at] = NEVER;
                 }
@@ -223,15 +223,20 @@ impl Scanner {
         }
     }
 
-    /// Leaves out nodes that one of `late` rejects. `None` if some node could not be judged.
-    fn ask(&mut self, late: &[Prepared], pod: &PodInfo, ground: Ground<'_>) -> Option<()> {
-        if late.is_empty() {
+    /// Leaves out nodes that one of `per_node` rejects. `None` if some node could not be judged.
+    fn ask(
+        &mut self,
+        per_node: &[Prepared],
+        pod: &PodInfo,
+        cluster: ClusterView<'_>,
+    ) -> Option<()> {
+        if per_node.is_empty() {
             return Some(());
         }
         let left = self.totals.iter_mut().enumerate().filter(|(_, total)| NEVER < **total);
         for (at, total) in left {
-            let row = ground.ranks.row(to_rank(at));
-            let verdicts = late.iter().map(|one| one.judge_one(pod, ground.view.nodes, row));
+            let row = cluster.name_order.row(to_index(at));
+            let verdicts = per_node.iter().map(|one| one.judge_one(pod, cluster.view.nodes, row));
             match verdicts.into_iter().find(|verdict| !verdict.passes()) {
                 Some(Verdict::Fail(why)) if why.code == Code::Error => return None,
                 Some(_) => *total = NEVER,
@@ -242,29 +247,31 @@ impl Scanner {
     }
 
     /// Adds to each node what all nodes of its group score beside. `None` if the counts do not tell.
-    fn rank(&mut self, chooser: &Chooser<'_>) -> Option<Scored> {
-        let n_cells = chooser.shape.cells.len();
-        let n_groups = n_cells + chooser.overlay.cells.len();
-        let group = |over: Option<usize>, cell: usize| over.map_or(cell, |over| n_cells + over);
-        for (rank, of) in chooser.overlay.placed() {
-            self.groups[rank as usize] = to_rank(n_cells + of);
+    fn add_group_scores(&mut self, chooser: &Chooser<'_>) -> Option<Scored> {
+        let n_groups = chooser.ranking.groups.len();
+        let n_all_groups = n_groups + chooser.sparse.groups.len();
+        let number_of = |sparse_group: Option<usize>, group: usize| {
+            sparse_group.map_or(group, |sparse_group| n_groups + sparse_group)
+        };
+        for (index, of) in chooser.sparse.placed() {
+            self.groups[index as usize] = to_index(n_groups + of);
         }
-        let mut lens = vec![0; n_groups];
+        let mut lens = vec![0; n_all_groups];
         for (&group, &total) in self.groups.iter().zip(&self.totals) {
             if NEVER < total {
                 lens[group as usize] += 1;
             }
         }
-        let feasible = chooser.feasible(|cell, over| lens[group(over, cell)]);
+        let feasible = chooser.feasible(|group, sparse_group| lens[number_of(sparse_group, group)]);
         let scores = match feasible.len() {
             0 => return Some(Scored::Nothing),
             1 => None,
             _ => Some(chooser.scores(&feasible)?),
         };
-        let mut added = vec![None; n_groups];
+        let mut added = vec![None; n_all_groups];
         for (at, one) in feasible.candidates.iter().enumerate() {
             let score = scores.as_ref().map_or(0, |scores| scores[at]);
-            added[group(one.over, one.cell)] = Some(score);
+            added[number_of(one.sparse_group, one.group)] = Some(score);
         }
         let by_group: Vec<f32> = added.iter().map(|one| one.map_or(NEVER, to_f32)).collect();
         for (total, &group) in self.totals.iter_mut().zip(&self.groups) {
@@ -278,22 +285,22 @@ impl Scanner {
     fn best(
         &mut self,
         want: Want,
-        mut exact: impl FnMut(Rank) -> Option<i64>,
-    ) -> Option<Vec<Rank>> {
+        mut exact: impl FnMut(NameIndex) -> Option<i64>,
+    ) -> Option<Vec<NameIndex>> {
         self.tops.clear();
         self.tops.extend(self.totals.chunks(BLOCK).map(highest));
-        let mut best: Vec<Rank> = Vec::new();
+        let mut best: Vec<NameIndex> = Vec::new();
         let mut highest_yet = i64::MIN;
         let mut bar = self.next_below(f32::INFINITY);
         while NEVER < bar && highest_yet <= to_i64(bar) {
-            for rank in self.at(bar) {
-                let total = exact(rank)?;
+            for index in self.at(bar) {
+                let total = exact(index)?;
                 if highest_yet < total {
                     highest_yet = total;
                     best.clear();
                 }
                 if highest_yet == total {
-                    best.push(rank);
+                    best.push(index);
                 }
                 // No node can be better, and those that are as good come later.
                 if want == Want::First && total == to_i64(bar) && best.len() == 1 {
@@ -323,12 +330,12 @@ impl Scanner {
     }
 
     /// The nodes that can have this total, ascending.
-    fn at(&self, bar: f32) -> impl Iterator<Item = Rank> + '_ {
+    fn at(&self, bar: f32) -> impl Iterator<Item = NameIndex> + '_ {
         let blocks = self.tops.iter().zip(self.totals.chunks(BLOCK)).enumerate();
         let blocks = blocks.filter(move |(_, (top, _))| bar <= **top);
         blocks.flat_map(move |(number, (_, block))| {
             let at = block.iter().enumerate().filter(move |&(_, &one)| bar <= one && one <= bar);
-            at.map(move |(at, _)| to_rank(number * BLOCK + at))
+            at.map(move |(at, _)| to_index(number * BLOCK + at))
         })
     }
 }
@@ -342,43 +349,44 @@ enum Scored {
 }
 
 impl Memo {
-    /// The best nodes for a pod, by name, found by a look at all nodes at once; `late` filters judge each node
+    /// The best nodes for a pod, by name, found by a look at all nodes at once; `per_node` filters judge each node
     /// that the others leave. Of the best that are not wanted some may be left out. `None` if it cannot be
     /// done that way, or no node is feasible.
     pub(super) fn scan(
         &mut self,
         profile: &Profile,
-        (class, known): (Kind, Known),
+        (signature, caches): (SignatureId, SignatureCaches),
         pod: &PodInfo,
-        late: &[Prepared],
+        per_node: &[Prepared],
         view: View<'_>,
         want: Want,
     ) -> Option<Vec<Row>> {
         let moving = Moving::of(profile, pod, view)?;
-        let (base, tallies) = (self.base_of(profile, class, pod, known, view), known.tallies);
-        if !self.bring_up(profile, base, tallies, view) {
+        let (base, domain_counts) =
+            (self.base_of(profile, signature, pod, caches, view), caches.domain_counts);
+        if !self.bring_up(profile, base, domain_counts, view) {
             return None;
         }
-        self.decided_by = Some((base, tallies));
-        let grounds = self.ground.as_ref().expect("it was laid when changes were followed");
-        let ground = grounds.with(view);
+        self.decided_by = Some((base, domain_counts));
+        let node_set = self.node_set.as_ref().expect("it was built when changes were followed");
+        let cluster = node_set.with(view);
         let chooser = Chooser {
-            shape: &self.shapes[base].as_ref()?.0,
-            tallies: &self.tallies[tallies].as_ref()?.0,
-            overlay: &self.overlays[&(base, tallies)],
-            ground,
+            ranking: &self.rankings[base].as_ref()?.0,
+            domain_counts: &self.domain_counts[domain_counts].as_ref()?.0,
+            sparse: &self.sparse_counts[&(base, domain_counts)],
+            cluster,
         };
         let scanner = &mut self.scanner;
-        scanner.follow(&moving, &grounds.changed, ground.ranks, view)?;
-        scanner.totals.clone_from(&chooser.shape.totals);
-        scanner.sift(&moving, ground);
-        scanner.ask(late, pod, ground)?;
+        scanner.follow(&moving, &node_set.changed, cluster.name_order, view)?;
+        scanner.totals.clone_from(&chooser.ranking.totals);
+        scanner.sift(&moving, cluster);
+        scanner.ask(per_node, pod, cluster)?;
         self.phases.over(MeteredPoint::Filter);
         let by_group = if chooser.tells_apart() {
             scanner.groups.clear();
-            let cells = chooser.shape.cells_of_nodes();
-            scanner.groups.extend(cells.map(Option::unwrap_or_default));
-            match scanner.rank(&chooser)? {
+            let groups = chooser.ranking.groups_of_nodes();
+            scanner.groups.extend(groups.map(Option::unwrap_or_default));
+            match scanner.add_group_scores(&chooser)? {
                 Scored::Nothing => return None,
                 Scored::ByGroup(added) => Some(added),
             }
@@ -390,23 +398,23 @@ impl Memo {
         let groups = std::mem::take(&mut scanner.groups);
         // Where a bound is too high, it is so for many equal nodes.
         let mut last: Option<(Row, i64)> = None;
-        let best = scanner.best(want, |rank| {
-            let (_, level) = chooser.shape.place(rank)?;
+        let best = scanner.best(want, |index| {
+            let (_, static_score) = chooser.ranking.entry(index)?;
             let beside = match &by_group {
-                Some(added) => added[groups[rank as usize] as usize]?,
+                Some(added) => added[groups[index as usize] as usize]?,
                 None => 0,
             };
-            let row = ground.ranks.row(rank);
+            let row = cluster.name_order.row(index);
             let same = last.filter(|&(other, _)| view.nodes.have_alike(other, row, moving.reads));
             let score = match same {
                 Some((_, score)) => score,
                 None => moving.score(pod, view, row)?,
             };
             last = Some((row, score));
-            Some(level + beside + score)
+            Some(static_score + beside + score)
         });
         scanner.groups = groups;
-        let best: Vec<Row> = best?.into_iter().map(|rank| ground.ranks.row(rank)).collect();
+        let best: Vec<Row> = best?.into_iter().map(|index| cluster.name_order.row(index)).collect();
         (!best.is_empty()).then_some(best)
     }
 }
@@ -430,8 +438,8 @@ fn highest(block: &[f32]) -> f32 {
     rest.iter().chain(&lanes).copied().fold(NEVER, f32::max)
 }
 
-fn to_rank(at: usize) -> Rank {
-    Rank::try_from(at).expect("ranks and groups have 32 bits")
+fn to_index(at: usize) -> NameIndex {
+    NameIndex::try_from(at).expect("name_order and groups have 32 bits")
 }
 
 #[expect(clippy::cast_precision_loss, reason = "totals are exact, see `are_totals_exact`")]

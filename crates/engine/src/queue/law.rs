@@ -17,10 +17,10 @@ use super::pod::{Place, QueuedPodInfo, Verdict};
 use super::worth::{Strategy, Surroundings};
 use super::{Audience, Backoff, FLUSH_INTERVAL, Queue, Ready};
 use crate::cache::Cache;
-use crate::class;
 use crate::metrics::{Hints, Lap, QueueCounts};
 use crate::names::{Names, PodId};
 use crate::profiles::Profiles;
+use crate::signature;
 use crate::tests::lab;
 
 const MAX_WAIT: Duration = Duration::from_mins(5);
@@ -91,7 +91,7 @@ impl Slow {
         let stand = |info: &&mut QueuedPodInfo| (with.key(info), info.arrival);
         let active = self.pods.values_mut().filter(|info| info.place == Place::Active);
         let first = active.min_by_key(stand).map(|info| info.pod.key.clone());
-        let parts = PodReads::all().difference(class::OWN_PARTS).difference(PodReads::VOLUMES);
+        let parts = PodReads::all().difference(signature::OWN_PARTS).difference(PodReads::VOLUMES);
         let until = |info: &&mut QueuedPodInfo| match info.place {
             Place::Backoff { until } => Some(until),
             _ => None,
@@ -100,7 +100,8 @@ impl Slow {
             let in_vain = &self.in_vain;
             let is_like = |info: &QueuedPodInfo| {
                 let is_one = |info| fails_alike(info, with);
-                let alike = |other: &QueuedPodInfo| class::are_alike(parts, &other.pod, &info.pod);
+                let alike =
+                    |other: &QueuedPodInfo| signature::are_alike(parts, &other.pod, &info.pod);
                 is_one(info) && in_vain.iter().any(|other| is_one(other) && alike(other))
             };
             let backoff = self.pods.values_mut();
@@ -378,7 +379,7 @@ fn pods_that_differ_only_in_name_wait_as_one_and_those_that_are_asked_by_name_ap
     }
     let asked = |queue: &Queue, plugin: &str| {
         let groups = queue.groups.waiting_for(|known| known == plugin);
-        let as_one = |id: &usize| queue.groups.get(*id).common.class.is_some();
+        let as_one = |id: &usize| queue.groups.get(*id).key.signature.is_some();
         (groups.len(), groups.iter().all(as_one))
     };
     assert_eq!(asked(&both.fast, "Cpu"), (2, true));

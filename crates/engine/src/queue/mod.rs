@@ -20,7 +20,7 @@ use plimsoll_framework::parts::PodReads;
 use plimsoll_framework::{Change, ClusterEvent, PodInfo, SortKey, Time};
 
 pub use self::backoff::Backoff;
-use self::groups::{Common, GroupId, Groups, Wait};
+use self::groups::{GroupId, GroupKey, Groups, Wait};
 use self::in_flight::{InFlight, Kept, Since};
 pub(crate) use self::pod::{Attempt, Verdict};
 pub use self::pod::{Place, QueuedPodInfo};
@@ -29,9 +29,9 @@ use self::shelves::{ActiveKey, Shelves};
 use self::worth::Strategy;
 pub(crate) use self::worth::{Audience, Surroundings};
 use crate::by_pod::ByPod;
-use crate::class::{ClassId, Classes, OWN_PARTS};
 use crate::metrics::{Bound, EventLabel, Lap, QueueCounts, QueueName, Stopwatch};
 use crate::names::PodId;
+use crate::signature::{OWN_PARTS, QueueSignature, QueueSignatures};
 
 /// How often the queue is checked for pods that have waited too long.
 const FLUSH_INTERVAL: Duration = Duration::from_secs(30);
@@ -48,9 +48,9 @@ pub(crate) struct Queue {
     pods: ByPod<Entry>,
     shelves: Shelves,
     groups: Groups,
-    classes: Classes,
+    signatures: QueueSignatures,
     /// The same, ignoring the claims of pods.
-    likes: Classes,
+    likes: QueueSignatures,
     in_flight: InFlight,
     /// Pods that are held back while their victims are being evicted, with the plugin that requested
     /// it.
@@ -72,18 +72,18 @@ struct Entry {
     hears_since: Option<Since>,
     /// Its group and its index there, while it waits.
     group: Option<(GroupId, usize)>,
-    /// The class of pods that most likely fail like this one, once computed.
+    /// The signature of pods that most likely fail like this one, once computed.
     like: Like,
 }
 
-/// The class of pods that most likely fail like a given one.
+/// The signature of pods that most likely fail like a given one.
 #[derive(Clone, Copy, Debug, Default)]
 enum Like {
     /// Not computed yet.
     #[default]
     Unasked,
-    /// This class; `None` if nothing can be concluded about other pods.
-    Is(Option<ClassId>),
+    /// This signature; `None` if nothing can be concluded about other pods.
+    Is(Option<QueueSignature>),
 }
 
 impl Entry {
@@ -100,8 +100,10 @@ impl Queue {
             pods: ByPod::default(),
             shelves: Shelves::default(),
             groups: Groups::default(),
-            classes: Classes::default(),
-            likes: Classes::by(PodReads::all().difference(OWN_PARTS).difference(PodReads::VOLUMES)),
+            signatures: QueueSignatures::default(),
+            likes: QueueSignatures::by(
+                PodReads::all().difference(OWN_PARTS).difference(PodReads::VOLUMES),
+            ),
             in_flight: InFlight::default(),
             held: BTreeMap::new(),
             arrivals: 0,
@@ -289,7 +291,7 @@ impl Queue {
         let hears = |plugin| with.profiles.hears(plugin, change.event);
         for group_id in self.groups.waiting_for(hears) {
             let group = self.groups.get(group_id);
-            if group.common.class.is_some() {
+            if group.key.signature.is_some() {
                 let first = &self.pods[group.pods[0]].info;
                 let strategy = with.worth(first, change, &mut self.counts.hints);
                 if strategy != Strategy::Skip {
@@ -542,22 +544,22 @@ impl Queue {
             _ => return self.shelves.put(&entry.info.place, entry.active_key(), None, id),
         };
         let pod = &entry.info.pod;
-        let class = with.asks_as_one(pod, &wait).then(|| self.classes.intern(pod));
-        self.pods[id].group = Some(self.groups.insert(Common { class, wait }, id));
+        let signature = with.asks_as_one(pod, &wait).then(|| self.signatures.intern(pod));
+        self.pods[id].group = Some(self.groups.insert(GroupKey { signature, wait }, id));
     }
 
-    /// The class of pods that most likely fail like this one: they differ from it only in individual
+    /// The signature of pods that most likely fail like this one: they differ from it only in individual
     /// fields or claims.
-    fn like(&mut self, id: PodId, with: Surroundings<'_>) -> Option<ClassId> {
+    fn like(&mut self, id: PodId, with: Surroundings<'_>) -> Option<QueueSignature> {
         let entry = &mut self.pods[id];
-        if let Like::Is(class) = entry.like {
-            return class;
+        if let Like::Is(signature) = entry.like {
+            return signature;
         }
         let (pod, verdict) = (&entry.info.pod, entry.info.verdict.as_ref());
         let fail_alike = verdict.is_some_and(|verdict| with.fail_alike(pod, verdict));
-        let class = fail_alike.then(|| self.likes.intern(pod));
-        entry.like = Like::Is(class);
-        class
+        let signature = fail_alike.then(|| self.likes.intern(pod));
+        entry.like = Like::Is(signature);
+        signature
     }
 
     /// Removes a pod from its place.
@@ -565,11 +567,11 @@ impl Queue {
         let entry = &mut self.pods[id];
         match entry.group.take() {
             None => {
-                let class = match entry.like {
-                    Like::Is(class) => class,
+                let signature = match entry.like {
+                    Like::Is(signature) => signature,
                     Like::Unasked => None,
                 };
-                self.shelves.take(&entry.info.place, entry.active_key(), class);
+                self.shelves.take(&entry.info.place, entry.active_key(), signature);
             }
             Some((group, at)) => {
                 if let Some(moved) = self.groups.remove(group, at) {

@@ -123,8 +123,8 @@ impl Surroundings<'_> {
         let profile = self.profile(pod);
         let mut gates = profile.at(Point::PreEnqueue).map(|(plugin, _)| plugin);
         let mut waits = wait.plugins().filter_map(|name| profile.named(name));
-        gates.all(ProfilePlugin::has_one_answer_for_a_class)
-            && waits.all(ProfilePlugin::has_one_answer_for_a_class)
+        gates.all(ProfilePlugin::has_one_answer_for_a_signature)
+            && waits.all(ProfilePlugin::has_one_answer_for_a_signature)
     }
 
     /// Whether equal pods most likely fail like `pod`: no plugin that rejected it reads its individual
@@ -132,7 +132,7 @@ impl Surroundings<'_> {
     pub(super) fn fail_alike(&self, pod: &PodInfo, verdict: &Verdict) -> bool {
         let profile = self.profile(pod);
         let mut rejectors = verdict.rejectors.iter().filter_map(|name| profile.named(name));
-        rejectors.all(|plugin| plugin.has_one_answer_for_a_class() || plugin.reads_volumes())
+        rejectors.all(|plugin| plugin.has_one_answer_for_a_signature() || plugin.reads_volumes())
     }
 
     fn profile(&self, pod: &PodInfo) -> &Profile {

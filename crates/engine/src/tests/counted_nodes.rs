@@ -69,7 +69,7 @@ impl FilterByCounts for Few {
 
 struct Counted([DomainTerm; 1]);
 
-impl DomainCounts for Counted {
+impl DomainCounter for Counted {
     fn terms(&self) -> &[DomainTerm] {
         &self.0
     }
@@ -85,8 +85,8 @@ impl DomainFilter for Counted {
     fn compares_domains(&self) -> bool {
         false
     }
-    fn verdict(&self, standings: &[Standing], _: &[TermTotals]) -> Verdict {
-        verdict(standings[0].count)
+    fn verdict(&self, term_counts: &[TermCount], _: &[TermTotals]) -> Verdict {
+        verdict(term_counts[0].count)
     }
 }
 

@@ -77,7 +77,7 @@ impl Required {
     }
 }
 
-impl DomainCounts for Required {
+impl DomainCounter for Required {
     fn terms(&self) -> &[DomainTerm] {
         &self.terms
     }
@@ -97,15 +97,15 @@ impl DomainFilter for Required {
     }
 
     /// As in filtering.go, Filter and satisfyPodAffinity.
-    fn verdict(&self, standings: &[Standing], totals: &[TermTotals]) -> Verdict {
+    fn verdict(&self, term_counts: &[TermCount], totals: &[TermTotals]) -> Verdict {
         let of_affinity = |(_, rule): &(usize, &Rule)| **rule == Rule::Affinity;
         let affinity = || self.rules.iter().enumerate().filter(of_affinity);
         let waived =
             self.subject.meets_own_affinity && affinity().all(|(term, _)| totals[term].total == 0);
-        for (rule, standing) in self.rules.iter().zip(standings) {
-            let met = 0 < standing.count;
+        for (rule, term_count) in self.rules.iter().zip(term_counts) {
+            let met = 0 < term_count.count;
             match rule {
-                Rule::Affinity if !(met || waived && standing.present) => {
+                Rule::Affinity if !(met || waived && term_count.present) => {
                     return Verdict::unresolvable(AFFINITY);
                 }
                 Rule::AntiAffinity if met => return Verdict::unschedulable(ANTI_AFFINITY),
@@ -143,7 +143,7 @@ impl Preferred {
     }
 }
 
-impl DomainCounts for Preferred {
+impl DomainCounter for Preferred {
     fn terms(&self) -> &[DomainTerm] {
         &self.terms
     }
@@ -170,11 +170,11 @@ impl DomainScore for Preferred {
     fn reads_domains(&self) -> bool {
         false
     }
-    fn is_ranked(&self, _: &[Standing]) -> bool {
+    fn is_ranked(&self, _: &[TermCount]) -> bool {
         true
     }
-    fn raw(&self, standings: &[Standing], _: &[usize]) -> i64 {
-        standings.iter().map(|one| one.count).sum()
+    fn raw(&self, term_counts: &[TermCount], _: &[usize]) -> i64 {
+        term_counts.iter().map(|one| one.count).sum()
     }
     fn normalize(&self, scores: &mut [Scored]) {
         normalize(scores);

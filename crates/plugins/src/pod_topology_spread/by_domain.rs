@@ -82,7 +82,7 @@ impl Hard {
     }
 }
 
-impl DomainCounts for Hard {
+impl DomainCounter for Hard {
     fn terms(&self) -> &[DomainTerm] {
         &self.counted.terms
     }
@@ -105,14 +105,14 @@ impl DomainFilter for Hard {
     }
 
     /// As in filtering.go, Filter and minMatchNum.
-    fn verdict(&self, standings: &[Standing], totals: &[TermTotals]) -> Verdict {
+    fn verdict(&self, term_counts: &[TermCount], totals: &[TermTotals]) -> Verdict {
         for (i, constraint) in self.counted.spreading.constraints.iter().enumerate() {
-            if !standings[i].present {
+            if !term_counts[i].present {
                 return Verdict::unresolvable(LABEL_MISSING);
             }
             let wanted = usize::try_from(constraint.min_domains).unwrap_or(0);
             let least = if totals[i].domains < wanted { 0 } else { totals[i].least };
-            let skew = standings[i].count + self.own[i] - least;
+            let skew = term_counts[i].count + self.own[i] - least;
             if i64::from(constraint.max_skew) < skew {
                 return Verdict::unschedulable(CONSTRAINTS_NOT_MET);
             }
@@ -151,7 +151,7 @@ impl Soft {
     }
 }
 
-impl DomainCounts for Soft {
+impl DomainCounter for Soft {
     fn terms(&self) -> &[DomainTerm] {
         &self.counted.terms
     }
@@ -167,8 +167,8 @@ impl DomainScore for Soft {
     fn reads_domains(&self) -> bool {
         true
     }
-    fn is_ranked(&self, standings: &[Standing]) -> bool {
-        !self.needs_all_keys || standings.iter().all(|one| one.present)
+    fn is_ranked(&self, term_counts: &[TermCount]) -> bool {
+        !self.needs_all_keys || term_counts.iter().all(|one| one.present)
     }
 
     #[expect(
@@ -176,14 +176,14 @@ impl DomainScore for Soft {
         clippy::cast_possible_truncation,
         reason = "counts of pods are far below 2^53"
     )]
-    fn raw(&self, standings: &[Standing], domains: &[usize]) -> i64 {
-        if !self.is_ranked(standings) {
+    fn raw(&self, term_counts: &[TermCount], domains: &[usize]) -> i64 {
+        if !self.is_ranked(term_counts) {
             return IGNORED;
         }
         let mut score = 0.0;
-        for (i, standing) in standings.iter().enumerate().filter(|(_, one)| one.present) {
+        for (i, term_count) in term_counts.iter().enumerate().filter(|(_, one)| one.present) {
             let leeway = f64::from(self.counted.spreading.constraints[i].max_skew - 1);
-            score += standing.count as f64 * weight(domains[i]) + leeway;
+            score += term_count.count as f64 * weight(domains[i]) + leeway;
         }
         score.round() as i64
     }

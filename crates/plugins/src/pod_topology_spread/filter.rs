@@ -82,11 +82,11 @@ impl PreFilter for PodTopologySpread {
         if !spreading.is_of(other.namespace) || values.contains(&None) {
             return Update::Exact;
         }
-        let standing = spreading.standing(name, labels, taints);
+        let inclusion = spreading.inclusion(name, labels, taints);
         let mut exact = true;
         for (term, value) in values.into_iter().flatten().enumerate() {
             let constraint = terms.constraint(term);
-            if !standing.counts_for(constraint) || !spreading.speaks_of(term, other) {
+            if !inclusion.counts_for(constraint) || !spreading.speaks_of(term, other) {
                 continue;
             }
             let Some(at) = terms.domains[term].find(value) else { return Update::Rebuild };
@@ -113,10 +113,10 @@ impl Distribution {
             if values.contains(&None) {
                 continue;
             }
-            let standing = spreading.standing(name, labels, taints);
+            let inclusion = spreading.inclusion(name, labels, taints);
             let on_node = spreading.counts_of(pods);
             for (term, value) in values.into_iter().flatten().enumerate() {
-                if standing.counts_for(&constraints[term]) {
+                if inclusion.counts_for(&constraints[term]) {
                     let at = domains[term].number(value);
                     counts[term].gather(at, on_node[term]);
                 }

@@ -141,11 +141,11 @@ impl Preference {
             if *needs_all_keys && values.contains(&None) {
                 continue;
             }
-            let standing = spreading.standing(name, labels, taints);
+            let inclusion = spreading.inclusion(name, labels, taints);
             let mut on_node = None;
             for (i, (tally, value)) in tallies.iter_mut().zip(values).enumerate() {
                 let counts =
-                    tally.by == Apart::Name || standing.counts_for(&spreading.constraints[i]);
+                    tally.by == Apart::Name || inclusion.counts_for(&spreading.constraints[i]);
                 if let Some(at) = tally.find(name, value).filter(|_| counts) {
                     tally.of_domain[at] +=
                         on_node.get_or_insert_with(|| spreading.counts_of(pods))[i];

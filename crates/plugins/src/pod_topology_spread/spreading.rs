@@ -31,12 +31,12 @@ pub(super) type PerConstraint<T> = SmallVec<[T; 2]>;
 
 /// The two conditions for counting a node.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Standing {
+pub(super) struct NodeInclusion {
     selected: bool,
     tolerated: bool,
 }
 
-impl Standing {
+impl NodeInclusion {
     /// Whether the node counts for `constraint`. As in common.go, matchNodeInclusionPolicies.
     pub(super) fn counts_for(self, constraint: &SpreadConstraint) -> bool {
         (self.selected || !constraint.honor_node_affinity)
@@ -94,11 +94,11 @@ impl Spreading {
     }
 
     /// Whether a node counts.
-    pub(super) fn standing(&self, name: &str, labels: &Labels, taints: &[Taint]) -> Standing {
-        Standing { selected: self.selects(name, labels), tolerated: self.tolerates(taints) }
+    pub(super) fn inclusion(&self, name: &str, labels: &Labels, taints: &[Taint]) -> NodeInclusion {
+        NodeInclusion { selected: self.selects(name, labels), tolerated: self.tolerates(taints) }
     }
 
-    /// Of `nodes` those that count for the constraint at `i`: [`Standing::counts_for`] as conditions.
+    /// Of `nodes` those that count for the constraint at `i`: [`NodeInclusion::counts_for`] as conditions.
     pub(super) fn counted_nodes(self: &Arc<Self>, i: usize, nodes: CountedNodes) -> CountedNodes {
         let (mut nodes, constraint) = (nodes, &self.constraints[i]);
         if constraint.honor_node_affinity && !self.selection.is_any() {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crate::names::PodId;
 
-/// How many ascending runs of pods a lane has. Pods are mostly inserted in ascending order, and after a
+/// How many ascending runs of pods a set has. Pods are mostly inserted in ascending order, and after a
 /// change a whole group of earlier ones is inserted at once. Pods that fit into no run go into a tree.
 const RUNS: usize = 4;
 
@@ -21,21 +21,21 @@ struct Run<K> {
 
 /// Pods sorted by unique keys. Inserting at the end and removing the first take constant time.
 #[derive(Debug)]
-pub(crate) struct Lane<K> {
+pub(crate) struct SortedPods<K> {
     runs: [Run<K>; RUNS],
     /// The runs after these are empty.
     n_runs: usize,
     rest: BTreeMap<K, PodId>,
 }
 
-impl<K> Default for Lane<K> {
+impl<K> Default for SortedPods<K> {
     fn default() -> Self {
         let run = |_| Run { pods: VecDeque::new(), holes: 0 };
-        Lane { runs: std::array::from_fn(run), n_runs: 0, rest: BTreeMap::new() }
+        SortedPods { runs: std::array::from_fn(run), n_runs: 0, rest: BTreeMap::new() }
     }
 }
 
-impl<K: Ord> Lane<K> {
+impl<K: Ord> SortedPods<K> {
     /// Puts a pod in.
     pub(crate) fn insert(&mut self, key: K, pod: PodId) {
         let fits = |run: &Run<K>| run.pods.back().is_none_or(|(last, _)| *last < key);
@@ -150,30 +150,30 @@ mod tests {
         let pods: Vec<PodId> = (0..50).map(PodId::from_index).collect();
         for seed in 0..200 {
             let mut rng = rand_pcg::Pcg64::seed_from_u64(seed);
-            let (mut lane, mut map) = (Lane::default(), BTreeMap::new());
+            let (mut sorted, mut map) = (SortedPods::default(), BTreeMap::new());
             for _ in 0..200 {
                 let key = rng.random_range(0..pods.len());
                 match rng.random_range(0..4) {
                     0 => {
-                        let first = lane.first().map(|(&key, pod)| (key, pod));
+                        let first = sorted.first().map(|(&key, pod)| (key, pod));
                         assert_eq!(first, map.pop_first(), "seed {seed}");
                         if let Some((key, _)) = first {
-                            lane.remove(&key);
+                            sorted.remove(&key);
                         }
                     }
                     1 => {
-                        lane.remove(&key);
+                        sorted.remove(&key);
                         map.remove(&key);
                     }
                     _ if map.contains_key(&key) => {}
                     _ => {
-                        lane.insert(key, pods[key]);
+                        sorted.insert(key, pods[key]);
                         map.insert(key, pods[key]);
                     }
                 }
-                assert_eq!(lane.is_empty(), map.is_empty(), "seed {seed}");
+                assert_eq!(sorted.is_empty(), map.is_empty(), "seed {seed}");
                 let last = rng.random_range(0..pods.len());
-                let up_to: BTreeSet<PodId> = lane.up_to(last).collect();
+                let up_to: BTreeSet<PodId> = sorted.up_to(last).collect();
                 assert_eq!(up_to, map.range(..=last).map(|(_, &pod)| pod).collect(), "seed {seed}");
             }
         }

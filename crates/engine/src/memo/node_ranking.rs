@@ -1,7 +1,7 @@
 //! What the nodes are to pods that are equal in all that plugins read which judge node by node.
 //!
-//! A shape knows of every node whether those plugins pass it, its level (the sum of the weighted
-//! scores that it has by itself), and its cell: everything that the other scores are made of and that
+//! A ranking knows of every node whether those plugins pass it, its static_score (the sum of the static_scores
+//! scores that it has by itself), and its group: everything that the other scores are made of and that
 //! does not change while pods come and go. It is patched node by node.
 
 use hashbrown::HashTable;
@@ -12,20 +12,20 @@ use plimsoll_framework::{
 };
 use smallvec::SmallVec;
 
-use super::levels::Levels;
+use super::change_log::ChangeLog;
+use super::name_index_set::NameIndex;
+use super::name_order::{NO_DOMAIN, NameOrder, Topology};
+use super::nodes_by_score::NodesByScore;
 use super::nominations::{Nominations, OnScratch};
-use super::rank_set::Rank;
-use super::ranks::{NO_DOMAIN, Ranks, Topology};
 use super::scan;
-use super::trail::Trail;
 use crate::profile::Profile;
 
-/// About what a cell takes beside its key, with the sets of its nodes, in bytes.
-const BYTES_PER_CELL: usize = 512;
+/// About what a group takes beside its key, with the sets of its nodes, in bytes.
+const BYTES_PER_GROUP: usize = 512;
 /// No filter rejects the node.
 const PASSES: u8 = u8::MAX;
-/// The cell of nodes that are rejected.
-const NOWHERE: u32 = u32::MAX;
+/// The group of nodes that are rejected.
+const NO_GROUP: u32 = u32::MAX;
 
 /// A filter that judges node by node.
 pub(super) struct RowFilter {
@@ -34,124 +34,128 @@ pub(super) struct RowFilter {
 }
 
 /// A score that a node has by itself, with its weight.
-struct Weighted {
+struct StaticScore {
     reads: NodeReads,
     weight: i64,
     score: Box<dyn RowScore>,
-    /// By rank, of the nodes that pass.
+    /// By index, of the nodes that pass.
     scores: Vec<u8>,
 }
 
 /// A score that is set in relation to those of all feasible nodes.
-pub(crate) struct Related {
+pub(crate) struct NormalizedScore {
     reads: NodeReads,
     pub(crate) weight: i64,
     score: Box<dyn RowScore>,
     pub(crate) normalize: Normalize,
 }
 
-/// Nodes that differ in nothing but their levels.
-pub(crate) struct Cell {
-    /// The raw scores of the [related](Related) ones; then for each topology the domain, or for a fine
+/// Nodes that differ in nothing but their static_scores.
+pub(crate) struct NodeGroup {
+    /// The raw scores of the [normalized](NormalizedScore) ones; then for each topology the domain, or for a fine
     /// one whether there is one.
     pub(crate) key: Box<[i64]>,
-    pub(crate) levels: Levels,
+    pub(crate) nodes: NodesByScore,
 }
 
 #[derive(Clone, Copy)]
-struct Place {
-    cell: u32,
-    level: i64,
+struct NodeEntry {
+    group: u32,
+    static_score: i64,
 }
 
-/// Which of the plugins that judge node by node make a shape.
+/// Which of the plugins that judge node by node make a ranking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum MadeBy {
+pub(crate) enum RankingPlugins {
     /// All of them.
     All,
     /// Those to which it is of no account what is on a node: it is the base of a [scan](super::scan).
-    Unmoved,
+    IgnoringPods,
 }
 
-impl MadeBy {
+impl RankingPlugins {
     fn counts(self, reads: NodeReads) -> bool {
-        self == MadeBy::All || !scan::moves(reads)
+        self == RankingPlugins::All || !scan::moves(reads)
     }
 }
 
-/// What the nodes are to pods of one kind.
-pub(crate) struct Shape {
+/// What the nodes are to pods of one signature.
+pub(crate) struct NodeRanking {
     pod: PodInfo,
     /// Which plugins made it.
-    made_by: MadeBy,
+    plugins: RankingPlugins,
     /// With this priority, nodes must hold the nominated pods that are ahead of the pods, too.
     pub(crate) behind: Option<i32>,
     filters: Vec<RowFilter>,
     /// What the filters hold for the pods, in the same order.
     pub(crate) prepared: Vec<Prepared>,
     scratch: Columns,
-    weighted: Vec<Weighted>,
-    pub(crate) related: Vec<Related>,
+    static_scores: Vec<StaticScore>,
+    pub(crate) normalized: Vec<NormalizedScore>,
     /// Numbers of topologies, ascending.
     pub(crate) topologies: Vec<usize>,
-    /// By rank: which filter rejects.
+    /// By index: which filter rejects.
     verdicts: Vec<u8>,
-    places: Vec<Place>,
-    /// By rank, for scans: the level, or [`NEVER`] for a node that is rejected.
+    entries: Vec<NodeEntry>,
+    /// By index, for scans: the static_score, or [`NEVER`] for a node that is rejected.
     pub(super) totals: Vec<f32>,
-    pub(crate) cells: Vec<Cell>,
+    pub(crate) groups: Vec<NodeGroup>,
     by_key: HashTable<u32>,
-    /// The cell that was last looked for.
-    last_cell: u32,
+    /// The group that was last looked for.
+    last_group: u32,
     /// How far the changes of nodes have been followed.
     pub(crate) followed: u64,
-    /// The nodes whose cell or level has changed.
-    pub(crate) moved: Trail<Rank>,
+    /// The nodes whose group or static_score has changed.
+    pub(crate) moved: ChangeLog<NameIndex>,
     /// Some score was out of range, or some filter could not judge a node: such pods are judged from
     /// scratch.
     pub(crate) is_broken: bool,
 }
 
-/// What a shape needs to look at nodes.
+/// What a ranking needs to look at nodes.
 #[derive(Clone, Copy)]
-pub(crate) struct Ground<'a> {
+pub(crate) struct ClusterView<'a> {
     pub(crate) view: View<'a>,
-    pub(crate) ranks: &'a Ranks,
+    pub(crate) name_order: &'a NameOrder,
     pub(crate) topologies: &'a [Topology],
     pub(crate) nominations: &'a Nominations,
 }
 
-impl Shape {
+impl NodeRanking {
     /// Looks at all nodes for pods like `pod`.
     pub(crate) fn new(
         profile: &Profile,
         pod: &PodInfo,
-        made_by: MadeBy,
+        plugins: RankingPlugins,
         topologies: Vec<usize>,
         behind: Option<i32>,
         followed: u64,
-        ground: Ground<'_>,
+        cluster: ClusterView<'_>,
     ) -> Self {
-        let n_nodes = ground.ranks.len();
-        let (filters, prepared) = filters(profile, pod, made_by, &ground.view);
-        let mut shape = Shape {
+        let n_nodes = cluster.name_order.len();
+        let (filters, prepared) = filters(profile, pod, plugins, &cluster.view);
+        let mut ranking = NodeRanking {
             pod: pod.clone(),
-            made_by,
+            plugins,
             behind,
             filters,
             prepared,
             scratch: Columns::default(),
-            weighted: Vec::new(),
-            related: Vec::new(),
+            static_scores: Vec::new(),
+            normalized: Vec::new(),
             topologies,
             verdicts: vec![0; n_nodes],
-            places: vec![Place { cell: NOWHERE, level: 0 }; n_nodes],
-            totals: if made_by == MadeBy::Unmoved { vec![NEVER; n_nodes] } else { Vec::new() },
-            cells: Vec::new(),
+            entries: vec![NodeEntry { group: NO_GROUP, static_score: 0 }; n_nodes],
+            totals: if plugins == RankingPlugins::IgnoringPods {
+                vec![NEVER; n_nodes]
+            } else {
+                Vec::new()
+            },
+            groups: Vec::new(),
             by_key: HashTable::new(),
-            last_cell: 0,
+            last_group: 0,
             followed,
-            moved: Trail::new(n_nodes.max(1)),
+            moved: ChangeLog::new(n_nodes.max(1)),
             is_broken: false,
         };
         for (plugin, weight) in profile.at(Point::Score) {
@@ -160,54 +164,66 @@ impl Shape {
                 continue;
             };
             let reads = point.reads().node;
-            if !made_by.counts(reads) {
+            if !plugins.counts(reads) {
                 continue;
             }
-            match point.by_row(pod, &ground.view) {
+            match point.by_row(pod, &cluster.view) {
                 ByRow::Scores(score, Normalize::None) => {
                     let scores = vec![0; n_nodes];
-                    shape.weighted.push(Weighted { reads, weight, score, scores });
+                    ranking.static_scores.push(StaticScore { reads, weight, score, scores });
                 }
                 ByRow::Scores(score, normalize) => {
-                    shape.related.push(Related { reads, weight, score, normalize });
+                    ranking.normalized.push(NormalizedScore { reads, weight, score, normalize });
                 }
                 ByRow::Skips | ByRow::Unsupported => {}
             }
         }
-        for (rank, row) in ground.ranks.rows() {
-            shape.look(rank, row, NodeReads::all(), ground);
+        for (index, row) in cluster.name_order.rows() {
+            ranking.look(index, row, NodeReads::all(), cluster);
         }
-        shape
+        ranking
     }
 
     /// Follows a change of `reads` of one node.
-    pub(crate) fn look(&mut self, rank: Rank, row: Row, reads: NodeReads, ground: Ground<'_>) {
-        let at = rank as usize;
+    pub(crate) fn look(
+        &mut self,
+        index: NameIndex,
+        row: Row,
+        reads: NodeReads,
+        cluster: ClusterView<'_>,
+    ) {
+        let at = index as usize;
         let before = self.verdicts[at];
-        let verdict = self.judge(rank, row, reads, ground);
+        let verdict = self.judge(index, row, reads, cluster);
         if verdict != PASSES {
             self.verdicts[at] = verdict;
-            self.put(rank, Place { cell: NOWHERE, level: 0 });
+            self.put(index, NodeEntry { group: NO_GROUP, static_score: 0 });
             return;
         }
-        let was_away = before != PASSES || self.places[at].cell == NOWHERE;
+        let was_away = before != PASSES || self.entries[at].group == NO_GROUP;
         let reads = if was_away { NodeReads::all() } else { reads };
         self.verdicts[at] = PASSES;
-        let level = self.level(at, row, reads, ground);
-        let is_moved = was_away || self.related.iter().any(|one| one.reads.intersects(reads));
-        let cell = if is_moved { self.cell(rank, row, ground) } else { self.places[at].cell };
-        self.put(rank, Place { cell, level });
+        let static_score = self.static_score(at, row, reads, cluster);
+        let is_moved = was_away || self.normalized.iter().any(|one| one.reads.intersects(reads));
+        let group = if is_moved { self.group(index, row, cluster) } else { self.entries[at].group };
+        self.put(index, NodeEntry { group, static_score });
     }
 
     /// The first filter that rejects the node. Those before the first that reads what changed pass it as
     /// they did, unless one of them rejected it.
-    fn judge(&mut self, rank: Rank, row: Row, reads: NodeReads, ground: Ground<'_>) -> u8 {
-        let before = self.verdicts[rank as usize];
-        let nodes = ground.view.nodes;
+    fn judge(
+        &mut self,
+        index: NameIndex,
+        row: Row,
+        reads: NodeReads,
+        cluster: ClusterView<'_>,
+    ) -> u8 {
+        let before = self.verdicts[index as usize];
+        let nodes = cluster.view.nodes;
         let has_some_ahead =
-            self.behind.is_some_and(|priority| ground.nominations.has_ahead(rank, priority));
+            self.behind.is_some_and(|priority| cluster.nominations.has_ahead(index, priority));
         if has_some_ahead {
-            let first = self.first(rank, row, None, ground);
+            let first = self.first(index, row, None, cluster);
             self.is_broken |= first.as_ref().is_some_and(|(_, why)| why.code == Code::Error);
             return first.map_or(PASSES, |(at, _)| to_u8(at));
         }
@@ -238,44 +254,44 @@ impl Shape {
     }
 
     /// The first filter that rejects a node, and why: with the nominated pods that are ahead of the
-    /// pods, where this is a shape that knows of them, or else without. `own` is not ahead of itself.
+    /// pods, where this is a ranking that knows of them, or else without. `own` is not ahead of itself.
     pub(crate) fn first(
         &mut self,
-        rank: Rank,
+        index: NameIndex,
         row: Row,
         own: Option<&PodInfo>,
-        ground: Ground<'_>,
+        cluster: ClusterView<'_>,
     ) -> Option<(usize, Rejection)> {
-        let ahead = self.behind.map(|priority| ground.nominations.ahead(rank, priority, own));
+        let ahead = self.behind.map(|priority| cluster.nominations.ahead(index, priority, own));
         let mut scratch = std::mem::take(&mut self.scratch);
-        let on_scratch = OnScratch { scratch: &mut scratch, nodes: ground.view.nodes, row };
+        let on_scratch = OnScratch { scratch: &mut scratch, nodes: cluster.view.nodes, row };
         let with = ahead.filter(|ahead| !ahead.is_empty()).and_then(|ahead| {
             let (nodes, only) = on_scratch.with(&ahead);
             self.rejection(nodes, only)
         });
         self.scratch = scratch;
-        with.or_else(|| self.rejection(ground.view.nodes, row))
+        with.or_else(|| self.rejection(cluster.view.nodes, row))
     }
 
-    /// The same without an `own`, for a shape that has followed all changes: which filter it is, is known.
+    /// The same without an `own`, for a ranking that has followed all changes: which filter it is, is known.
     pub(crate) fn why(
         &mut self,
-        rank: Rank,
+        index: NameIndex,
         row: Row,
-        ground: Ground<'_>,
+        cluster: ClusterView<'_>,
     ) -> Option<(usize, Rejection)> {
-        let at = match self.verdicts[rank as usize] {
+        let at = match self.verdicts[index as usize] {
             PASSES => return None,
             at => usize::from(at),
         };
-        let is_ahead = |priority| ground.nominations.has_ahead(rank, priority);
+        let is_ahead = |priority| cluster.nominations.has_ahead(index, priority);
         if !self.behind.is_some_and(is_ahead)
             && let Verdict::Fail(why) =
-                self.prepared[at].judge_one(&self.pod, ground.view.nodes, row)
+                self.prepared[at].judge_one(&self.pod, cluster.view.nodes, row)
         {
             return Some((at, why));
         }
-        self.first(rank, row, None, ground)
+        self.first(index, row, None, cluster)
     }
 
     fn rejection(&self, nodes: &Columns, row: Row) -> Option<(usize, Rejection)> {
@@ -287,22 +303,24 @@ impl Shape {
     }
 
     /// Made anew, with all changes up to `followed`.
-    pub(crate) fn again(&self, profile: &Profile, followed: u64, ground: Ground<'_>) -> Self {
+    pub(crate) fn again(&self, profile: &Profile, followed: u64, cluster: ClusterView<'_>) -> Self {
         let (pod, topologies) = (&self.pod, self.topologies.clone());
-        Shape::new(profile, pod, self.made_by, topologies, self.behind, followed, ground)
+        NodeRanking::new(profile, pod, self.plugins, topologies, self.behind, followed, cluster)
     }
 
     /// About how many bytes it takes.
     pub(crate) fn bytes(&self) -> usize {
         let n_nodes = self.verdicts.len();
-        let per_node =
-            size_of::<u8>() + size_of::<Place>() + size_of::<Rank>() + self.weighted.len();
-        let per_cell =
-            BYTES_PER_CELL + (self.related.len() + self.topologies.len()) * size_of::<i64>();
+        let per_node = size_of::<u8>()
+            + size_of::<NodeEntry>()
+            + size_of::<NameIndex>()
+            + self.static_scores.len();
+        let per_group =
+            BYTES_PER_GROUP + (self.normalized.len() + self.topologies.len()) * size_of::<i64>();
         self.pod.bytes()
             + n_nodes * per_node
             + self.totals.len() * size_of::<f32>()
-            + self.cells.len() * per_cell
+            + self.groups.len() * per_group
     }
 
     /// The name of the plugin of the filter at `at`.
@@ -318,82 +336,88 @@ impl Shape {
         self.prepared.iter().all(of_all)
     }
 
-    fn level(&mut self, at: usize, row: Row, reads: NodeReads, ground: Ground<'_>) -> i64 {
-        let mut level = 0;
-        for one in &mut self.weighted {
+    fn static_score(
+        &mut self,
+        at: usize,
+        row: Row,
+        reads: NodeReads,
+        cluster: ClusterView<'_>,
+    ) -> i64 {
+        let mut static_score = 0;
+        for one in &mut self.static_scores {
             if one.reads.intersects(reads) || reads == NodeReads::all() {
-                let score = one.score.raw(&self.pod, ground.view.nodes, row);
+                let score = one.score.raw(&self.pod, cluster.view.nodes, row);
                 self.is_broken |= !(0..=MAX_NODE_SCORE).contains(&score);
                 one.scores[at] = u8::try_from(score).unwrap_or(0);
             }
-            level += i64::from(one.scores[at]) * one.weight;
+            static_score += i64::from(one.scores[at]) * one.weight;
         }
-        level
+        static_score
     }
 
-    fn cell(&mut self, rank: Rank, row: Row, ground: Ground<'_>) -> u32 {
-        let raw = |one: &Related| one.score.raw(&self.pod, ground.view.nodes, row);
+    fn group(&mut self, index: NameIndex, row: Row, cluster: ClusterView<'_>) -> u32 {
+        let raw = |one: &NormalizedScore| one.score.raw(&self.pod, cluster.view.nodes, row);
         let domain = |&topology: &usize| {
-            let topology = &ground.topologies[topology];
-            match topology.domain(rank) {
+            let topology = &cluster.topologies[topology];
+            match topology.domain(index) {
                 NO_DOMAIN => -1,
                 _ if topology.is_fine() => 0,
                 domain => i64::from(domain),
             }
         };
-        let raws = self.related.iter().map(raw);
+        let raws = self.normalized.iter().map(raw);
         let key: SmallVec<[i64; 8]> = raws.chain(self.topologies.iter().map(domain)).collect();
-        let cells = &self.cells;
+        let groups = &self.groups;
         // Nodes that follow each other are often alike.
-        let last = self.last_cell;
-        if cells.get(last as usize).is_some_and(|cell| *cell.key == *key) {
+        let last = self.last_group;
+        if groups.get(last as usize).is_some_and(|group| *group.key == *key) {
             return last;
         }
         let hash = hash(&key);
-        if let Some(&cell) = self.by_key.find(hash, |&cell| *cells[cell as usize].key == *key) {
-            self.last_cell = cell;
-            return cell;
+        if let Some(&group) = self.by_key.find(hash, |&group| *groups[group as usize].key == *key) {
+            self.last_group = group;
+            return group;
         }
-        let cell = u32::try_from(self.cells.len()).expect("there are fewer cells than nodes");
-        self.cells.push(Cell { key: key.into_boxed_slice(), levels: Levels::default() });
-        let cells = &self.cells;
-        self.by_key.insert_unique(hash, cell, |&cell| self::hash(&cells[cell as usize].key));
-        cell
+        let group = u32::try_from(self.groups.len()).expect("there are fewer groups than nodes");
+        self.groups.push(NodeGroup { key: key.into_boxed_slice(), nodes: NodesByScore::default() });
+        let groups = &self.groups;
+        self.by_key.insert_unique(hash, group, |&group| self::hash(&groups[group as usize].key));
+        group
     }
 
-    fn put(&mut self, rank: Rank, place: Place) {
-        let before = std::mem::replace(&mut self.places[rank as usize], place);
-        if (before.cell, before.level) == (place.cell, place.level) {
+    fn put(&mut self, index: NameIndex, entry: NodeEntry) {
+        let before = std::mem::replace(&mut self.entries[index as usize], entry);
+        if (before.group, before.static_score) == (entry.group, entry.static_score) {
             return;
         }
-        if before.cell != NOWHERE {
-            self.cells[before.cell as usize].levels.remove(before.level, rank);
+        if before.group != NO_GROUP {
+            self.groups[before.group as usize].nodes.remove(before.static_score, index);
         }
-        if let Some(total) = self.totals.get_mut(rank as usize) {
-            *total = if place.cell == NOWHERE { NEVER } else { scan::to_f32(place.level) };
+        if let Some(total) = self.totals.get_mut(index as usize) {
+            *total = if entry.group == NO_GROUP { NEVER } else { scan::to_f32(entry.static_score) };
         }
-        if place.cell != NOWHERE {
-            let n_ranks = self.places.len();
-            self.cells[place.cell as usize].levels.insert(place.level, rank, n_ranks);
+        if entry.group != NO_GROUP {
+            let n_nodes = self.entries.len();
+            self.groups[entry.group as usize].nodes.insert(entry.static_score, index, n_nodes);
         }
-        self.moved.push(rank);
+        self.moved.push(index);
     }
 
-    /// The cell of every node, by rank; none for those that are rejected.
-    pub(super) fn cells_of_nodes(&self) -> impl Iterator<Item = Option<u32>> {
-        self.places.iter().map(|place| (place.cell != NOWHERE).then_some(place.cell))
+    /// The group of every node, by index; none for those that are rejected.
+    pub(super) fn groups_of_nodes(&self) -> impl Iterator<Item = Option<u32>> {
+        self.entries.iter().map(|entry| (entry.group != NO_GROUP).then_some(entry.group))
     }
 
-    /// The cell and the level of a node, if it is feasible.
-    pub(crate) fn place(&self, rank: Rank) -> Option<(u32, i64)> {
-        let place = self.places[rank as usize];
-        (place.cell != NOWHERE).then_some((place.cell, place.level))
+    /// The group and the static_score of a node, if it is feasible.
+    pub(crate) fn entry(&self, index: NameIndex) -> Option<(u32, i64)> {
+        let entry = self.entries[index as usize];
+        (entry.group != NO_GROUP).then_some((entry.group, entry.static_score))
     }
 
-    /// The domain part of a cell's key for the topology numbered `topology`.
-    pub(crate) fn domain_in(&self, cell: &Cell, topology: usize) -> i64 {
+    /// The domain part of a group's key for the topology numbered `topology`.
+    pub(crate) fn domain_in(&self, group: &NodeGroup, topology: usize) -> i64 {
         let at = self.topologies.iter().position(|&one| one == topology);
-        cell.key[self.related.len() + at.expect("the shape was made for these topologies")]
+        group.key[self.normalized.len() + at.expect("the ranking was made for these topologies")]
     }
 }
 
@@ -401,14 +425,14 @@ impl Shape {
 pub(super) fn filters(
     profile: &Profile,
     pod: &PodInfo,
-    made_by: MadeBy,
+    plugins: RankingPlugins,
     view: &View<'_>,
 ) -> (Vec<RowFilter>, Vec<Prepared>) {
     let mut shared = plimsoll_framework::CycleState::new();
     let (mut filters, mut all) = (Vec::new(), Vec::new());
     for (plugin, _) in profile.at(Point::Filter) {
         let Some(filter) = &plugin.points.filter else { continue };
-        let counts = plugin.points.filter_is_local && made_by.counts(plugin.points.reads.node);
+        let counts = plugin.points.filter_is_local && plugins.counts(plugin.points.reads.node);
         if counts && filter.applies(pod) {
             all.push(filter.prepare(pod, &mut shared, view));
             filters.push(RowFilter { plugin: plugin.name, reads: plugin.points.reads.node });

@@ -2,19 +2,19 @@
 
 use std::collections::VecDeque;
 
-/// A log with a limit: who comes back too late has to look at everything.
+/// A log with a limit: who comes back too per_node has to look at everything.
 #[derive(Clone, Debug)]
-pub(crate) struct Trail<T> {
+pub(crate) struct ChangeLog<T> {
     entries: VecDeque<T>,
     /// How many entries were dropped: the position of the first that is left.
     dropped: u64,
     most: usize,
 }
 
-impl<T: Copy> Trail<T> {
+impl<T: Copy> ChangeLog<T> {
     /// A log that keeps `most` entries.
     pub(crate) fn new(most: usize) -> Self {
-        Trail { entries: VecDeque::new(), dropped: 0, most }
+        ChangeLog { entries: VecDeque::new(), dropped: 0, most }
     }
 
     pub(crate) fn push(&mut self, entry: T) {
@@ -49,14 +49,14 @@ mod tests {
 
     #[test]
     fn who_comes_back_in_time_sees_everything_since() {
-        let mut trail = Trail::new(3);
-        let start = trail.end();
-        (0..3).for_each(|entry| trail.push(entry));
-        assert_eq!(trail.since(start).map(Iterator::collect), Some(vec![0, 1, 2]));
-        let later = trail.end();
-        trail.push(3);
-        assert!(trail.since(start).is_none());
-        assert_eq!(trail.since(later).map(Iterator::collect), Some(vec![3]));
-        assert_eq!(trail.since(trail.end()).map(Iterator::collect), Some(vec![]));
+        let mut log = ChangeLog::new(3);
+        let start = log.end();
+        (0..3).for_each(|entry| log.push(entry));
+        assert_eq!(log.since(start).map(Iterator::collect), Some(vec![0, 1, 2]));
+        let later = log.end();
+        log.push(3);
+        assert!(log.since(start).is_none());
+        assert_eq!(log.since(later).map(Iterator::collect), Some(vec![3]));
+        assert_eq!(log.since(log.end()).map(Iterator::collect), Some(vec![]));
     }
 }

@@ -1,18 +1,18 @@
-//! Why no node takes pods of one kind, node by node.
+//! Why no node takes pods of one signature, node by node.
 //!
-//! A [`Shape`] knows which nodes pass. Where none does, the pod and its owner are told how many nodes
+//! A [`NodeRanking`] knows which nodes pass. Where none does, the pod and its owner are told how many nodes
 //! reject it for which reasons; so the reasons are remembered, too, and found again only on nodes that
 //! have changed.
 
 use plimsoll_framework::parts::{NodeReads, StoreReads};
 use plimsoll_framework::{Code, ErasedByNode, PodInfo, Point, PostFilterAnswer, Rejection, Row};
 
-use super::counted::{Counted, ValueId};
+use super::change_log::ChangeLog;
+use super::counted_values::{CountedValues, ValueId};
+use super::name_index_set::NameIndex;
+use super::node_ranking::{ClusterView, NodeRanking};
 use super::nominations;
-use super::preemption::{BYTES_PER_REASON, Cleared, Turn};
-use super::rank_set::Rank;
-use super::shape::{Ground, Shape};
-use super::trail::Trail;
+use super::preemption::{BYTES_PER_REASON, CandidateCache, CandidateSearch};
 use crate::cycle::Failure;
 use crate::diagnosis::{self, Cause};
 use crate::profile::Profile;
@@ -22,12 +22,12 @@ const PASSES: ValueId = ValueId::MAX;
 /// More different reasons than this for each node, and they are sorted anew.
 const MOST_REASONS_PER_NODE: usize = 8;
 
-/// Why nodes reject pods of one shape and one priority, and what it would take to clear them.
-pub(crate) struct Survey {
+/// Why nodes reject pods of one ranking and one priority, and what it would take to clear them.
+pub(crate) struct NodeDiagnosis {
     /// How far the changes of nodes have been followed.
     followed: u64,
-    reasons: Counted<(&'static str, Rejection)>,
-    /// By rank.
+    reasons: CountedValues<(&'static str, Rejection)>,
+    /// By index.
     reason_of: Vec<ValueId>,
     n_passing: usize,
     /// The rows of the nodes on which evictions could help, ascending.
@@ -35,64 +35,70 @@ pub(crate) struct Survey {
     /// Whether `places` has to be found anew.
     has_moved: bool,
     /// What each PostFilter plugin that looks at nodes one by one has found.
-    cleared: Vec<(&'static str, Cleared)>,
+    candidates: Vec<(&'static str, CandidateCache)>,
 }
 
-/// The node that was cleared for a pod, and why it rejects the pod: as all others see the node, the pod
+/// The node that was candidates for a pod, and why it rejects the pod: as all others see the node, the pod
 /// is on it.
-pub(crate) struct OwnNode {
-    pub(crate) rank: Rank,
+pub(crate) struct OwnNodeRejection {
+    pub(crate) index: NameIndex,
     pub(crate) plugin: &'static str,
     pub(crate) why: Rejection,
 }
 
-impl Survey {
+impl NodeDiagnosis {
     /// Looks at all nodes.
-    pub(crate) fn new(shape: &mut Shape, followed: u64, ground: Ground<'_>) -> Self {
-        let n_nodes = ground.ranks.len();
-        let mut survey = Survey {
+    pub(crate) fn new(ranking: &mut NodeRanking, followed: u64, cluster: ClusterView<'_>) -> Self {
+        let n_nodes = cluster.name_order.len();
+        let mut diagnosis = NodeDiagnosis {
             followed,
-            reasons: Counted::default(),
+            reasons: CountedValues::default(),
             reason_of: vec![PASSES; n_nodes],
             n_passing: n_nodes,
             places: Vec::new(),
             has_moved: true,
-            cleared: Vec::new(),
+            candidates: Vec::new(),
         };
-        for (rank, row) in ground.ranks.rows() {
-            survey.look(rank, row, shape, ground);
+        for (index, row) in cluster.name_order.rows() {
+            diagnosis.look(index, row, ranking, cluster);
         }
-        survey
+        diagnosis
     }
 
     /// Follows what has changed. `false` if that is too long ago.
     pub(crate) fn follow(
         &mut self,
-        shape: &mut Shape,
-        trail: &Trail<(Rank, NodeReads)>,
-        ground: Ground<'_>,
+        ranking: &mut NodeRanking,
+        log: &ChangeLog<(NameIndex, NodeReads)>,
+        cluster: ClusterView<'_>,
     ) -> bool {
         let most = MOST_REASONS_PER_NODE * self.reason_of.len();
-        let Some(changes) = trail.since(self.followed).filter(|_| {
+        let Some(changes) = log.since(self.followed).filter(|_| {
             self.reasons.n_numbers() <= most
-                && self.cleared.iter().all(|(_, cleared)| cleared.n_reasons() <= most)
+                && self.candidates.iter().all(|(_, candidates)| candidates.n_reasons() <= most)
         }) else {
             return false;
         };
-        self.followed = trail.end();
-        for (rank, _) in changes {
-            self.look(rank, ground.ranks.row(rank), shape, ground);
+        self.followed = log.end();
+        for (index, _) in changes {
+            self.look(index, cluster.name_order.row(index), ranking, cluster);
         }
         true
     }
 
-    fn look(&mut self, rank: Rank, row: Row, shape: &mut Shape, ground: Ground<'_>) {
-        for (_, cleared) in &mut self.cleared {
-            cleared.forget(row);
+    fn look(
+        &mut self,
+        index: NameIndex,
+        row: Row,
+        ranking: &mut NodeRanking,
+        cluster: ClusterView<'_>,
+    ) {
+        for (_, candidates) in &mut self.candidates {
+            candidates.forget(row);
         }
-        let first = shape.why(rank, row, ground);
-        let reason = first.map_or(PASSES, |(at, why)| self.reasons.add((shape.plugin(at), why)));
-        let before = std::mem::replace(&mut self.reason_of[rank as usize], reason);
+        let first = ranking.why(index, row, cluster);
+        let reason = first.map_or(PASSES, |(at, why)| self.reasons.add((ranking.plugin(at), why)));
+        let before = std::mem::replace(&mut self.reason_of[index as usize], reason);
         self.has_moved |= self.could_help(before) != self.could_help(reason);
         if before != PASSES {
             self.reasons.sub(before);
@@ -105,7 +111,7 @@ impl Survey {
     pub(crate) fn bytes(&self) -> usize {
         self.reason_of.len() * (size_of::<ValueId>() + size_of::<Row>())
             + self.reasons.n_numbers() * BYTES_PER_REASON
-            + self.cleared.iter().map(|(_, cleared)| cleared.bytes()).sum::<usize>()
+            + self.candidates.iter().map(|(_, candidates)| candidates.bytes()).sum::<usize>()
     }
 
     /// Whether evictions could help against a reason.
@@ -115,7 +121,7 @@ impl Survey {
 
     /// Forgets what was made of stores that have changed.
     pub(crate) fn forget_stores(&mut self, stores: StoreReads) {
-        self.cleared.retain(|(_, cleared)| !cleared.reads().intersects(stores));
+        self.candidates.retain(|(_, candidates)| !candidates.reads().intersects(stores));
     }
 
     /// Why `pod` cannot be placed, and what its PostFilter plugins say. `None` if that can only be told
@@ -124,11 +130,11 @@ impl Survey {
         &mut self,
         profile: &Profile,
         pod: &PodInfo,
-        shape: &mut Shape,
-        own: Option<&OwnNode>,
-        ground: Ground<'_>,
+        ranking: &mut NodeRanking,
+        own: Option<&OwnNodeRejection>,
+        cluster: ClusterView<'_>,
     ) -> Option<Failure> {
-        let passing = usize::from(own.is_some_and(|own| self.reason(own.rank) == PASSES));
+        let passing = usize::from(own.is_some_and(|own| self.reason(own.index) == PASSES));
         if self.n_passing != passing || own.is_some_and(|own| !self.agrees(own)) {
             return None;
         }
@@ -144,10 +150,10 @@ impl Survey {
                 (Some(answer), _) => answer,
                 (None, None) => return None,
                 (None, Some(point)) => {
-                    let nominated = self.nominated(pod, own, ground);
-                    match point.at_once(pod, nominated, &ground.view) {
+                    let nominated = self.nominated(pod, own, cluster);
+                    match point.without_dry_run(pod, nominated, &cluster.view) {
                         Some(answer) => answer,
-                        None => self.clear(plugin.name, point, pod, shape, own, ground)?,
+                        None => self.clear(plugin.name, point, pod, ranking, own, cluster)?,
                     }
                 }
             };
@@ -161,8 +167,8 @@ impl Survey {
 
     /// How the nodes reject a pod, without what PostFilter says; `None` where some node could not be
     /// judged.
-    fn rejected_by_all(&self, own: Option<&OwnNode>) -> Option<Failure> {
-        let without = own.map(|own| self.reason(own.rank)).filter(|&reason| reason != PASSES);
+    fn rejected_by_all(&self, own: Option<&OwnNodeRejection>) -> Option<Failure> {
+        let without = own.map(|own| self.reason(own.index)).filter(|&reason| reason != PASSES);
         let counted = self.reasons.iter(without).map(|((plugin, why), n)| (*plugin, why, n));
         let counted = counted.chain(own.map(|own| (own.plugin, &own.why, 1)));
         let mut failure = Failure::default();
@@ -178,29 +184,29 @@ impl Survey {
         Some(failure)
     }
 
-    fn reason(&self, rank: Rank) -> ValueId {
-        self.reason_of[rank as usize]
+    fn reason(&self, index: NameIndex) -> ValueId {
+        self.reason_of[index as usize]
     }
 
     /// Whether evictions on the own node could help as much for the pod as for all others.
-    fn agrees(&self, own: &OwnNode) -> bool {
-        self.could_help(self.reason(own.rank)) == (own.why.code == Code::Unschedulable)
+    fn agrees(&self, own: &OwnNodeRejection) -> bool {
+        self.could_help(self.reason(own.index)) == (own.why.code == Code::Unschedulable)
     }
 
-    /// The node of which the pod says that it was cleared for it, and why it rejects the pod.
+    /// The node of which the pod says that it was candidates for it, and why it rejects the pod.
     fn nominated(
         &self,
         pod: &PodInfo,
-        own: Option<&OwnNode>,
-        ground: Ground<'_>,
+        own: Option<&OwnNodeRejection>,
+        cluster: ClusterView<'_>,
     ) -> Option<(Row, Code)> {
         let name = pod.nominated_node.as_ref()?;
-        let rank = nominations::find(name, ground.ranks, ground.view.nodes)?;
-        let code = match own.filter(|own| own.rank == rank) {
+        let index = nominations::find(name, cluster.name_order, cluster.view.nodes)?;
+        let code = match own.filter(|own| own.index == index) {
             Some(own) => own.why.code,
-            None => self.reasons.value(self.reason(rank)).1.code,
+            None => self.reasons.value(self.reason(index)).1.code,
         };
-        Some((ground.ranks.row(rank), code))
+        Some((cluster.name_order.row(index), code))
     }
 
     fn clear(
@@ -208,24 +214,25 @@ impl Survey {
         name: &'static str,
         plugin: &dyn ErasedByNode,
         pod: &PodInfo,
-        shape: &mut Shape,
-        own: Option<&OwnNode>,
-        ground: Ground<'_>,
+        ranking: &mut NodeRanking,
+        own: Option<&OwnNodeRejection>,
+        cluster: ClusterView<'_>,
     ) -> Option<PostFilterAnswer> {
         if self.has_moved {
-            let rows = ground.ranks.rows();
-            let could_help = rows.filter(|&(rank, _)| self.could_help(self.reason(rank)));
+            let rows = cluster.name_order.rows();
+            let could_help = rows.filter(|&(index, _)| self.could_help(self.reason(index)));
             self.places = could_help.map(|(_, row)| row).collect();
             self.places.sort_unstable();
             self.has_moved = false;
         }
-        if !self.cleared.iter().any(|(known, _)| *known == name) {
-            self.cleared.push((name, Cleared::new(plugin.reads(), ground)));
+        if !self.candidates.iter().any(|(known, _)| *known == name) {
+            self.candidates.push((name, CandidateCache::new(plugin.reads(), cluster)));
         }
-        let cleared = self.cleared.iter_mut().find(|(known, _)| *known == name);
-        let (_, cleared) = cleared.expect("it was just made");
-        let own = own.map(|own| ground.ranks.row(own.rank));
-        let mut turn = Turn::new(plugin, pod, shape, &self.places, own, cleared, ground);
+        let candidates = self.candidates.iter_mut().find(|(known, _)| *known == name);
+        let (_, candidates) = candidates.expect("it was just made");
+        let own = own.map(|own| cluster.name_order.row(own.index));
+        let mut turn =
+            CandidateSearch::new(plugin, pod, ranking, &self.places, own, candidates, cluster);
         plugin.choose(pod, &mut turn)
     }
 }

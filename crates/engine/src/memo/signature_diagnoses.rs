@@ -6,24 +6,24 @@ use plimsoll_framework::parts::PodReads;
 use plimsoll_framework::{Point, PostFilterAnswer};
 
 use super::FastMap;
-use super::kinds::{Kind, Kinds};
-use crate::class::OWN_PARTS;
+use super::signatures::{SignatureId, Signatures};
 use crate::cycle::{Cycle, CycleResult, Failure};
 use crate::profile::{PluginIndex, Profile};
+use crate::signature::OWN_PARTS;
 
-/// More kinds of pods than this are not kept after a change.
-const MOST_KINDS: usize = 1 << 12;
+/// More signatures of pods than this are not kept after a change.
+const MOST_SIGNATURES: usize = 1 << 12;
 
 /// The memory that failures may take, in bytes: the pods aside, mostly their messages.
 const MOST_BYTES: usize = 64 << 20;
 /// About what a failure takes beside its message, in bytes.
-const BYTES_PER_FAILURE: usize = 512;
+const BYTES_PER_DIAGNOSIS: usize = 512;
 
 /// What tells failures apart beside what filters read.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Key {
-    kind: Kind,
-    /// Whether it is a kind of pods of which some filter reads what is their own.
+struct DiagnosisKey {
+    signature: SignatureId,
+    /// Whether it is a signature of pods of which some filter reads what is their own.
     is_own: bool,
     priority: i32,
     policy: PreemptionPolicy,
@@ -32,21 +32,21 @@ struct Key {
 
 /// The failures of pods of one profile since the last change.
 #[derive(Debug)]
-pub(crate) struct Failures {
+pub(crate) struct SignatureDiagnoses {
     /// What filters read of all pods.
-    kinds: Kinds,
+    signatures: Signatures,
     /// What filters read of pods about which one of `of_own` has something to say.
-    own_kinds: Kinds,
-    n_kinds: usize,
+    own_signatures: Signatures,
+    n_signatures: usize,
     /// Filters that read what a pod has for itself, such as its name. Most of them have something to say
     /// about few pods; others that are alike fail alike.
     of_own: Vec<PluginIndex>,
-    known: FastMap<Key, (Failure, usize)>,
+    known: FastMap<DiagnosisKey, (Failure, usize)>,
     /// About how many bytes `known` takes.
     bytes: usize,
 }
 
-impl Failures {
+impl SignatureDiagnoses {
     pub(crate) fn new(profile: &Profile) -> Self {
         let points = [Point::PreFilter, Point::Filter].into_iter();
         let (mut of_all, mut of_any, mut of_own) = (PodReads::empty(), PodReads::empty(), vec![]);
@@ -62,29 +62,29 @@ impl Failures {
                 of_all |= points.reads.pod;
             }
         }
-        Failures {
-            kinds: Kinds::new(of_all),
-            own_kinds: Kinds::new(of_any),
-            n_kinds: 0,
+        SignatureDiagnoses {
+            signatures: Signatures::new(of_all),
+            own_signatures: Signatures::new(of_any),
+            n_signatures: 0,
             of_own,
             known: FastMap::default(),
             bytes: 0,
         }
     }
 
-    /// Whether no further kind can be told from others.
+    /// Whether no further signature can be told from others.
     fn is_full(&self) -> bool {
-        self.kinds.is_full() || self.own_kinds.is_full()
+        self.signatures.is_full() || self.own_signatures.is_full()
     }
 
     /// Something has changed.
     pub(crate) fn forget(&mut self) {
         self.known.clear();
         self.bytes = 0;
-        if MOST_KINDS < self.n_kinds || self.is_full() {
-            self.kinds.clear();
-            self.own_kinds.clear();
-            self.n_kinds = 0;
+        if MOST_SIGNATURES < self.n_signatures || self.is_full() {
+            self.signatures.clear();
+            self.own_signatures.clear();
+            self.n_signatures = 0;
         }
     }
 
@@ -114,21 +114,27 @@ impl Failures {
                 self.forget();
             }
             let Some(key) = self.key(profile, pod) else { return };
-            self.bytes += BYTES_PER_FAILURE + failure.message.len();
+            self.bytes += BYTES_PER_DIAGNOSIS + failure.message.len();
             self.known.insert(key, (failure.as_ref().clone(), cycle.n_judged));
         }
     }
 
-    fn key(&mut self, profile: &Profile, pod: &PodInfo) -> Option<Key> {
+    fn key(&mut self, profile: &Profile, pod: &PodInfo) -> Option<DiagnosisKey> {
         let has_something_to_say = |&index: &PluginIndex| {
             let filter = &profile.get(index).points.filter;
             filter.as_ref().is_some_and(|filter| filter.applies(pod))
         };
         let is_own = self.of_own.iter().any(has_something_to_say);
-        let kinds = if is_own { &mut self.own_kinds } else { &mut self.kinds };
-        let (kind, is_new) = kinds.number(pod)?;
-        self.n_kinds += usize::from(is_new);
+        let signatures = if is_own { &mut self.own_signatures } else { &mut self.signatures };
+        let (signature, is_new) = signatures.number(pod)?;
+        self.n_signatures += usize::from(is_new);
         let (priority, policy) = (pod.priority, pod.preemption_policy);
-        Some(Key { kind, is_own, priority, policy, nominated: pod.nominated_node.clone() })
+        Some(DiagnosisKey {
+            signature,
+            is_own,
+            priority,
+            policy,
+            nominated: pod.nominated_node.clone(),
+        })
     }
 }

@@ -10,7 +10,7 @@ pub(crate) const NO_CANDIDATE: &str = "no candidate node for preemption";
 
 /// A node that can be cleared for a pod: what extenders are asked about, and what they leave.
 #[derive(Clone, Debug)]
-pub struct Clearable {
+pub struct CandidateNode {
     /// The name of the node.
     pub node: Str,
     /// All pods that have to go, those that are going already among them. At least one.
@@ -20,7 +20,7 @@ pub struct Clearable {
     pub broken_budgets: i64,
 }
 
-impl Clearable {
+impl CandidateNode {
     /// The choice of this node. Who is going already need not be told to.
     pub fn nomination(&self) -> Nomination {
         let staying = self.victims.iter().filter(|victim| !victim.is_terminating());

@@ -1,4 +1,4 @@
-//! The counts by domain that plugins judge pods of one kind by.
+//! The counts by domain that plugins judge pods of one signature by.
 
 use std::ops::Range;
 
@@ -7,19 +7,19 @@ use plimsoll_framework::domains::MOST_TERMS;
 use plimsoll_framework::parts::NodeReads;
 use plimsoll_framework::{
     ByDomain, CountHistogram, CountedNodes, Counting, DomainFilter, DomainScore, DomainTerm,
-    Neighbour, PodInfo, Point, Row, Standing, TermTotals, TopologyKey, View,
+    Neighbour, PodInfo, Point, Row, TermCount, TermTotals, TopologyKey, View,
 };
 use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
 
-use super::rank_set::Rank;
-use super::ranks::{Domain, NO_DOMAIN, Topology};
-use super::shape::Ground;
-use super::trail::Trail;
+use super::change_log::ChangeLog;
+use super::name_index_set::NameIndex;
+use super::name_order::{Domain, NO_DOMAIN, Topology};
+use super::node_ranking::ClusterView;
 use crate::profile::{PluginIndex, Profile};
 
 /// So many changes of fine counts are kept for those who follow them.
-const TRAIL: usize = 1 << 16;
+const MOST_COUNT_CHANGES: usize = 1 << 16;
 
 /// About what a term takes beside its counts: here, in the plugin, and of the pod, in bytes.
 const BYTES_PER_TERM: usize = 512;
@@ -31,10 +31,10 @@ const BYTES_PER_ENTRY: usize = 48;
 const MOST_DENSE: usize = 1 << 14;
 
 /// The counts of one term.
-struct Term {
+struct CountedTerm {
     topology: usize,
     nodes: CountedNodes,
-    counts: Counts,
+    counts: CountTable,
     /// How many domains have each count of a fine term that is not 0; none where nobody compares them.
     spread: Option<CountHistogram>,
     total: i64,
@@ -42,7 +42,7 @@ struct Term {
     n_in_play: usize,
 }
 
-enum Counts {
+enum CountTable {
     /// By domain, with whether it is in play.
     Coarse(Vec<(i64, bool)>),
     /// By domain of a fine topology, with how many are not 0.
@@ -52,47 +52,47 @@ enum Counts {
 }
 
 /// A filter with the range of its terms.
-pub(crate) type Judge = (Box<dyn DomainFilter>, Range<usize>);
+pub(crate) type RangedFilter = (Box<dyn DomainFilter>, Range<usize>);
 /// A score with its weight and the range of its terms.
-pub(crate) type Ranker = (i64, Box<dyn DomainScore>, Range<usize>);
+pub(crate) type RangedScore = (i64, Box<dyn DomainScore>, Range<usize>);
 
-/// The counts that decide about pods of one kind.
-pub(crate) struct Tallies {
+/// The counts that decide about pods of one signature.
+pub(crate) struct DomainCounts {
     /// Whether pods without terms of their own may count.
     pub(crate) counts_plain_pods: bool,
-    pub(crate) judges: Vec<Judge>,
-    pub(crate) rankers: Vec<Ranker>,
+    pub(crate) filters: Vec<RangedFilter>,
+    pub(crate) scores: Vec<RangedScore>,
     /// Whose they are, in their order.
-    pub(crate) judged_by: Vec<&'static str>,
-    pub(crate) ranked_by: Vec<&'static str>,
-    terms: Vec<Term>,
-    /// Term and domain of each change of a fine count.
-    pub(crate) changed: Trail<(u32, Domain)>,
+    pub(crate) filter_names: Vec<&'static str>,
+    pub(crate) score_names: Vec<&'static str>,
+    terms: Vec<CountedTerm>,
+    /// CountedTerm and domain of each change of a fine count.
+    pub(crate) changed: ChangeLog<(u32, Domain)>,
     /// About how many bytes it all takes.
     bytes: usize,
 }
 
 /// What plugins count for a pod, before any pod is counted.
 #[derive(Default)]
-pub(crate) struct Plan {
-    judges: Vec<Judge>,
-    rankers: Vec<Ranker>,
-    judged_by: Vec<&'static str>,
-    ranked_by: Vec<&'static str>,
+pub(crate) struct CountPlan {
+    filters: Vec<RangedFilter>,
+    scores: Vec<RangedScore>,
+    filter_names: Vec<&'static str>,
+    score_names: Vec<&'static str>,
 }
 
-impl Plan {
-    /// What the plugins of `profile` count for `pod`, given the kinds of pods on nodes; [late](super::late)
+impl CountPlan {
+    /// What the plugins of `profile` count for `pod`, given the signatures of pods on nodes; [per_node](super::per_node_filters)
     /// filters count nothing. `None` if another plugin can only judge from scratch, or there are too many
     /// terms.
     pub(crate) fn new(
         profile: &Profile,
-        late: &[PluginIndex],
+        per_node: &[PluginIndex],
         pod: &PodInfo,
         view: &View<'_>,
         neighbours: &[Neighbour<'_>],
     ) -> Option<Self> {
-        let mut plan = Plan::default();
+        let mut plan = CountPlan::default();
         let mut n_terms = 0;
         let mut range = |n: usize| {
             n_terms += n;
@@ -103,7 +103,7 @@ impl Plan {
             let Some(filter) = plugin.points.filter.as_ref().filter(|one| one.applies(pod)) else {
                 continue;
             };
-            if plugin.points.filter_is_local || late.contains(&index) {
+            if plugin.points.filter_is_local || per_node.contains(&index) {
                 continue;
             }
             match filter.by_domain(pod, view, neighbours) {
@@ -112,8 +112,8 @@ impl Plan {
                 ByDomain::Counts(judge) if MOST_TERMS < judge.terms().len() => return None,
                 ByDomain::Counts(judge) => {
                     let range = range(judge.terms().len());
-                    plan.judges.push((judge, range));
-                    plan.judged_by.push(plugin.name);
+                    plan.filters.push((judge, range));
+                    plan.filter_names.push(plugin.name);
                 }
             }
         }
@@ -129,8 +129,8 @@ impl Plan {
                 ByDomain::Counts(ranker) if MOST_TERMS < ranker.terms().len() => return None,
                 ByDomain::Counts(ranker) => {
                     let range = range(ranker.terms().len());
-                    plan.rankers.push((weight, ranker, range));
-                    plan.ranked_by.push(plugin.name);
+                    plan.scores.push((weight, ranker, range));
+                    plan.score_names.push(plugin.name);
                 }
             }
         }
@@ -139,21 +139,23 @@ impl Plan {
 
     /// Whether nothing is counted, so that all nodes are alike and pass.
     pub(crate) fn is_blank(&self) -> bool {
-        let passes = |(judge, _): &Judge| judge.verdict(&[], &[]).passes();
-        self.terms().next().is_none() && !self.counts_plain_pods() && self.judges.iter().all(passes)
+        let passes = |(judge, _): &RangedFilter| judge.verdict(&[], &[]).passes();
+        self.terms().next().is_none()
+            && !self.counts_plain_pods()
+            && self.filters.iter().all(passes)
     }
 
     fn terms(&self) -> impl Iterator<Item = (&DomainTerm, bool)> {
-        let judged = self.judges.iter().flat_map(|(judge, _)| {
+        let judged = self.filters.iter().flat_map(|(judge, _)| {
             judge.terms().iter().map(|term| (term, judge.compares_domains()))
         });
-        let ranked = self.rankers.iter().flat_map(|(_, ranker, _)| ranker.terms());
+        let ranked = self.scores.iter().flat_map(|(_, ranker, _)| ranker.terms());
         judged.chain(ranked.map(|term| (term, false)))
     }
 
     /// Whether pods without terms of their own may count.
     pub(crate) fn counts_plain_pods(&self) -> bool {
-        counts_plain_pods(&self.judges, &self.rankers)
+        counts_plain_pods(&self.filters, &self.scores)
     }
 
     /// The keys of all terms.
@@ -163,75 +165,89 @@ impl Plan {
 
     /// What a pod on a node counts for. `None` if the plan knows nothing of pods like it.
     pub(crate) fn count(&self, other: Neighbour<'_>) -> Option<Counting> {
-        count(&self.judges, &self.rankers, other)
+        count(&self.filters, &self.scores, other)
     }
 
-    /// The tallies without any pod. `numbers` are the topologies of [`Plan::keys`].
-    pub(crate) fn tallies(self, pod: &PodInfo, numbers: &[usize], ground: Ground<'_>) -> Tallies {
+    /// The domain_counts without any pod. `numbers` are the topologies of [`CountPlan::keys`].
+    pub(crate) fn domain_counts(
+        self,
+        pod: &PodInfo,
+        numbers: &[usize],
+        cluster: ClusterView<'_>,
+    ) -> DomainCounts {
         let term = |((term, is_compared), &topology): ((_, bool), &usize)| {
             let term: &DomainTerm = term;
-            Term::new(topology, term.nodes.clone(), is_compared, ground)
+            CountedTerm::new(topology, term.nodes.clone(), is_compared, cluster)
         };
-        let terms: Vec<Term> = self.terms().zip(numbers).map(term).collect();
-        Tallies {
-            bytes: pod.bytes() + terms.iter().map(Term::bytes).sum::<usize>(),
-            counts_plain_pods: counts_plain_pods(&self.judges, &self.rankers),
+        let terms: Vec<CountedTerm> = self.terms().zip(numbers).map(term).collect();
+        DomainCounts {
+            bytes: pod.bytes() + terms.iter().map(CountedTerm::bytes).sum::<usize>(),
+            counts_plain_pods: counts_plain_pods(&self.filters, &self.scores),
             terms,
-            judges: self.judges,
-            rankers: self.rankers,
-            judged_by: self.judged_by,
-            ranked_by: self.ranked_by,
-            changed: Trail::new(TRAIL),
+            filters: self.filters,
+            scores: self.scores,
+            filter_names: self.filter_names,
+            score_names: self.score_names,
+            changed: ChangeLog::new(MOST_COUNT_CHANGES),
         }
     }
 }
 
-fn counts_plain_pods(judges: &[Judge], rankers: &[Ranker]) -> bool {
-    judges.iter().any(|(judge, _)| judge.counts_plain_pods())
-        || rankers.iter().any(|(_, ranker, _)| ranker.counts_plain_pods())
+fn counts_plain_pods(filters: &[RangedFilter], scores: &[RangedScore]) -> bool {
+    filters.iter().any(|(judge, _)| judge.counts_plain_pods())
+        || scores.iter().any(|(_, ranker, _)| ranker.counts_plain_pods())
 }
 
-fn count(judges: &[Judge], rankers: &[Ranker], other: Neighbour<'_>) -> Option<Counting> {
+fn count(
+    filters: &[RangedFilter],
+    scores: &[RangedScore],
+    other: Neighbour<'_>,
+) -> Option<Counting> {
     let mut counting = Counting::new();
     let mut add = |counts: Counting, range: &Range<usize>| {
         let first = u32::try_from(range.start).expect("a pod has few terms");
         counting.extend(counts.into_iter().map(|(term, by)| (first + term, by)));
     };
-    for (judge, range) in judges {
+    for (judge, range) in filters {
         add(judge.count(other)?, range);
     }
-    for (_, ranker, range) in rankers {
+    for (_, ranker, range) in scores {
         add(ranker.count(other)?, range);
     }
     Some(counting)
 }
 
-impl Term {
-    fn new(topology: usize, nodes: CountedNodes, is_compared: bool, ground: Ground<'_>) -> Self {
-        let on = &ground.topologies[topology];
+impl CountedTerm {
+    fn new(
+        topology: usize,
+        nodes: CountedNodes,
+        is_compared: bool,
+        cluster: ClusterView<'_>,
+    ) -> Self {
+        let on = &cluster.topologies[topology];
         let counts = match on.is_fine() {
-            false => Counts::Coarse(vec![(0, false); on.n_domains]),
-            true if on.n_domains <= MOST_DENSE => Counts::Dense(vec![0; on.n_domains], 0),
-            true => Counts::Sparse(HashMap::default()),
+            false => CountTable::Coarse(vec![(0, false); on.n_domains]),
+            true if on.n_domains <= MOST_DENSE => CountTable::Dense(vec![0; on.n_domains], 0),
+            true => CountTable::Sparse(HashMap::default()),
         };
         let spread = (is_compared && on.is_fine()).then(CountHistogram::default);
-        let mut term = Term { topology, nodes, counts, spread, total: 0, n_in_play: 0 };
+        let mut term = CountedTerm { topology, nodes, counts, spread, total: 0, n_in_play: 0 };
         if is_compared {
-            term.find_domains_in_play(on, ground);
+            term.find_domains_in_play(on, cluster);
         }
         term
     }
 
-    fn find_domains_in_play(&mut self, on: &Topology, ground: Ground<'_>) {
+    fn find_domains_in_play(&mut self, on: &Topology, cluster: ClusterView<'_>) {
         let mut in_play = vec![false; on.n_domains];
-        for (rank, row) in ground.ranks.rows() {
-            let domain = on.domain(rank);
+        for (index, row) in cluster.name_order.rows() {
+            let domain = on.domain(index);
             if domain != NO_DOMAIN && !in_play[domain as usize] {
-                in_play[domain as usize] = self.nodes.has(ground.view.nodes, row);
+                in_play[domain as usize] = self.nodes.has(cluster.view.nodes, row);
             }
         }
         self.n_in_play = in_play.iter().filter(|&&is| is).count();
-        if let Counts::Coarse(counts) = &mut self.counts {
+        if let CountTable::Coarse(counts) = &mut self.counts {
             for (count, is) in counts.iter_mut().zip(in_play) {
                 count.1 = is;
             }
@@ -241,26 +257,26 @@ impl Term {
     /// About how many bytes it takes at first.
     fn bytes(&self) -> usize {
         let counts = match &self.counts {
-            Counts::Coarse(counts) => counts.len() * size_of::<(i64, bool)>(),
-            Counts::Dense(counts, _) => counts.len() * size_of::<i64>(),
-            Counts::Sparse(_) => 0,
+            CountTable::Coarse(counts) => counts.len() * size_of::<(i64, bool)>(),
+            CountTable::Dense(counts, _) => counts.len() * size_of::<i64>(),
+            CountTable::Sparse(_) => 0,
         };
         BYTES_PER_TERM + counts
     }
 
     /// Whether each domain that is counted in takes memory.
     fn is_sparse(&self) -> bool {
-        matches!(self.counts, Counts::Sparse(_))
+        matches!(self.counts, CountTable::Sparse(_))
     }
 
     fn add(&mut self, domain: Domain, by: i64) {
         self.total += by;
         let (before, after) = match &mut self.counts {
-            Counts::Coarse(counts) => {
+            CountTable::Coarse(counts) => {
                 counts[domain as usize].0 += by;
                 return;
             }
-            Counts::Dense(counts, n_counted) => {
+            CountTable::Dense(counts, n_counted) => {
                 let count = &mut counts[domain as usize];
                 let before = *count;
                 *count += by;
@@ -268,7 +284,7 @@ impl Term {
                 *n_counted -= usize::from(before != 0 && *count == 0);
                 (before, *count)
             }
-            Counts::Sparse(counts) => {
+            CountTable::Sparse(counts) => {
                 let count = counts.entry(domain).or_insert(0);
                 let before = *count;
                 *count += by;
@@ -290,16 +306,16 @@ impl Term {
 
     /// Whether there are too many domains to look at each.
     fn is_fine(&self) -> bool {
-        !matches!(self.counts, Counts::Coarse(_))
+        !matches!(self.counts, CountTable::Coarse(_))
     }
 
     fn totals(&self) -> TermTotals {
         let least = match &self.counts {
-            Counts::Coarse(counts) => {
+            CountTable::Coarse(counts) => {
                 counts.iter().filter(|one| one.1).map(|one| one.0).min().unwrap_or(0)
             }
-            Counts::Dense(_, n_counted) => self.least_of_fine(*n_counted),
-            Counts::Sparse(counts) => self.least_of_fine(counts.len()),
+            CountTable::Dense(_, n_counted) => self.least_of_fine(*n_counted),
+            CountTable::Sparse(counts) => self.least_of_fine(counts.len()),
         };
         TermTotals { domains: self.n_in_play, least, total: self.total }
     }
@@ -311,36 +327,37 @@ impl Term {
     }
 }
 
-impl Tallies {
-    /// What a pod on a node counts for. `None` if the tallies know nothing of pods like it.
+impl DomainCounts {
+    /// What a pod on a node counts for. `None` if the domain_counts know nothing of pods like it.
     pub(crate) fn counting(&self, other: Neighbour<'_>) -> Option<Counting> {
-        count(&self.judges, &self.rankers, other)
+        count(&self.filters, &self.scores, other)
     }
 
     /// Whether some filter may say something else with a pod like `other` put onto a node in thought.
     pub(crate) fn are_moved_by(&self, other: Neighbour<'_>) -> bool {
-        self.judges.iter().any(|(judge, _)| judge.is_moved_by(other))
+        self.filters.iter().any(|(judge, _)| judge.is_moved_by(other))
     }
 
     /// Whether filters tell nodes apart.
     pub(crate) fn judge_nodes(&self) -> bool {
-        let passes = |(judge, range): &Judge| range.is_empty() && judge.verdict(&[], &[]).passes();
-        !self.judges.iter().all(passes)
+        let passes =
+            |(judge, range): &RangedFilter| range.is_empty() && judge.verdict(&[], &[]).passes();
+        !self.filters.iter().all(passes)
     }
 
     /// Whether the filters pass a node.
-    pub(crate) fn pass(&self, rank: Rank, ground: Ground<'_>) -> bool {
-        let standing = |(at, term): (usize, &Term)| {
-            let domain = ground.topologies[term.topology].domain(rank);
+    pub(crate) fn pass(&self, index: NameIndex, cluster: ClusterView<'_>) -> bool {
+        let term_count = |(at, term): (usize, &CountedTerm)| {
+            let domain = cluster.topologies[term.topology].domain(index);
             match domain {
-                NO_DOMAIN => Standing::default(),
-                _ => Standing { present: true, count: self.count_in(at, domain) },
+                NO_DOMAIN => TermCount::default(),
+                _ => TermCount { present: true, count: self.count_in(at, domain) },
             }
         };
-        let standings: Vec<Standing> = self.terms.iter().enumerate().map(standing).collect();
+        let term_counts: Vec<TermCount> = self.terms.iter().enumerate().map(term_count).collect();
         let totals = self.totals();
-        self.judges.iter().all(|(judge, range)| {
-            judge.verdict(&standings[range.clone()], &totals[range.clone()]).passes()
+        self.filters.iter().all(|(judge, range)| {
+            judge.verdict(&term_counts[range.clone()], &totals[range.clone()]).passes()
         })
     }
 
@@ -349,13 +366,13 @@ impl Tallies {
         &mut self,
         counting: &Counting,
         times: i64,
-        (rank, row): (Rank, Row),
-        ground: Ground<'_>,
+        (index, row): (NameIndex, Row),
+        cluster: ClusterView<'_>,
     ) {
         for &(number, by) in counting {
             let term = &mut self.terms[number as usize];
-            let domain = ground.topologies[term.topology].domain(rank);
-            if by == 0 || domain == NO_DOMAIN || !term.nodes.has(ground.view.nodes, row) {
+            let domain = cluster.topologies[term.topology].domain(index);
+            if by == 0 || domain == NO_DOMAIN || !term.nodes.has(cluster.view.nodes, row) {
                 continue;
             }
             term.add(domain, by * times);
@@ -395,18 +412,18 @@ impl Tallies {
     /// The count in one domain of one term.
     pub(crate) fn count_in(&self, term: usize, domain: Domain) -> i64 {
         match &self.terms[term].counts {
-            Counts::Coarse(counts) => counts[domain as usize].0,
-            Counts::Dense(counts, _) => counts[domain as usize],
-            Counts::Sparse(counts) => counts.get(&domain).copied().unwrap_or(0),
+            CountTable::Coarse(counts) => counts[domain as usize].0,
+            CountTable::Dense(counts, _) => counts[domain as usize],
+            CountTable::Sparse(counts) => counts.get(&domain).copied().unwrap_or(0),
         }
     }
 
     /// The domains of a fine term whose counts are not 0, in no order.
     pub(crate) fn counted_domains(&self, term: usize) -> impl Iterator<Item = Domain> {
         let (dense, sparse) = match &self.terms[term].counts {
-            Counts::Coarse(_) => (None, None),
-            Counts::Dense(counts, _) => (Some(counts), None),
-            Counts::Sparse(counts) => (None, Some(counts)),
+            CountTable::Coarse(_) => (None, None),
+            CountTable::Dense(counts, _) => (Some(counts), None),
+            CountTable::Sparse(counts) => (None, Some(counts)),
         };
         let dense = (0..).zip(dense.into_iter().flatten()).filter(|(_, count)| **count != 0);
         dense
@@ -416,7 +433,7 @@ impl Tallies {
 
     /// What each term comes to, for the filters; nothing where there are none.
     pub(crate) fn totals(&self) -> SmallVec<[TermTotals; 4]> {
-        let judged = self.judges.last().map_or(0, |(_, range)| range.end);
-        self.terms[..judged].iter().map(Term::totals).collect()
+        let judged = self.filters.last().map_or(0, |(_, range)| range.end);
+        self.terms[..judged].iter().map(CountedTerm::totals).collect()
     }
 }

@@ -9,20 +9,20 @@ pub(crate) type ValueId = u32;
 
 /// Values by number, each with how often it is there. A value that is nowhere any more keeps its number.
 #[derive(Debug)]
-pub(crate) struct Counted<T> {
+pub(crate) struct CountedValues<T> {
     all: Vec<(T, usize)>,
     numbers: FastMap<T, ValueId>,
     /// The value that came last: the next one is often the same.
     last: ValueId,
 }
 
-impl<T> Default for Counted<T> {
+impl<T> Default for CountedValues<T> {
     fn default() -> Self {
-        Counted { all: Vec::new(), numbers: FastMap::default(), last: 0 }
+        CountedValues { all: Vec::new(), numbers: FastMap::default(), last: 0 }
     }
 }
 
-impl<T: Clone + Eq + Hash> Counted<T> {
+impl<T: Clone + Eq + Hash> CountedValues<T> {
     /// Counts a value; its number.
     pub(crate) fn add(&mut self, value: T) -> ValueId {
         let is_last = |(last, _): &(T, usize)| *last == value;
@@ -73,10 +73,10 @@ mod tests {
 
     #[test]
     fn values_are_counted_and_one_may_be_left_out() {
-        let mut counted = Counted::default();
+        let mut counted = CountedValues::default();
         let (a, b) = (counted.add("a"), counted.add("b"));
         assert_eq!((counted.add("a"), counted.n_numbers()), (a, 2));
-        let all = |counted: &Counted<&'static str>, without| -> Vec<(&str, usize)> {
+        let all = |counted: &CountedValues<&'static str>, without| -> Vec<(&str, usize)> {
             counted.iter(without).map(|(value, n)| (*value, n)).collect()
         };
         assert_eq!(all(&counted, None), [("a", 2), ("b", 1)]);

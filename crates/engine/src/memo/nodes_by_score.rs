@@ -1,0 +1,59 @@
+//! Nodes by their static_score: the sum of the scores that each node has by itself.
+
+use super::name_index_set::{NameIndex, NameIndexSet};
+
+/// So many sets that are empty keep their memory for the next static_score.
+const SPARE: usize = 4;
+
+/// The nodes of one group by static_score, the highest at hand.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct NodesByScore {
+    /// By static_score, ascending; none is empty. They are few: static_scores are sums of a few small scores.
+    sets: Vec<(i64, NameIndexSet)>,
+    spare: Vec<NameIndexSet>,
+    len: usize,
+}
+
+impl NodesByScore {
+    pub(crate) fn insert(&mut self, static_score: i64, index: NameIndex, n_nodes: usize) {
+        let at = match self.find(static_score) {
+            Ok(at) => at,
+            Err(at) => {
+                self.sets.insert(at, (static_score, self.spare.pop().unwrap_or_default()));
+                at
+            }
+        };
+        self.sets[at].1.insert(index, n_nodes);
+        self.len += 1;
+    }
+
+    pub(crate) fn remove(&mut self, static_score: i64, index: NameIndex) {
+        let at = self.find(static_score).expect("a node is where it was put");
+        self.sets[at].1.remove(index);
+        if self.sets[at].1.is_empty() {
+            let (_, set) = self.sets.remove(at);
+            if self.spare.len() < SPARE {
+                self.spare.push(set);
+            }
+        }
+        self.len -= 1;
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The static_scores with their nodes, the highest first.
+    pub(crate) fn highest_first(&self) -> impl Iterator<Item = (i64, &NameIndexSet)> {
+        self.sets.iter().rev().map(|(static_score, set)| (*static_score, set))
+    }
+
+    /// The nodes of one static_score.
+    pub(crate) fn at(&self, static_score: i64) -> Option<&NameIndexSet> {
+        self.find(static_score).ok().map(|at| &self.sets[at].1)
+    }
+
+    fn find(&self, static_score: i64) -> Result<usize, usize> {
+        self.sets.binary_search_by_key(&static_score, |(static_score, _)| *static_score)
+    }
+}

@@ -1,0 +1,203 @@
+//! Pods that are equal in what is read of them, by number.
+
+use hashbrown::HashTable;
+use plimsoll_framework::PodInfo;
+use plimsoll_framework::parts::PodReads;
+
+use crate::signature;
+
+/// A signature of pods: its number.
+pub(crate) type SignatureId = u32;
+
+/// More signatures than this are not told apart by number: a cluster whose pods are all different gains
+/// nothing from it.
+const MOST: usize = 1 << 20;
+/// The memory that the pods of one sort of signatures may take, in bytes. A signature costs as much as a pod, also when
+/// the last pod of it is gone.
+const MOST_BYTES: usize = 256 << 20;
+/// A pod that takes more bytes than this is of no signature: hardly another one will be like it, and there are
+/// pods of more than a megabyte.
+const LARGEST: usize = 64 << 10;
+
+/// Numbers for pods that are equal in some of their parts, in the order in which they were met.
+#[derive(Debug)]
+pub(crate) struct Signatures {
+    reads: PodReads,
+    /// Whether pods that are being deleted are of another signature.
+    by_deletion: bool,
+    /// The most bytes of a pod that is of some signature.
+    largest: usize,
+    /// One pod of each signature.
+    pods: Vec<PodInfo>,
+    /// About how many bytes they take.
+    bytes: usize,
+    /// How many they may take.
+    most_bytes: usize,
+    table: HashTable<(u64, SignatureId)>,
+    /// The last one met: pods often come in rows of the same signature.
+    last: Option<SignatureId>,
+}
+
+impl Signatures {
+    /// Pods are of one signature if they are equal in `reads`.
+    pub(crate) fn new(reads: PodReads) -> Self {
+        Signatures {
+            reads,
+            by_deletion: false,
+            largest: LARGEST,
+            pods: Vec::new(),
+            bytes: 0,
+            most_bytes: MOST_BYTES,
+            table: HashTable::new(),
+            last: None,
+        }
+    }
+
+    /// The same, but pods that are being deleted are of another signature than those that are not.
+    pub(crate) fn by_deletion(self) -> Self {
+        Signatures { by_deletion: true, ..self }
+    }
+
+    /// The same, but every pod is of some signature, however large it is.
+    pub(crate) fn of_any_size(self) -> Self {
+        Signatures { largest: usize::MAX, ..self }
+    }
+
+    /// The pods that are known now are there in any case, so that they take no memory here: only those that
+    /// come count from now on. Until then there is no limit.
+    pub(crate) fn count_from_here(&mut self) {
+        self.most_bytes = self.bytes.saturating_add(MOST_BYTES);
+    }
+
+    /// The signature of `pod`, and whether it is new. `None` if there are too many signatures, or the pod is too large.
+    pub(crate) fn number(&mut self, pod: &PodInfo) -> Option<(SignatureId, bool)> {
+        if let Some(last) = self.last.filter(|&last| self.are_equal(&self.pods[last as usize], pod))
+        {
+            return Some((last, false));
+        }
+        let hash = signature::parts_hash(self.reads, pod);
+        let is_same = |&(other, signature): &(u64, SignatureId)| {
+            other == hash && self.are_equal(&self.pods[signature as usize], pod)
+        };
+        if let Some(&(_, signature)) = self.table.find(hash, is_same) {
+            self.last = Some(signature);
+            return Some((signature, false));
+        }
+        let bytes = pod.bytes();
+        if self.is_full() || self.largest < bytes {
+            return None;
+        }
+        self.bytes += bytes;
+        let signature =
+            SignatureId::try_from(self.pods.len()).expect("there are fewer than 2^32 signatures");
+        self.pods.push(pod.clone());
+        self.table.insert_unique(hash, (hash, signature), |&(hash, _)| hash);
+        self.last = Some(signature);
+        Some((signature, true))
+    }
+
+    /// Forgets all signatures, and has no limit in bytes until [`count_from_here`](Self::count_from_here).
+    pub(crate) fn begin(&mut self) {
+        self.clear();
+        self.most_bytes = usize::MAX;
+    }
+
+    /// Forgets all signatures.
+    pub(crate) fn clear(&mut self) {
+        self.pods.clear();
+        self.bytes = 0;
+        self.table.clear();
+        self.last = None;
+    }
+
+    /// Whether no further signature can be told from others.
+    pub(crate) fn is_full(&self) -> bool {
+        self.pods.len() == MOST || self.most_bytes <= self.bytes
+    }
+
+    /// A pod of this signature.
+    pub(crate) fn example(&self, signature: SignatureId) -> &PodInfo {
+        &self.pods[signature as usize]
+    }
+
+    fn are_equal(&self, one: &PodInfo, other: &PodInfo) -> bool {
+        (!self.by_deletion || one.is_terminating() == other.is_terminating())
+            && signature::parts_are_alike(self.reads, one, other)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_api::{Pod, PodKey};
+
+    use super::*;
+
+    fn pod(name: &str, app: &str, milli_cpu: i64) -> PodInfo {
+        let mut pod = Pod { key: PodKey::new("default", name), ..Pod::default() };
+        pod.labels = [("app", app)].into_iter().collect();
+        pod.asks.fit.milli_cpu = milli_cpu;
+        PodInfo::new(pod)
+    }
+
+    #[test]
+    fn pods_are_of_one_signature_if_they_are_equal_in_what_is_read() {
+        let mut signatures = Signatures::new(PodReads::LABELS | PodReads::REQUESTS);
+        let mut signature = |name, app, cpu| signatures.number(&pod(name, app, cpu));
+        assert_eq!(signature("a", "web", 1), Some((0, true)));
+        assert_eq!(signature("b", "web", 1), Some((0, false)));
+        assert_eq!(signature("c", "db", 1), Some((1, true)));
+        assert_eq!(signature("d", "web", 2), Some((2, true)));
+        assert_eq!(signature("e", "web", 1), Some((0, false)));
+    }
+
+    #[test]
+    fn requests_differ_although_their_hashes_do_not() {
+        let mut signatures = Signatures::new(PodReads::REQUESTS);
+        let (one, mut other) = (pod("a", "web", 1), Pod::clone(&pod("a", "web", 1)));
+        other.asks.fit.scalar.insert("example.com/gpu".into(), 1);
+        assert_eq!(signatures.number(&one), Some((0, true)));
+        assert_eq!(signatures.number(&PodInfo::new(other)), Some((1, true)));
+    }
+
+    /// A pod of about so many bytes, like no other.
+    fn large(name: &str, bytes: usize) -> PodInfo {
+        let mut pod = Pod::clone(&pod(name, name, 1));
+        pod.annotations = [("a", "x".repeat(bytes))].into_iter().collect();
+        PodInfo::new(pod)
+    }
+
+    #[test]
+    fn a_very_large_pod_is_of_no_signature_unless_every_pod_is_of_some() {
+        let mut signatures = Signatures::new(PodReads::LABELS);
+        assert_eq!(signatures.number(&large("a", 2 * LARGEST)), None);
+        assert_eq!(signatures.number(&large("b", LARGEST / 2)), Some((0, true)));
+        let mut signatures = Signatures::new(PodReads::LABELS).of_any_size();
+        assert_eq!(signatures.number(&large("a", 2 * LARGEST)), Some((0, true)));
+    }
+
+    #[test]
+    fn signatures_are_full_by_the_bytes_of_their_pods() {
+        let mut signatures = Signatures::new(PodReads::LABELS).of_any_size();
+        signatures.begin();
+        assert!(signatures.number(&large("a", 1 << 20)).is_some());
+        signatures.count_from_here();
+        signatures.most_bytes = signatures.bytes + 12_000;
+        assert_eq!(signatures.number(&large("b", 8_000)), Some((1, true)));
+        assert!(!signatures.is_full());
+        assert_eq!(signatures.number(&large("c", 8_000)), Some((2, true)));
+        assert!(signatures.is_full());
+        assert_eq!(signatures.number(&large("d", 8_000)), None);
+        assert_eq!(signatures.number(&large("b", 8_000)), Some((1, false)));
+        signatures.clear();
+        assert!(!signatures.is_full());
+    }
+
+    #[test]
+    fn pods_that_are_being_deleted_may_be_another_signature() {
+        let mut signatures = Signatures::new(PodReads::LABELS).by_deletion();
+        let (one, mut other) = (pod("a", "web", 1), Pod::clone(&pod("a", "web", 1)));
+        other.deletion = Some(plimsoll_api::Timestamp::UNIX_EPOCH);
+        assert_eq!(signatures.number(&one), Some((0, true)));
+        assert_eq!(signatures.number(&PodInfo::new(other)), Some((1, true)));
+    }
+}

@@ -1,0 +1,350 @@
+//! The nodes on which a fine count is not 0.
+//!
+//! A topology key with many domains, such as the host name, would split the groups of a ranking until
+//! every node is a group of its own. But most domains hold none of the pods that a term counts. So a
+//! ranking has all nodes as if their fine counts were 0, and the few others are laid over it.
+
+use hashbrown::{HashMap, HashTable};
+use rustc_hash::FxBuildHasher;
+use smallvec::SmallVec;
+
+use super::domain_counts::DomainCounts;
+use super::name_index_set::NameIndex;
+use super::name_order::NO_DOMAIN;
+use super::node_ranking::{ClusterView, NodeRanking};
+use super::nodes_by_score::NodesByScore;
+
+/// About what a group takes beside its counts, with the sets of its nodes, in bytes.
+const BYTES_PER_GROUP: usize = 320;
+/// About what a node takes here, in bytes.
+const BYTES_PER_MEMBER: usize = 32;
+
+/// A fine count for each fine term.
+pub(crate) type FineCounts = SmallVec<[i64; 4]>;
+
+/// Nodes of one group of the ranking that have the same fine counts.
+pub(crate) struct SparseGroup {
+    /// The group of the ranking.
+    pub(crate) ranking_group: u32,
+    pub(crate) counts: FineCounts,
+    pub(crate) nodes: NodesByScore,
+}
+
+/// What is laid over one group of the ranking.
+#[derive(Default)]
+pub(crate) struct ExcludedNodes {
+    len: usize,
+    /// How many nodes of each static_score, ascending by static_score; none is 0.
+    scores: Vec<(i64, usize)>,
+}
+
+impl ExcludedNodes {
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// How many nodes of this static_score are laid over the group.
+    pub(crate) fn at(&self, static_score: i64) -> usize {
+        self.find(static_score).map_or(0, |at| self.scores[at].1)
+    }
+
+    fn add(&mut self, static_score: i64) {
+        self.len += 1;
+        match self.find(static_score) {
+            Ok(at) => self.scores[at].1 += 1,
+            Err(at) => self.scores.insert(at, (static_score, 1)),
+        }
+    }
+
+    fn take(&mut self, static_score: i64) {
+        self.len -= 1;
+        let at = self.find(static_score).expect("it was counted when it came");
+        self.scores[at].1 -= 1;
+        if self.scores[at].1 == 0 {
+            self.scores.remove(at);
+        }
+    }
+
+    fn find(&self, static_score: i64) -> Result<usize, usize> {
+        self.scores.binary_search_by_key(&static_score, |(static_score, _)| *static_score)
+    }
+}
+
+/// A bit for each node that is a member: most nodes that moved are none, and a bit is found faster than
+/// a place in a map. Where nodes are too many, all count as marked.
+struct MemberBits(Vec<u64>);
+
+/// Up to so many nodes have marks.
+const MOST_MARKED: usize = 1 << 17;
+
+impl MemberBits {
+    fn new(n_nodes: usize) -> Self {
+        MemberBits(if n_nodes <= MOST_MARKED { vec![0; n_nodes.div_ceil(64)] } else { Vec::new() })
+    }
+
+    fn set(&mut self, index: NameIndex) {
+        if let Some(word) = self.0.get_mut(index as usize / 64) {
+            *word |= 1 << (index % 64);
+        }
+    }
+
+    fn clear(&mut self, index: NameIndex) {
+        if let Some(word) = self.0.get_mut(index as usize / 64) {
+            *word &= !(1 << (index % 64));
+        }
+    }
+
+    fn has(&self, index: NameIndex) -> bool {
+        self.0.get(index as usize / 64).is_none_or(|word| word & (1 << (index % 64)) != 0)
+    }
+}
+
+/// A node with a fine count that is not 0.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct SparseMember {
+    /// The group here; [`NO_GROUP`] if the node is not feasible.
+    group: u32,
+    static_score: i64,
+}
+
+/// The group of nodes that are not feasible.
+const NO_GROUP: u32 = u32::MAX;
+
+/// The nodes with fine counts that are not 0, over one ranking and for one set of domain_counts.
+pub(crate) struct SparseDomainCounts {
+    /// The fine terms.
+    fine: SmallVec<[usize; 4]>,
+    members: HashMap<NameIndex, SparseMember, FxBuildHasher>,
+    marks: MemberBits,
+    pub(crate) groups: Vec<SparseGroup>,
+    by_key: HashTable<u32>,
+    /// By group of the ranking.
+    excluded: Vec<ExcludedNodes>,
+    /// Nodes that became feasible and have to be looked at.
+    returning: Vec<NameIndex>,
+    ranking_followed: u64,
+    domain_counts_followed: u64,
+}
+
+impl SparseDomainCounts {
+    pub(crate) fn new(
+        ranking: &NodeRanking,
+        domain_counts: &DomainCounts,
+        cluster: ClusterView<'_>,
+    ) -> Self {
+        let mut sparse = SparseDomainCounts {
+            fine: domain_counts.fine_terms().collect(),
+            members: HashMap::default(),
+            marks: MemberBits::new(cluster.name_order.len()),
+            groups: Vec::new(),
+            by_key: HashTable::new(),
+            excluded: Vec::new(),
+            returning: Vec::new(),
+            ranking_followed: ranking.moved.end(),
+            domain_counts_followed: domain_counts.changed.end(),
+        };
+        sparse.look_at_all(ranking, domain_counts, cluster);
+        sparse
+    }
+
+    /// Follows what has changed in the ranking and in the domain_counts. `false` if that is too long ago: then
+    /// it has to be made anew.
+    pub(crate) fn follow(
+        &mut self,
+        ranking: &NodeRanking,
+        domain_counts: &DomainCounts,
+        cluster: ClusterView<'_>,
+    ) -> bool {
+        if self.fine.is_empty() {
+            return true;
+        }
+        let (Some(changed), Some(moved)) = (
+            domain_counts.changed.since(self.domain_counts_followed),
+            ranking.moved.since(self.ranking_followed),
+        ) else {
+            return false;
+        };
+        self.domain_counts_followed = domain_counts.changed.end();
+        self.ranking_followed = ranking.moved.end();
+        for (term, domain) in changed {
+            let topology = &cluster.topologies[domain_counts.topology(term as usize)];
+            for &index in topology.members(domain) {
+                self.look(index, ranking, domain_counts, cluster);
+            }
+        }
+        for index in moved {
+            if self.marks.has(index)
+                && let Some(&member) = self.members.get(&index)
+            {
+                self.move_with(index, member, ranking, cluster);
+            }
+        }
+        for index in std::mem::take(&mut self.returning) {
+            self.look(index, ranking, domain_counts, cluster);
+        }
+        true
+    }
+
+    fn look_at_all(
+        &mut self,
+        ranking: &NodeRanking,
+        domain_counts: &DomainCounts,
+        cluster: ClusterView<'_>,
+    ) {
+        for term in self.fine.clone() {
+            let topology = &cluster.topologies[domain_counts.topology(term)];
+            let domains: Vec<_> = domain_counts.counted_domains(term).collect();
+            for domain in domains {
+                for &index in topology.members(domain) {
+                    self.look(index, ranking, domain_counts, cluster);
+                }
+            }
+        }
+    }
+
+    /// Looks at the counts of a node.
+    fn look(
+        &mut self,
+        index: NameIndex,
+        ranking: &NodeRanking,
+        domain_counts: &DomainCounts,
+        cluster: ClusterView<'_>,
+    ) {
+        let count =
+            |&term: &usize| match cluster.topologies[domain_counts.topology(term)].domain(index) {
+                NO_DOMAIN => 0,
+                domain => domain_counts.count_in(term, domain),
+            };
+        let counts: FineCounts = self.fine.iter().map(count).collect();
+        if counts.iter().all(|&count| count == 0) {
+            if let Some(member) = self.members.remove(&index) {
+                self.marks.clear(index);
+                self.take_out(index, member);
+            }
+            return;
+        }
+        let member = match ranking.entry(index) {
+            Some((ranking_group, static_score)) => {
+                SparseMember { group: self.group(ranking_group, counts), static_score }
+            }
+            None => SparseMember { group: NO_GROUP, static_score: 0 },
+        };
+        self.put(index, member, cluster);
+    }
+
+    /// Moves a node whose counts are as they were to where it is in the ranking now.
+    fn move_with(
+        &mut self,
+        index: NameIndex,
+        member: SparseMember,
+        ranking: &NodeRanking,
+        cluster: ClusterView<'_>,
+    ) {
+        let moved = match ranking.entry(index) {
+            None => SparseMember { group: NO_GROUP, static_score: 0 },
+            // Its counts are not known here: it is looked at when it comes back.
+            Some(_) if member.group == NO_GROUP => return self.returning.push(index),
+            Some((ranking_group, static_score))
+                if self.groups[member.group as usize].ranking_group == ranking_group =>
+            {
+                SparseMember { static_score, ..member }
+            }
+            Some((ranking_group, static_score)) => {
+                let counts = self.groups[member.group as usize].counts.clone();
+                SparseMember { group: self.group(ranking_group, counts), static_score }
+            }
+        };
+        self.put(index, moved, cluster);
+    }
+
+    fn put(&mut self, index: NameIndex, member: SparseMember, cluster: ClusterView<'_>) {
+        match self.members.insert(index, member) {
+            Some(before) if before == member => return,
+            Some(before) => self.take_out(index, before),
+            None => self.marks.set(index),
+        }
+        if member.group == NO_GROUP {
+            return;
+        }
+        let group = &mut self.groups[member.group as usize];
+        group.nodes.insert(member.static_score, index, cluster.name_order.len());
+        let ranking_group = group.ranking_group as usize;
+        if self.excluded.len() <= ranking_group {
+            self.excluded.resize_with(ranking_group + 1, ExcludedNodes::default);
+        }
+        self.excluded[ranking_group].add(member.static_score);
+    }
+
+    fn take_out(&mut self, index: NameIndex, SparseMember { group, static_score }: SparseMember) {
+        if group != NO_GROUP {
+            let group = &mut self.groups[group as usize];
+            group.nodes.remove(static_score, index);
+            self.excluded[group.ranking_group as usize].take(static_score);
+        }
+    }
+
+    fn group(&mut self, ranking_group: u32, counts: FineCounts) -> u32 {
+        let (hash, groups) = (hash(ranking_group, &counts), &self.groups);
+        let is_same = |&group: &u32| {
+            let group = &groups[group as usize];
+            group.ranking_group == ranking_group && group.counts == counts
+        };
+        if let Some(&group) = self.by_key.find(hash, is_same) {
+            return group;
+        }
+        let group = u32::try_from(self.groups.len()).expect("there are fewer groups than nodes");
+        self.groups.push(SparseGroup { ranking_group, counts, nodes: NodesByScore::default() });
+        let groups = &self.groups;
+        self.by_key.insert_unique(hash, group, |&group| {
+            let group = &groups[group as usize];
+            self::hash(group.ranking_group, &group.counts)
+        });
+        group
+    }
+
+    /// About how many bytes it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.groups.len() * (BYTES_PER_GROUP + self.fine.len() * size_of::<i64>())
+            + self.members.len() * BYTES_PER_MEMBER
+            + self.excluded.len() * size_of::<ExcludedNodes>()
+            + self.marks.0.len() * size_of::<u64>()
+    }
+
+    /// Whether the node is here rather than in the ranking.
+    pub(crate) fn has(&self, index: NameIndex) -> bool {
+        self.members.contains_key(&index)
+    }
+
+    /// The group of a feasible node that is here.
+    pub(crate) fn group_of(&self, index: NameIndex) -> Option<usize> {
+        let member = self.members.get(&index).filter(|member| member.group != NO_GROUP)?;
+        Some(member.group as usize)
+    }
+
+    /// The nodes that are here rather than in the ranking, a bit for each by index; `None` where there are too
+    /// many nodes to have a bit each.
+    pub(crate) fn marks(&self) -> Option<&[u64]> {
+        (!self.marks.0.is_empty()).then_some(self.marks.0.as_slice())
+    }
+
+    /// The feasible nodes that are here, with their groups.
+    pub(crate) fn placed(&self) -> impl Iterator<Item = (NameIndex, usize)> {
+        let placed = self.members.iter().filter(|(_, member)| member.group != NO_GROUP);
+        placed.map(|(&index, member)| (index, member.group as usize))
+    }
+
+    /// What is laid over a group of the ranking.
+    pub(crate) fn excluded_from(&self, ranking_group: usize) -> Option<&ExcludedNodes> {
+        self.excluded.get(ranking_group)
+    }
+
+    /// The place of a fine term among the fine ones.
+    pub(crate) fn place_of(&self, term: usize) -> Option<usize> {
+        self.fine.iter().position(|&fine| fine == term)
+    }
+}
+
+fn hash(ranking_group: u32, counts: &FineCounts) -> u64 {
+    use std::hash::BuildHasher;
+    FxBuildHasher.hash_one((ranking_group, counts.as_slice()))
+}
