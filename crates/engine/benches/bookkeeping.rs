@@ -10,7 +10,7 @@ use divan::Bencher;
 use divan::counter::ItemsCount;
 use plimsoll_api::{Node, Pod, PodKey, PodTemplate, Resources, Toleration};
 use plimsoll_engine::{
-    Effect, EffectId, Event, Options, Profile, ProfileSpec, Scheduler, Seen, Write,
+    Effect, EffectId, Event, Observation, Options, Profile, ProfileSpec, Scheduler, Write,
 };
 use plimsoll_framework::prelude::{
     Allocatable, Bind, Binding, Entry, FeatureGates, Filter, Handle, NoArgs, Placement, Plugin,
@@ -168,7 +168,7 @@ fn cpu(cores: i64) -> plimsoll_api::Asks {
 fn node(name: &str, cores: i64) -> Event {
     let allocatable = Resources { milli_cpu: 1000 * cores, ..Resources::default() };
     let node = Node { name: name.into(), allocatable, ..Node::default() };
-    Event::Node(Box::new(Seen::Is(node)))
+    Event::Node(Box::new(Observation::Is(node)))
 }
 
 macro_rules! plugin {

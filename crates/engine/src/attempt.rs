@@ -6,21 +6,21 @@ use plimsoll_framework::{
     WriteCause, WriteError, Writes,
 };
 
-use crate::binding::{Backing, BindingCycle, BindingHandle, Moved, Unbound};
-use crate::cycle::{self, Cycle, CycleResult, Failure, FailureReason};
+use crate::binding::{Backing, BindingCycle, BindingHandle, BindingProgress, Unbound};
+use crate::cycle::{self, AttemptFailure, Cycle, CycleResult, FailureReason};
 use crate::decision::{Decision, Outcome};
-use crate::effect::{Condition, Effect, EffectId, Record, Write};
+use crate::effect::{Condition, Effect, EffectId, EventRecord, Write};
 use crate::explain::decision;
 use crate::memo::{MemoAnswer, Want};
-use crate::metrics::{self, Lap, Meter, MeteredPoint, Sampled, Status};
+use crate::metrics::{self, CycleMeter, Lap, MeteredPoint, Sampled, Status};
 use crate::names::PodId;
-use crate::pick::{self, Chance, TieBreak};
+use crate::pick::{self, TieBreak, TieBreaker};
 use crate::profile::Profile;
-use crate::queue::{Attempt, Audience, Surroundings, Verdict};
+use crate::queue::{Attempt, AttemptVerdict, Audience, Surroundings};
 use crate::sample::Sample;
 use crate::scheduler::{Detail, Scheduler};
 use crate::waiting::Verdicts;
-use crate::writes::Said;
+use crate::writes::RequestedWrite;
 
 impl Scheduler {
     /// Tries one pod.
@@ -44,7 +44,7 @@ impl Scheduler {
         let pod = &attempt.pod;
         if pod.is_terminating() {
             let note = format!("skip schedule deleting pod: {}", pod.key);
-            self.write(pod, Write::Record(Record::failed(&note)), effects);
+            self.write(pod, Write::Record(EventRecord::failed(&note)), effects);
             self.queue.done(attempt.id);
         }
         pod.is_terminating()
@@ -65,7 +65,7 @@ impl Scheduler {
                 self.log(attempt, &cycle);
                 let failure = match cycle.result {
                     CycleResult::Unschedulable(failure) => *failure,
-                    CycleResult::Error(message) => Failure::error(message),
+                    CycleResult::Error(message) => AttemptFailure::error(message),
                     CycleResult::Found { .. } => return,
                 };
                 self.count_preemption(pod, &failure);
@@ -101,7 +101,7 @@ impl Scheduler {
         }
         let after = std::mem::replace(&mut self.rng, before);
         self.next_start = start;
-        let expected = self.decide_from_scratch(pod, Meter::default());
+        let expected = self.decide_from_scratch(pod, CycleMeter::default());
         if self.audit.compare(pod, &cycle, &expected, &self.cache.view()) {
             self.rng = after;
             cycle
@@ -153,7 +153,7 @@ impl Scheduler {
         let (pod, rng, start) = (info.pod.clone(), self.rng.clone(), self.next_start);
         let mut remembered = self.remembered(&pod);
         (self.rng, self.next_start) = (rng.clone(), start);
-        let expected = self.decide_from_scratch(&pod, Meter::default());
+        let expected = self.decide_from_scratch(&pod, CycleMeter::default());
         if remembered.is_none() {
             // A failure from scratch is remembered for the next equal pod, which is this one again.
             self.note_diagnosis(&pod, &expected);
@@ -232,11 +232,11 @@ impl Scheduler {
     }
 
     /// Runs the scheduling cycle for a pod.
-    fn decide_from_scratch(&mut self, pod: &PodInfo, meter: Meter) -> Cycle {
+    fn decide_from_scratch(&mut self, pod: &PodInfo, meter: CycleMeter) -> Cycle {
         let sample = self.sample(self.profile_of(pod));
         let profile = self.profiles.get(&pod.scheduler_name).expect("it was just found");
         let (view, nominated) = (self.cache.view(), &self.nominated);
-        let chance = &mut Chance { tie_break: self.options.tie_break, rng: &mut self.rng };
+        let chance = &mut TieBreaker { tie_break: self.options.tie_break, rng: &mut self.rng };
         let cycle = cycle::schedule(profile, view, nominated, &sample, pod, chance, meter);
         let n_nodes = view.nodes.len().max(1);
         self.next_start = (self.next_start + cycle.n_judged) % n_nodes;
@@ -417,7 +417,7 @@ impl Scheduler {
         now: Time,
         mut cycle: Box<BindingCycle>,
         effects: &mut Vec<Effect>,
-        act: impl FnOnce(&mut BindingCycle, &mut BindingHandle<'_>) -> Moved,
+        act: impl FnOnce(&mut BindingCycle, &mut BindingHandle<'_>) -> BindingProgress,
     ) {
         let profile = self.profiles.get(&cycle.pod.scheduler_name).expect("it placed the pod");
         let mut engine = BindingHandle {
@@ -437,15 +437,15 @@ impl Scheduler {
             counts: &mut self.counts,
         };
         match act(&mut cycle, &mut engine) {
-            Moved::Waits => self.bindings.put(cycle),
-            Moved::Bound => {
+            BindingProgress::Waits => self.bindings.put(cycle),
+            BindingProgress::Bound => {
                 let key = &cycle.pod.key;
-                engine.write(&cycle.pod, Write::Record(Record::scheduled(key, cycle.node())));
+                engine.write(&cycle.pod, Write::Record(EventRecord::scheduled(key, cycle.node())));
                 if let Some(bound) = self.queue.done(cycle.id) {
                     self.counts.bound(now, profile.index, &bound);
                 }
             }
-            Moved::Failed(why) => {
+            BindingProgress::Failed(why) => {
                 if let Some((point, lap)) = cycle.stands_at() {
                     self.counts.stage(profile.index, point, why.status(), lap);
                 }
@@ -480,7 +480,7 @@ impl Scheduler {
     fn object_answered(
         &mut self,
         now: Time,
-        said: &Said,
+        said: &RequestedWrite,
         answer: Result<(), WriteError>,
         effects: &mut Vec<Effect>,
     ) {
@@ -515,7 +515,7 @@ impl Scheduler {
             }
         };
         if let Some(why) = failed {
-            self.write(&said.pod, Write::Record(Record::unwritten(said, &why)), effects);
+            self.write(&said.pod, Write::Record(EventRecord::unwritten(said, &why)), effects);
         }
         self.send_writes(now, effects);
     }
@@ -559,9 +559,11 @@ impl Scheduler {
     ) -> Option<PodInfo> {
         let &Attempt { id, ref pod, number } = attempt;
         let failure = match why {
-            Unbound::Error(message) => Failure::error(message),
+            Unbound::Error(message) => AttemptFailure::error(message),
             Unbound::Rejected { plugin, why } => cycle::rejected_on_its_node(plugin, &why),
-            Unbound::TooLate(why) => Failure { message: why.to_string(), ..Failure::default() },
+            Unbound::TooLate(why) => {
+                AttemptFailure { message: why.to_string(), ..AttemptFailure::default() }
+            }
         };
         if self.options.detail != Detail::None {
             let outcome = match failure.reason {
@@ -595,10 +597,10 @@ impl Scheduler {
         now: Time,
         id: PodId,
         pod: &PodInfo,
-        failure: Failure,
+        failure: AttemptFailure,
         effects: &mut Vec<Effect>,
     ) {
-        self.write(pod, Write::Record(Record::failed(&failure.message)), effects);
+        self.write(pod, Write::Record(EventRecord::failed(&failure.message)), effects);
         // As in schedule_one.go, handleSchedulingFailure: the binding may have taken effect although
         // its answer is an error, and a pod that was observed on a node is not tried again.
         let reason = failure.reason;
@@ -609,7 +611,7 @@ impl Scheduler {
         }
         let condition = Condition { reason: failure.reason.as_str(), message: failure.message };
         self.write(pod, Write::Condition(condition), effects);
-        let verdict = Verdict { rejectors: failure.rejectors, pending: failure.pending };
+        let verdict = AttemptVerdict { rejectors: failure.rejectors, pending: failure.pending };
         let with = Surroundings { profiles: &self.profiles, cache: &self.cache };
         let began = self.queue.failed(now, id, verdict, with);
         self.count_failure(pod, reason, began);
@@ -618,8 +620,8 @@ impl Scheduler {
     /// Counts an attempt that failed, and how long it took if the pod is still there.
     fn count_failure(&mut self, pod: &PodInfo, reason: FailureReason, began: Option<Lap>) {
         let outcome = match reason {
-            FailureReason::Unschedulable => metrics::Outcome::Unschedulable,
-            FailureReason::SchedulerError => metrics::Outcome::Error,
+            FailureReason::Unschedulable => metrics::AttemptResult::Unschedulable,
+            FailureReason::SchedulerError => metrics::AttemptResult::Error,
         };
         let profile = self.profile_of(pod).index;
         self.counts.ended(profile, outcome, began.unwrap_or_default());
@@ -627,7 +629,7 @@ impl Scheduler {
 
     /// As in default_preemption.go, PostFilter: it counts every call. It is not called if there is no
     /// node at all, or after an error.
-    fn count_preemption(&mut self, pod: &PodInfo, failure: &Failure) {
+    fn count_preemption(&mut self, pod: &PodInfo, failure: &AttemptFailure) {
         let is_asked = failure.reason == FailureReason::Unschedulable
             && !self.cache.view().nodes.is_empty()
             && self.profile_of(pod).at(Point::PostFilter).next().is_some();

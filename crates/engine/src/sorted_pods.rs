@@ -13,7 +13,7 @@ const SHORT: usize = 64;
 
 /// An ascending run of pods. A pod that is removed from the middle leaves a hole.
 #[derive(Debug)]
-struct Run<K> {
+struct AscendingRun<K> {
     /// Neither the first nor the last is a hole.
     pods: VecDeque<(K, Option<PodId>)>,
     holes: usize,
@@ -22,7 +22,7 @@ struct Run<K> {
 /// Pods sorted by unique keys. Inserting at the end and removing the first take constant time.
 #[derive(Debug)]
 pub(crate) struct SortedPods<K> {
-    runs: [Run<K>; RUNS],
+    runs: [AscendingRun<K>; RUNS],
     /// The runs after these are empty.
     n_runs: usize,
     rest: BTreeMap<K, PodId>,
@@ -30,7 +30,7 @@ pub(crate) struct SortedPods<K> {
 
 impl<K> Default for SortedPods<K> {
     fn default() -> Self {
-        let run = |_| Run { pods: VecDeque::new(), holes: 0 };
+        let run = |_| AscendingRun { pods: VecDeque::new(), holes: 0 };
         SortedPods { runs: std::array::from_fn(run), n_runs: 0, rest: BTreeMap::new() }
     }
 }
@@ -38,7 +38,7 @@ impl<K> Default for SortedPods<K> {
 impl<K: Ord> SortedPods<K> {
     /// Puts a pod in.
     pub(crate) fn insert(&mut self, key: K, pod: PodId) {
-        let fits = |run: &Run<K>| run.pods.back().is_none_or(|(last, _)| *last < key);
+        let fits = |run: &AscendingRun<K>| run.pods.back().is_none_or(|(last, _)| *last < key);
         match self.runs.iter().position(fits) {
             Some(at) => {
                 self.runs[at].pods.push_back((key, Some(pod)));
@@ -63,7 +63,7 @@ impl<K: Ord> SortedPods<K> {
     /// The first key and its pod.
     pub(crate) fn first(&self) -> Option<(&K, PodId)> {
         let rest = self.rest.first_key_value().map(|(key, &pod)| (key, pod));
-        self.runs().filter_map(Run::first).chain(rest).min()
+        self.runs().filter_map(AscendingRun::first).chain(rest).min()
     }
 
     /// The pods with keys up to `last`, in no particular order.
@@ -88,12 +88,12 @@ impl<K: Ord> SortedPods<K> {
         self.n_runs == 0 && self.rest.is_empty()
     }
 
-    fn runs(&self) -> impl Iterator<Item = &Run<K>> {
+    fn runs(&self) -> impl Iterator<Item = &AscendingRun<K>> {
         self.runs[..self.n_runs].iter()
     }
 }
 
-impl<K: Ord> Run<K> {
+impl<K: Ord> AscendingRun<K> {
     fn first(&self) -> Option<(&K, PodId)> {
         self.pods.front().and_then(|(key, pod)| Some((key, (*pod)?)))
     }

@@ -129,7 +129,7 @@ pub use stores::{
     ImageStore, KeptVolumes, NamespaceStore, PdbStore, RefusedEvictions, SelectingStore, Stores,
     VolumeStore,
 };
-pub use supply::{Bound, NEVER, Needs, Stock, Supply};
+pub use supply::{NEVER, Needs, ScoreBound, Stock, Supply};
 pub use time::Time;
 pub use view::View;
 pub use writes::{Answered, ObjectWrite, WriteCause, WriteError, WriteVerb, Writes};

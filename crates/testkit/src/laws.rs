@@ -148,13 +148,13 @@ struct Followed<'a> {
 
 /// A pod that comes to a row, or leaves it.
 #[derive(Clone, Copy)]
-struct Change<'a> {
+struct PodMove<'a> {
     comes: bool,
     pod: &'a PodInfo,
     row: Row,
 }
 
-impl<'a> Change<'a> {
+impl<'a> PodMove<'a> {
     fn happen(self, nodes: &mut Columns) {
         if self.comes {
             nodes.place(self.row, self.pod);
@@ -169,7 +169,7 @@ impl<'a> Change<'a> {
     }
 
     fn undone(self) -> Self {
-        Change { comes: !self.comes, ..self }
+        PodMove { comes: !self.comes, ..self }
     }
 
     fn describe(self, cluster: &Cluster, judged: &PodInfo) -> String {
@@ -187,21 +187,21 @@ impl Followed<'_> {
         for pod in &self.scenario.placed {
             let node = pod.node_name.as_ref().expect("a placed pod names its node");
             let row = cluster.row(node).expect("the cluster is the scenario's");
-            self.change(judged, &mut cluster, Change { comes: false, pod, row })?;
+            self.change(judged, &mut cluster, PodMove { comes: false, pod, row })?;
         }
         let others = self.scenario.pending.iter().filter(|pod| pod.key != judged.key);
         for pod in others {
             for &row in &rows {
                 let node_name = Some(cluster.nodes.name_of(row).clone());
                 let pod = PodInfo::new(Pod { node_name, ..Pod::clone(pod) });
-                self.change(judged, &mut cluster, Change { comes: true, pod: &pod, row })?;
+                self.change(judged, &mut cluster, PodMove { comes: true, pod: &pod, row })?;
             }
         }
         Ok(())
     }
 
     /// One change, followed and undone.
-    fn change(&self, judged: &PodInfo, cluster: &mut Cluster, change: Change<'_>) -> Kept {
+    fn change(&self, judged: &PodInfo, cluster: &mut Cluster, change: PodMove<'_>) -> Kept {
         let rows: Vec<Row> = cluster.nodes.rows().collect();
         let before = self.prepare(judged, cluster);
         if before.skips() {

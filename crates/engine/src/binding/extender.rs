@@ -1,23 +1,23 @@
 //! Binding by an extender.
 
-use super::{BindingCycle, BindingHandle, Moved, Stage, Unbound};
+use super::{BindingCycle, BindingHandle, BindingProgress, BindingStage, Unbound};
 use crate::effect::Write;
-use crate::extenders::{Call, ExtenderId, Question};
+use crate::extenders::{Call, ExtenderId, ExtenderQuestion};
 use crate::metrics::{MeteredPoint, Status};
 
 impl BindingCycle {
     /// As in schedule_one.go, bind: an extender goes before the plugins.
-    pub(super) fn bind(&mut self, engine: &mut BindingHandle<'_>) -> Moved {
+    pub(super) fn bind(&mut self, engine: &mut BindingHandle<'_>) -> BindingProgress {
         self.lap = engine.stage_over(MeteredPoint::PreBind, Status::Success, self.lap);
         let Some(extender) = engine.extenders.binder(&self.pod) else {
             return self.bind_by_plugin(engine);
         };
-        let question = Question::Bind(self.node().clone());
+        let question = ExtenderQuestion::Bind(self.node().clone());
         let effect = engine.write(&self.pod, Write::Extender(Call { extender, question }));
-        self.stage = Stage::Extender { extender, effect };
+        self.stage = BindingStage::Extender { extender, effect };
         let patience = engine.extenders.get(extender).timeout + engine.write_timeout;
         self.deadline = Some(engine.backing.now + patience);
-        Moved::Waits
+        BindingProgress::Waits
     }
 
     /// An extender has not bound the pod.
@@ -26,11 +26,11 @@ impl BindingCycle {
         extender: ExtenderId,
         why: String,
         engine: &mut BindingHandle<'_>,
-    ) -> Moved {
+    ) -> BindingProgress {
         self.lap = engine.counts.start();
         match engine.extenders.get(extender).ignorable {
             true => self.bind_by_plugin(engine),
-            false => Moved::Failed(Unbound::Error(why)),
+            false => BindingProgress::Failed(Unbound::Error(why)),
         }
     }
 }

@@ -13,7 +13,7 @@ use super::nominations::Nominations;
 use super::signature_diagnoses::SignatureDiagnoses;
 use super::signatures::SignatureId;
 use super::{FastMap, Memo, nominations};
-use crate::cycle::{Cycle, Failure};
+use crate::cycle::{AttemptFailure, Cycle};
 use crate::profile::Profile;
 
 /// The memory that node_diagnoses may take, in bytes.
@@ -169,7 +169,7 @@ impl Memo {
         (ranking, domain_counts): (usize, usize),
         own: Option<&OwnNodeRejection>,
         view: View<'_>,
-    ) -> Option<Failure> {
+    ) -> Option<AttemptFailure> {
         let node_set = self.node_set.as_ref()?;
         let cluster = node_set.with(view);
         let (counts, _) = self.domain_counts[domain_counts].as_ref()?;

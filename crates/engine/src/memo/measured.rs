@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 
 use super::Memo;
 use super::choose::Chooser;
-use crate::metrics::{Meter, MeteredPoint, Status, Went};
+use crate::metrics::{CycleMeter, MeteredPoint, Status, Went};
 
 impl Memo {
     /// Asks a plugin about one node, if it filters by counts, as the last decision asked it about many, and
@@ -16,7 +16,7 @@ impl Memo {
         view: View<'_>,
         row: Row,
         went: &Went,
-        meter: &mut Meter,
+        meter: &mut CycleMeter,
     ) {
         let (Some((ranking, domain_counts)), Some(node_set)) = (self.decided_by, &self.node_set)
         else {

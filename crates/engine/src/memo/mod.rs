@@ -57,8 +57,8 @@ use self::profile_memo::ProfileMemo;
 use self::scan::Scanner;
 use self::signatures::{SignatureId, Signatures};
 use self::sparse_domain_counts::SparseDomainCounts;
-use crate::cache::{Change, Changes};
-use crate::cycle::Failure;
+use crate::cache::{Changes, RowChange};
+use crate::cycle::AttemptFailure;
 use crate::metrics::{MeteredPoint, Phases};
 use crate::pick::{TieBreak, pick};
 use crate::profile::Profile;
@@ -153,7 +153,7 @@ pub(crate) enum MemoAnswer {
     /// or one of those that the pod names.
     Only { row: Row, n_judged: usize },
     /// No node is feasible, and this is why.
-    Failed(Box<Failure>),
+    Failed(Box<AttemptFailure>),
     /// It has to be made from scratch.
     Unclear,
 }
@@ -364,9 +364,9 @@ impl Memo {
         Some(signature)
     }
 
-    fn follow_one(&mut self, view: View<'_>, change: Change) {
+    fn follow_one(&mut self, view: View<'_>, change: RowChange) {
         match change {
-            Change::Node(row, reads) => {
+            RowChange::Node(row, reads) => {
                 if reads.intersects(NodeReads::NAME | NodeReads::LABELS) {
                     self.node_set = None;
                     return;
@@ -379,11 +379,11 @@ impl Memo {
                 }
                 self.note(row, reads);
             }
-            Change::Placed(row, pod) => {
+            RowChange::Placed(row, pod) => {
                 self.count(view, row, &pod, 1);
                 self.note(row, NodeReads::BY_PLACEMENT);
             }
-            Change::Displaced(row, pod) => {
+            RowChange::Displaced(row, pod) => {
                 self.count(view, row, &pod, -1);
                 self.note(row, NodeReads::BY_PLACEMENT);
             }

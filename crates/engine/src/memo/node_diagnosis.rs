@@ -13,8 +13,8 @@ use super::name_index_set::NameIndex;
 use super::node_ranking::{ClusterView, NodeRanking};
 use super::nominations;
 use super::preemption::{BYTES_PER_REASON, CandidateCache, CandidateSearch};
-use crate::cycle::Failure;
-use crate::diagnosis::{self, Cause};
+use crate::cycle::AttemptFailure;
+use crate::diagnosis::{self, FitErrorCause};
 use crate::profile::Profile;
 
 /// The node passes.
@@ -133,7 +133,7 @@ impl NodeDiagnosis {
         ranking: &mut NodeRanking,
         own: Option<&OwnNodeRejection>,
         cluster: ClusterView<'_>,
-    ) -> Option<Failure> {
+    ) -> Option<AttemptFailure> {
         let passing = usize::from(own.is_some_and(|own| self.reason(own.index) == PASSES));
         if self.n_passing != passing || own.is_some_and(|own| !self.agrees(own)) {
             return None;
@@ -167,11 +167,11 @@ impl NodeDiagnosis {
 
     /// How the nodes reject a pod, without what PostFilter says; `None` where some node could not be
     /// judged.
-    fn rejected_by_all(&self, own: Option<&OwnNodeRejection>) -> Option<Failure> {
+    fn rejected_by_all(&self, own: Option<&OwnNodeRejection>) -> Option<AttemptFailure> {
         let without = own.map(|own| self.reason(own.index)).filter(|&reason| reason != PASSES);
         let counted = self.reasons.iter(without).map(|((plugin, why), n)| (*plugin, why, n));
         let counted = counted.chain(own.map(|own| (own.plugin, &own.why, 1)));
-        let mut failure = Failure::default();
+        let mut failure = AttemptFailure::default();
         let mut rejections = Vec::new();
         for (plugin, why, n) in counted {
             if why.code == Code::Error {
@@ -180,7 +180,8 @@ impl NodeDiagnosis {
             failure.blame(plugin, why.code);
             rejections.push((why, n));
         }
-        failure.message = diagnosis::fit_error(self.reason_of.len(), &Cause::Counted(&rejections));
+        failure.message =
+            diagnosis::fit_error(self.reason_of.len(), &FitErrorCause::Counted(&rejections));
         Some(failure)
     }
 

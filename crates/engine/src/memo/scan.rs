@@ -9,7 +9,7 @@
 use plimsoll_api::Str;
 use plimsoll_framework::parts::NodeReads;
 use plimsoll_framework::{
-    Bound, ByRow, Code, MAX_NODE_SCORE, NEVER, Needs, PodInfo, Point, Prepared, Row, RowScore,
+    ByRow, Code, MAX_NODE_SCORE, NEVER, Needs, PodInfo, Point, Prepared, Row, RowScore, ScoreBound,
     Supply, Verdict, View,
 };
 use smallvec::SmallVec;
@@ -48,7 +48,7 @@ struct Moving {
 struct Score {
     plugin: &'static str,
     weight: i64,
-    bound: Box<dyn Bound>,
+    bound: Box<dyn ScoreBound>,
     by_row: Box<dyn RowScore>,
 }
 

@@ -7,7 +7,7 @@ use plimsoll_framework::{Point, PostFilterAnswer};
 
 use super::FastMap;
 use super::signatures::{SignatureId, Signatures};
-use crate::cycle::{Cycle, CycleResult, Failure};
+use crate::cycle::{AttemptFailure, Cycle, CycleResult};
 use crate::profile::{PluginIndex, Profile};
 use crate::signature::OWN_PARTS;
 
@@ -41,7 +41,7 @@ pub(crate) struct SignatureDiagnoses {
     /// Filters that read what a pod has for itself, such as its name. Most of them have something to say
     /// about few pods; others that are alike fail alike.
     of_own: Vec<PluginIndex>,
-    known: FastMap<DiagnosisKey, (Failure, usize)>,
+    known: FastMap<DiagnosisKey, (AttemptFailure, usize)>,
     /// About how many bytes `known` takes.
     bytes: usize,
 }
@@ -89,7 +89,11 @@ impl SignatureDiagnoses {
     }
 
     /// How an attempt at an equal pod failed, and how many nodes it looked at.
-    pub(crate) fn find(&mut self, profile: &Profile, pod: &PodInfo) -> Option<(Failure, usize)> {
+    pub(crate) fn find(
+        &mut self,
+        profile: &Profile,
+        pod: &PodInfo,
+    ) -> Option<(AttemptFailure, usize)> {
         if self.known.is_empty() {
             return None;
         }

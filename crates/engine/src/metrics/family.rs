@@ -14,14 +14,14 @@ pub struct Descriptor {
     /// Its stability level.
     pub stability: Stability,
     /// Its type.
-    pub kind: Kind,
+    pub kind: FamilyType,
     /// The names of its labels.
     pub labels: &'static [&'static str],
 }
 
 /// The type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Kind {
+pub enum FamilyType {
     /// A value that only grows.
     Counter,
     /// A current value.
@@ -58,12 +58,12 @@ pub struct Family {
     /// Its description.
     pub descriptor: &'static Descriptor,
     /// One series for each combination of label values, in no particular order.
-    pub series: Vec<Series>,
+    pub series: Vec<MetricSeries>,
 }
 
 /// The value of a metric for one combination of label values.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Series {
+pub struct MetricSeries {
     /// The values of the labels, in the order of [`Descriptor::labels`].
     pub labels: Vec<Str>,
     /// Its value.

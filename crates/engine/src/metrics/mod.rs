@@ -23,12 +23,12 @@ mod snapshot;
 
 use std::time::Duration;
 
-pub(crate) use counts::{Bound, Counts, Outcome};
+pub(crate) use counts::{AttemptResult, BoundPod, SchedulerCounters};
 pub(crate) use event_label::EventLabel;
-pub use family::{Descriptor, Family, Kind, Series, Stability, Value};
+pub use family::{Descriptor, Family, FamilyType, MetricSeries, Stability, Value};
 pub use histogram::{Buckets, Histogram};
 pub use inventory::inventory;
-pub(crate) use meter::{Lap, Meter, MeteredPoint, Status};
+pub(crate) use meter::{CycleMeter, Lap, MeteredPoint, Status};
 pub(crate) use phases::{Phases, Went, went};
 pub(crate) use queue_counts::{Hints, QueueCounts, QueueName};
 pub(crate) use sampled::Sampled;

@@ -3,7 +3,7 @@
 use plimsoll_framework::{SortKey, Time};
 
 use super::early::Early;
-use super::pod::Place;
+use super::pod::QueuePlace;
 use crate::names::PodId;
 use crate::signature::QueueSignature;
 use crate::sorted_pods::SortedPods;
@@ -36,38 +36,38 @@ impl Shelves {
     /// it.
     pub(super) fn put(
         &mut self,
-        place: &Place,
+        place: &QueuePlace,
         key: ActiveKey,
         signature: Option<QueueSignature>,
         pod: PodId,
     ) {
         match place {
-            Place::Active => self.active.insert(key, pod),
-            &Place::Backoff { until } => {
+            QueuePlace::Active => self.active.insert(key, pod),
+            &QueuePlace::Backoff { until } => {
                 self.backoff.insert((until, key.clone()), pod);
                 self.early.put((until, key), signature, pod);
             }
-            &Place::ErrorBackoff { until } => self.error_backoff.insert((until, key), pod),
-            Place::Unschedulable | Place::Gated { .. } | Place::InFlight => {}
+            &QueuePlace::ErrorBackoff { until } => self.error_backoff.insert((until, key), pod),
+            QueuePlace::Unschedulable | QueuePlace::Gated { .. } | QueuePlace::InFlight => {}
         }
     }
 
     /// Removes a pod from the shelf of its place.
     pub(super) fn take(
         &mut self,
-        place: &Place,
+        place: &QueuePlace,
         key: ActiveKey,
         signature: Option<QueueSignature>,
     ) {
         match place {
-            Place::Active => self.active.remove(&key),
-            &Place::Backoff { until } => {
+            QueuePlace::Active => self.active.remove(&key),
+            &QueuePlace::Backoff { until } => {
                 let key = (until, key);
                 self.backoff.remove(&key);
                 self.early.take(&key, signature);
             }
-            &Place::ErrorBackoff { until } => self.error_backoff.remove(&(until, key)),
-            Place::Unschedulable | Place::Gated { .. } | Place::InFlight => {}
+            &QueuePlace::ErrorBackoff { until } => self.error_backoff.remove(&(until, key)),
+            QueuePlace::Unschedulable | QueuePlace::Gated { .. } | QueuePlace::InFlight => {}
         }
     }
 

@@ -9,7 +9,9 @@ use plimsoll_framework::{Point, Time};
 
 use super::lab;
 use super::plugins::registry;
-use crate::{Detail, Engine, Event, Options, Outcome, Profile, ProfileSpec, Scheduler, Seen};
+use crate::{
+    Detail, Engine, Event, Observation, Options, Outcome, Profile, ProfileSpec, Scheduler,
+};
 
 /// Hides something: how often it was asked. The later it is asked about a node, the better it likes it.
 #[derive(Default)]
@@ -46,7 +48,7 @@ fn scheduler(engine: Engine, audit_every: u32) -> Scheduler {
     let mut scheduler = Scheduler::new(vec![profile], options, 0).expect("there is one profile");
     for name in ["a", "b"] {
         let node = lab::node(name, &["cpu=9"]);
-        scheduler.observe(Time::ZERO, Event::Node(Box::new(Seen::Is(node))));
+        scheduler.observe(Time::ZERO, Event::Node(Box::new(Observation::Is(node))));
     }
     scheduler
 }
@@ -55,7 +57,7 @@ fn scheduler(engine: Engine, audit_every: u32) -> Scheduler {
 fn places(scheduler: &mut Scheduler, n_pods: usize) -> String {
     let place = |i| {
         let pod = lab::pod(&format!("p{i}"), &[]);
-        scheduler.observe(Time::ZERO, Event::Pod(Seen::Is(Arc::new(pod))));
+        scheduler.observe(Time::ZERO, Event::Pod(Observation::Is(Arc::new(pod))));
         scheduler.step(Time::ZERO, &mut Vec::new());
         let decision = scheduler.take_decisions().pop().expect("the pod was decided");
         match decision.outcome {

@@ -7,7 +7,7 @@ use plimsoll_framework::stores::SelectingStore;
 
 use super::filter::{CONSTRAINTS_NOT_MET, LABEL_MISSING};
 use super::score::{IGNORED, normalize, weight};
-use super::spreading::Spreading;
+use super::spreading::SpreadConstraints;
 use super::{HOSTNAME_KEY, PodParts, PodTopologySpread};
 
 impl FilterByCounts for PodTopologySpread {
@@ -45,12 +45,12 @@ impl ScoreByCounts for PodTopologySpread {
 }
 
 /// Which pods each constraint counts.
-struct Counted {
-    spreading: Arc<Spreading>,
+struct SpreadCounter {
+    spreading: Arc<SpreadConstraints>,
     terms: Vec<DomainTerm>,
 }
 
-impl Counted {
+impl SpreadCounter {
     fn count(&self, other: Neighbour<'_>) -> Counting {
         let counts = |&(_, at): &(u32, usize)| self.spreading.counts(at, other);
         let terms = (0..).zip(0..self.spreading.constraints.len());
@@ -60,13 +60,13 @@ impl Counted {
 
 /// The hard constraints of a pod.
 struct Hard {
-    counted: Counted,
+    counted: SpreadCounter,
     /// For each constraint, 1 if it counts the pod itself, else 0.
     own: Vec<i64>,
 }
 
 impl Hard {
-    fn new(spreading: Spreading, own_labels: &Labels) -> Self {
+    fn new(spreading: SpreadConstraints, own_labels: &Labels) -> Self {
         let spreading = Arc::new(spreading);
         let with_all_keys = spreading.nodes_with_all_keys();
         let term = |(i, one): (usize, &SpreadConstraint)| DomainTerm {
@@ -77,7 +77,7 @@ impl Hard {
         let terms = spreading.constraints.iter().enumerate().map(term).collect();
         Hard {
             own: spreading.constraints.iter().map(own).collect(),
-            counted: Counted { spreading, terms },
+            counted: SpreadCounter { spreading, terms },
         }
     }
 }
@@ -123,13 +123,13 @@ impl DomainFilter for Hard {
 
 /// The soft constraints of a pod.
 struct Soft {
-    counted: Counted,
+    counted: SpreadCounter,
     /// Whether nodes must have all topology keys to be scored.
     needs_all_keys: bool,
 }
 
 impl Soft {
-    fn new(spreading: Spreading, needs_all_keys: bool) -> Self {
+    fn new(spreading: SpreadConstraints, needs_all_keys: bool) -> Self {
         let spreading = Arc::new(spreading);
         let nodes = match needs_all_keys {
             true => spreading.nodes_with_all_keys(),
@@ -147,7 +147,7 @@ impl Soft {
             }
         };
         let terms = spreading.constraints.iter().enumerate().map(term).collect();
-        Soft { counted: Counted { spreading, terms }, needs_all_keys }
+        Soft { counted: SpreadCounter { spreading, terms }, needs_all_keys }
     }
 }
 

@@ -13,7 +13,7 @@ const FEW: usize = 8;
 /// The constraints of one pod of one kind, with the fields of the pod that determine which nodes and
 /// pods count. There is at least one.
 #[derive(Clone, Debug)]
-pub(super) struct Spreading {
+pub(super) struct SpreadConstraints {
     pub(super) constraints: Vec<SpreadConstraint>,
     /// For each constraint the first one with the same selector: pods are counted once for both.
     same_selector: SmallVec<[usize; 2]>,
@@ -44,7 +44,7 @@ impl NodeInclusion {
     }
 }
 
-impl Spreading {
+impl SpreadConstraints {
     /// `constraints` of a pod in `namespace` that may run on nodes of this `selection` and has these
     /// `tolerations`, which may compare or not.
     pub(super) fn new(
@@ -62,7 +62,7 @@ impl Spreading {
                 .position(|other| other.selector == one.selector)
                 .expect("a selector equals itself"),
         };
-        Spreading {
+        SpreadConstraints {
             same_selector: constraints.iter().enumerate().map(first).collect(),
             constraints,
             namespace: namespace.clone(),

@@ -7,12 +7,12 @@ use plimsoll_api::{
     VolumeSource,
 };
 
-use super::Known;
+use super::ObservedCluster;
 
 /// The labels that say where a volume is.
 const PLACES: [&str; 2] = ["topology.kubernetes.io/zone", "topology.kubernetes.io/region"];
 
-impl Known {
+impl ObservedCluster {
     /// No other pod may use a `ReadWriteOncePod` claim of the pod, and the node must be able to reach
     /// the volumes of bound claims.
     pub(super) fn has_volumes(

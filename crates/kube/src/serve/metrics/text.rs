@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use plimsoll_engine::metrics::{Family, Kind, Series, Stability, Value};
+use plimsoll_engine::metrics::{Family, FamilyType, MetricSeries, Stability, Value};
 use prometheus::proto::{MetricFamily, MetricType};
 
 use super::go_float::go_float;
@@ -84,12 +84,12 @@ impl From<&Family> for Printed {
     fn from(family: &Family) -> Self {
         let told = family.descriptor;
         let kind = match told.kind {
-            Kind::Counter => Type::Counter,
-            Kind::Gauge => Type::Gauge,
-            Kind::Histogram(_) => Type::Histogram,
+            FamilyType::Counter => Type::Counter,
+            FamilyType::Gauge => Type::Gauge,
+            FamilyType::Histogram(_) => Type::Histogram,
         };
         let mut printed = Printed::new(told.name, told.stability, told.help, kind);
-        for Series { labels, value } in &family.series {
+        for MetricSeries { labels, value } in &family.series {
             let names = told.labels.iter().map(|&name| name.to_owned());
             let labels = names.zip(labels.iter().map(ToString::to_string)).collect();
             let number = match value {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use expect_test::expect;
 use plimsoll_engine::metrics::{
-    Buckets, Descriptor, Family, Histogram, Kind, Series, Value, inventory,
+    Buckets, Descriptor, Family, FamilyType, Histogram, MetricSeries, Value, inventory,
 };
 use plimsoll_framework::Release;
 
@@ -71,9 +71,9 @@ fn told(release: Release) -> Vec<String> {
         .filter(|one| one.name.starts_with("scheduler_"))
         .map(|one| {
             let (kind, buckets) = match one.kind {
-                Kind::Counter => ("C", "-".to_owned()),
-                Kind::Gauge => ("G", "-".to_owned()),
-                Kind::Histogram(Buckets { start, factor, count }) => {
+                FamilyType::Counter => ("C", "-".to_owned()),
+                FamilyType::Gauge => ("G", "-".to_owned()),
+                FamilyType::Histogram(Buckets { start, factor, count }) => {
                     ("H", format!("{start},{factor},{count}"))
                 }
             };
@@ -87,11 +87,11 @@ fn told(release: Release) -> Vec<String> {
 fn all() -> Vec<Family> {
     let series = |labels: &[&str], value| {
         let labels = labels.iter().map(|label| format!("some-{label}").into()).collect();
-        vec![Series { labels, value }]
+        vec![MetricSeries { labels, value }]
     };
     let value = |kind| match kind {
-        Kind::Counter | Kind::Gauge => Value::Number(7),
-        Kind::Histogram(buckets) => {
+        FamilyType::Counter | FamilyType::Gauge => Value::Number(7),
+        FamilyType::Histogram(buckets) => {
             let mut histogram = Histogram::new(buckets);
             histogram.observe(buckets.start);
             Value::Histogram(histogram)
@@ -116,9 +116,9 @@ async fn the_page_tells_all_of_it_with_sorted_labels_and_bounds_as_go_prints_the
     let body = page(all()).await;
     for known in inventory(Release::NEWEST) {
         let kind = match known.kind {
-            Kind::Counter => "counter",
-            Kind::Gauge => "gauge",
-            Kind::Histogram(_) => "histogram",
+            FamilyType::Counter => "counter",
+            FamilyType::Gauge => "gauge",
+            FamilyType::Histogram(_) => "histogram",
         };
         let (name, stability) = (known.name, known.stability.as_str());
         let head = format!("# HELP {name} [{stability}] {}\n# TYPE {name} {kind}\n", known.help);

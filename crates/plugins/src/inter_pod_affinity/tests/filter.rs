@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use plimsoll_framework::prelude::*;
 use plimsoll_testkit::{Cluster, Scenario, expect};
 
-use super::super::filter::Counts;
+use super::super::filter::AffinityCounts;
 use super::super::{InterPodAffinity, InterPodAffinityArgs};
 use super::{check, entry, parsed};
 
@@ -376,7 +376,7 @@ fn plugin() -> InterPodAffinity {
     InterPodAffinity::new(InterPodAffinityArgs::default(), &FeatureGates::default())
 }
 
-fn counts(plugin: &InterPodAffinity, pod: &PodInfo, cluster: &Cluster) -> Counts {
+fn counts(plugin: &InterPodAffinity, pod: &PodInfo, cluster: &Cluster) -> AffinityCounts {
     type Everything = <InterPodAffinity as PreFilter>::Cluster;
     let part = (&pod.affinity, &pod.key.namespace, &pod.labels);
     match plugin.pre_filter(part, Everything::of(&cluster.view())) {
