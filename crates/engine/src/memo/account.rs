@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_are_added_up_while_things_come_grow_and_go() {
+    fn the_total_follows_every_change() {
         let mut account = Account::default();
         for (key, bytes, total) in [(1, 10, 10), (2, 5, 15), (1, 3, 8), (3, 7, 15)] {
             account.set(key, bytes);

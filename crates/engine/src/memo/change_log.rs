@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-/// A log with a limit: who comes back too per_node has to look at everything.
+/// A log with a limit: who comes back too uncached has to look at everything.
 #[derive(Clone, Debug)]
 pub(crate) struct ChangeLog<T> {
     entries: VecDeque<T>,
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_comes_back_in_time_sees_everything_since() {
+    fn a_reader_within_the_limit_sees_every_entry() {
         let mut log = ChangeLog::new(3);
         let start = log.end();
         (0..3).for_each(|entry| log.push(entry));

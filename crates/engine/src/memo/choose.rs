@@ -271,7 +271,7 @@ impl Chooser<'_> {
     /// do not count.
     fn part(&self, best: &Best, at: usize, static_score: i64) -> (&NameIndexSet, bool) {
         let candidate = &best.candidates[at];
-        let set = self.nodes_of(candidate).at(static_score).expect("the static_score has a node");
+        let set = self.nodes_of(candidate).at(static_score).expect("a node has this static score");
         (set, candidate.sparse_group.is_some())
     }
 
@@ -288,12 +288,14 @@ impl Chooser<'_> {
         let n_nodes = self.cluster.name_order.len();
         // A few among very many nodes are listed sooner than looked for.
         let n_listed: usize = sets().map(|(set, _)| set.len()).sum();
-        let Some(marks) = self.sparse.marks().filter(|marks| marks.len() <= n_listed) else {
+        let Some(member_bits) =
+            self.sparse.member_bits().filter(|member_bits| member_bits.len() <= n_listed)
+        else {
             return pick(&self.all(best), TieBreak::Random, rng);
         };
         let mut marked = NameIndexBits::none(n_nodes);
         sets().filter(|(_, is_sparse_group)| !is_sparse_group).for_each(|(set, _)| marked.add(set));
-        marked.take_out(marks);
+        marked.take_out(member_bits);
         sets().filter(|(_, is_sparse_group)| *is_sparse_group).for_each(|(set, _)| marked.add(set));
         let index = match marked.len() {
             1 => marked.nth(0),

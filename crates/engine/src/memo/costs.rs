@@ -79,18 +79,18 @@ mod tests {
     }
 
     #[test]
-    fn pods_that_come_again_and_again_get_a_ranking() {
+    fn frequent_pods_get_a_ranking() {
         let scans = scans(1000, 1);
         assert!((10..100).contains(&scans), "{scans}");
     }
 
     #[test]
-    fn pods_between_which_much_changes_are_scanned_for() {
+    fn pods_with_many_changes_in_between_are_scanned_for() {
         assert_eq!(scans(1000, NODES / 2), 1000);
     }
 
     #[test]
-    fn a_pod_that_comes_once_gets_no_ranking() {
+    fn a_single_pod_gets_no_ranking() {
         assert_eq!(scans(1, 1), 1);
     }
 }

@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_counted_and_one_may_be_left_out() {
+    fn one_occurrence_can_be_left_out() {
         let mut counted = CountedValues::default();
         let (a, b) = (counted.add("a"), counted.add("b"));
         assert_eq!((counted.add("a"), counted.n_numbers()), (a, 2));

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_follow_what_is_kept() {
+    fn the_bytes_follow_every_change() {
         let mut countings = Countings::default();
         countings.add_signature();
         countings.add_signature();

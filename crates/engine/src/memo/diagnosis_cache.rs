@@ -7,7 +7,7 @@ use plimsoll_framework::{Neighbour, NominatedPods, PodInfo, Row, View};
 
 use super::account::Account;
 use super::name_order::NameOrder;
-use super::node_diagnosis::{NodeDiagnosis, OwnNodeRejection};
+use super::node_diagnosis::{NodeDiagnosis, NominatedNodeRejection};
 use super::node_ranking::RankingPlugins;
 use super::nominations::Nominations;
 use super::signature_diagnoses::SignatureDiagnoses;
@@ -20,13 +20,13 @@ use crate::profile::Profile;
 const NODE_DIAGNOSIS_BUDGET: usize = 512 << 20;
 
 /// What the node says that was cleared for a pod.
-pub(super) enum OwnNodeVerdict {
+pub(super) enum NominatedNodeVerdict {
     /// There is none, or it is like any other.
     None,
     /// It takes the pod.
     Takes(Row),
     /// It does not.
-    Rejects(OwnNodeRejection),
+    Rejects(NominatedNodeRejection),
     /// The pod has to be judged from scratch.
     Unclear,
 }
@@ -132,32 +132,34 @@ impl Memo {
     }
 
     /// Judges the node that was cleared for a pod, if there is one: it is looked at first.
-    pub(super) fn own_node(
+    pub(super) fn judge_nominated_node(
         &mut self,
         pod: &PodInfo,
         (ranking, domain_counts): (usize, usize),
         view: View<'_>,
         nominated: &NominatedPods,
-    ) -> OwnNodeVerdict {
-        let Some(name) = nominated.node_of(&pod.key) else { return OwnNodeVerdict::None };
+    ) -> NominatedNodeVerdict {
+        let Some(name) = nominated.node_of(&pod.key) else { return NominatedNodeVerdict::None };
         let node_set = self.node_set.as_ref().expect("it was built when changes were followed");
         let cluster = node_set.with(view);
         let Some(index) = nominations::find(name, cluster.name_order, view.nodes) else {
-            return OwnNodeVerdict::None;
+            return NominatedNodeVerdict::None;
         };
         let row = cluster.name_order.row(index);
         let (ranking, _) = self.rankings[ranking].as_mut().expect("it was just brought up");
         let (domain_counts, _) =
             self.domain_counts[domain_counts].as_ref().expect("it was just brought up");
         match ranking.first(index, row, Some(pod), cluster) {
-            None if domain_counts.pass(index, cluster) => OwnNodeVerdict::Takes(row),
+            None if domain_counts.pass(index, cluster) => NominatedNodeVerdict::Takes(row),
             // What counts say of the node holds for all pods of the signature.
-            None => OwnNodeVerdict::None,
+            None => NominatedNodeVerdict::None,
             // With the pod on it, too, the node should reject it all the more.
-            Some(_) if ranking.entry(index).is_some() => OwnNodeVerdict::Unclear,
-            Some((at, why)) => {
-                OwnNodeVerdict::Rejects(OwnNodeRejection { index, plugin: ranking.plugin(at), why })
-            }
+            Some(_) if ranking.entry(index).is_some() => NominatedNodeVerdict::Unclear,
+            Some((at, why)) => NominatedNodeVerdict::Rejects(NominatedNodeRejection {
+                index,
+                plugin: ranking.plugin(at),
+                why,
+            }),
         }
     }
 
@@ -167,7 +169,7 @@ impl Memo {
         profile: &Profile,
         pod: &PodInfo,
         (ranking, domain_counts): (usize, usize),
-        own: Option<&OwnNodeRejection>,
+        own: Option<&NominatedNodeRejection>,
         view: View<'_>,
     ) -> Option<AttemptFailure> {
         let node_set = self.node_set.as_ref()?;

@@ -82,12 +82,12 @@ pub(crate) struct CountPlan {
 }
 
 impl CountPlan {
-    /// What the plugins of `profile` count for `pod`, given the signatures of pods on nodes; [per_node](super::per_node_filters)
+    /// What the plugins of `profile` count for `pod`, given the signatures of pods on nodes; [uncached](super::uncached_filters)
     /// filters count nothing. `None` if another plugin can only judge from scratch, or there are too many
     /// terms.
     pub(crate) fn new(
         profile: &Profile,
-        per_node: &[PluginIndex],
+        uncached: &[PluginIndex],
         pod: &PodInfo,
         view: &View<'_>,
         neighbours: &[Neighbour<'_>],
@@ -103,7 +103,7 @@ impl CountPlan {
             let Some(filter) = plugin.points.filter.as_ref().filter(|one| one.applies(pod)) else {
                 continue;
             };
-            if plugin.points.filter_is_local || per_node.contains(&index) {
+            if plugin.points.filter_is_local || uncached.contains(&index) {
                 continue;
             }
             match filter.by_domain(pod, view, neighbours) {

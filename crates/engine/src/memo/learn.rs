@@ -156,8 +156,8 @@ impl Memo {
         pod: &PodInfo,
         view: View<'_>,
     ) -> Option<usize> {
-        let per_node = &self.profiles[&profile.scheduler_name].per_node;
-        let plan = CountPlan::new(profile, per_node, pod, &view, &self.neighbours_with_terms())?;
+        let uncached = &self.profiles[&profile.scheduler_name].uncached;
+        let plan = CountPlan::new(profile, uncached, pod, &view, &self.neighbours_with_terms())?;
         if plan.is_blank() && self.with_terms.is_empty() {
             return Some(self.blank_domain_counts(pod, view));
         }
@@ -266,9 +266,8 @@ impl Memo {
         if one.is_broken {
             return false;
         }
-        let (counts, used) = self.domain_counts[domain_counts]
-            .as_mut()
-            .expect("known signatures have domain_counts");
+        let (counts, used) =
+            self.domain_counts[domain_counts].as_mut().expect("known signatures have their counts");
         *used = self.n_decisions;
         let key = (ranking, domain_counts);
         let sparse = match self.sparse_counts.entry(key) {

@@ -26,7 +26,6 @@ mod node_diagnosis;
 mod node_ranking;
 mod nodes_by_score;
 mod nominations;
-mod per_node_filters;
 mod pinned;
 mod preemption;
 mod profile_memo;
@@ -34,6 +33,7 @@ mod scan;
 mod signature_diagnoses;
 mod signatures;
 mod sparse_domain_counts;
+mod uncached_filters;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -47,7 +47,7 @@ use self::account::Account;
 use self::change_log::ChangeLog;
 use self::choose::{Chooser, GroupChoice};
 use self::countings::Countings;
-use self::diagnosis_cache::{DiagnosisCache, OwnNodeVerdict};
+use self::diagnosis_cache::{DiagnosisCache, NominatedNodeVerdict};
 use self::domain_counts::DomainCounts;
 use self::name_index_set::NameIndex;
 use self::name_order::{NameOrder, Topology};
@@ -110,9 +110,9 @@ pub(crate) struct Memo {
     /// Some signature is judged from scratch: perhaps only for the terms of pods on nodes.
     has_given_up: bool,
     diagnoses: DiagnosisCache,
-    /// Profiles and signatures of pods about which per_node filters have something to say, for the last of which no
+    /// Profiles and signatures of pods about which uncached filters have something to say, for the last of which no
     /// node was found.
-    per_node_in_vain: BTreeSet<(String, SignatureId)>,
+    no_node_found: BTreeSet<(String, SignatureId)>,
     scanner: Scanner,
     scans: Scans,
     n_decisions: u64,
@@ -135,7 +135,7 @@ struct NodeSet {
     by_key: BTreeMap<TopologyKey, usize>,
     /// The topologies of keys that no node has, with the label as such and with a domain for each node: one
     /// stands for all such keys, of which there may be any number.
-    void: [Option<usize>; 2],
+    without_nodes: [Option<usize>; 2],
     /// About how many bytes the topologies take.
     topology_bytes: usize,
     /// Sets of numbers of topologies, ascending.
@@ -202,7 +202,7 @@ impl Memo {
             sparse_bytes: Account::default(),
             has_given_up: false,
             diagnoses: DiagnosisCache::default(),
-            per_node_in_vain: BTreeSet::new(),
+            no_node_found: BTreeSet::new(),
             scanner: Scanner::default(),
             scans,
             n_decisions: 0,
@@ -237,7 +237,7 @@ impl Memo {
         self.forget_domain_counts();
         self.forget_rankings();
         self.diagnoses.forget_signature_diagnoses();
-        self.per_node_in_vain.clear();
+        self.no_node_found.clear();
         self.profiles.values_mut().for_each(ProfileMemo::forget);
     }
 
@@ -334,12 +334,12 @@ impl Memo {
         self.neighbours.count_from_here();
         let changed = ChangeLog::new(name_order.len().max(1));
         let (topologies, by_key, sets) = (Vec::new(), BTreeMap::new(), Vec::new());
-        let (void, topology_bytes) = ([None; 2], 0);
+        let (without_nodes, topology_bytes) = ([None; 2], 0);
         self.node_set = Some(NodeSet {
             name_order,
             topologies,
             by_key,
-            void,
+            without_nodes,
             topology_bytes,
             sets,
             changed,
@@ -498,8 +498,8 @@ impl Memo {
             return MemoAnswer::Unclear;
         };
         self.phases.over(MeteredPoint::PreFilter);
-        if of_profile.has_per_node_filter(profile, pod) {
-            let best = self.decide_per_node(profile, signature, pod, view, nominated, want);
+        if of_profile.has_uncached_filter(profile, pod) {
+            let best = self.decide_uncached(profile, signature, pod, view, nominated, want);
             return best.map_or(MemoAnswer::Unclear, |best| MemoAnswer::found(best, want, rng));
         }
         let caches = match self.caches(profile, signature) {
@@ -534,11 +534,11 @@ impl Memo {
             return MemoAnswer::Unclear;
         }
         self.decided_by = Some((ranking, domain_counts));
-        let own = match self.own_node(pod, (ranking, domain_counts), view, nominated) {
-            OwnNodeVerdict::None => None,
-            OwnNodeVerdict::Takes(row) => return MemoAnswer::Only { row, n_judged: 1 },
-            OwnNodeVerdict::Unclear => return MemoAnswer::Unclear,
-            OwnNodeVerdict::Rejects(own) => Some(own),
+        let own = match self.judge_nominated_node(pod, (ranking, domain_counts), view, nominated) {
+            NominatedNodeVerdict::None => None,
+            NominatedNodeVerdict::Takes(row) => return MemoAnswer::Only { row, n_judged: 1 },
+            NominatedNodeVerdict::Unclear => return MemoAnswer::Unclear,
+            NominatedNodeVerdict::Rejects(own) => Some(own),
         };
         let node_set = self.node_set.as_ref().expect("it was built when changes were followed");
         let chooser = Chooser {
@@ -591,14 +591,15 @@ impl NodeSet {
             return known;
         }
         let made = Topology::new(key.clone(), view.nodes, &self.name_order);
-        let void = made.is_void().then(|| usize::from(matches!(key, TopologyKey::NodeWith(_))));
-        let number = void.and_then(|sort| self.void[sort]).unwrap_or_else(|| {
+        let without_nodes =
+            made.has_no_nodes().then(|| usize::from(matches!(key, TopologyKey::NodeWith(_))));
+        let number = without_nodes.and_then(|sort| self.without_nodes[sort]).unwrap_or_else(|| {
             self.topology_bytes += made.bytes();
             self.topologies.push(made);
             self.topologies.len() - 1
         });
-        if let Some(sort) = void {
-            self.void[sort] = Some(number);
+        if let Some(sort) = without_nodes {
+            self.without_nodes[sort] = Some(number);
         }
         self.by_key.insert(key.clone(), number);
         number

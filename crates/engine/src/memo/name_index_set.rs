@@ -105,7 +105,7 @@ impl NameIndexSet {
     pub(crate) fn remove(&mut self, index: NameIndex) {
         match self {
             NameIndexSet::Few(indices) => {
-                let at = indices.binary_search(&index).expect("a index is taken out once");
+                let at = indices.binary_search(&index).expect("an index is taken out once");
                 indices.remove(at);
             }
             NameIndexSet::Many(bits) => bits.remove(index),
@@ -153,7 +153,7 @@ impl Bits {
     fn remove(&mut self, index: NameIndex) {
         let at = index as usize;
         let (word, top) = (at / BITS, at / (BITS * BITS));
-        debug_assert!(self.words[word] & (1 << (at % BITS)) != 0, "a index is taken out once");
+        debug_assert!(self.words[word] & (1 << (at % BITS)) != 0, "an index is taken out once");
         self.words[word] &= !(1 << (at % BITS));
         if self.words[word] == 0 {
             self.tops[top] &= !(1 << (word % BITS));
@@ -168,7 +168,7 @@ impl Bits {
         let roofs = ones(&self.roofs, 0..self.roofs.len());
         let tops = roofs.flat_map(|top| ones(&self.tops, top..top + 1));
         let words = tops.flat_map(|word| ones(&self.words, word..word + 1));
-        words.map(|index| NameIndex::try_from(index).expect("a index has 32 bits"))
+        words.map(|index| NameIndex::try_from(index).expect("an index has 32 bits"))
     }
 }
 
@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_nth_of_sets_that_are_put_together_is_that_of_their_union() {
+    fn the_nth_index_is_that_of_the_union() {
         let mut rng = Pcg64::seed_from_u64(5);
         for n_nodes in [1, 64, 500, 5_000] {
             let sizes = [3, 100, n_nodes / 2];
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_of_indices_is_a_set_whatever_its_size() {
+    fn a_set_behaves_alike_at_every_size() {
         for (seed, n_nodes) in [(1, 10), (2, 300), (3, 5_000), (4, 300_000)] {
             let mut rng = Pcg64::seed_from_u64(seed);
             let (mut set, mut expected) = (NameIndexSet::default(), BTreeSet::new());

@@ -50,7 +50,7 @@ impl NameOrder {
     /// The index of the node by whose name `order` finds it.
     pub(crate) fn find(&self, order: impl Fn(Row) -> std::cmp::Ordering) -> Option<NameIndex> {
         let at = self.row_of.binary_search_by(|&row| order(row)).ok()?;
-        Some(NameIndex::try_from(at).expect("name_order have 32 bits"))
+        Some(NameIndex::try_from(at).expect("indices have 32 bits"))
     }
 
     pub(crate) fn index(&self, row: Row) -> NameIndex {
@@ -128,7 +128,7 @@ impl Topology {
     }
 
     /// Whether no node has the label.
-    pub(crate) fn is_void(&self) -> bool {
+    pub(crate) fn has_no_nodes(&self) -> bool {
         self.domains.iter().all(|&domain| domain == NO_DOMAIN)
     }
 

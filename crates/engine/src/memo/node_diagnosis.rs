@@ -40,7 +40,7 @@ pub(crate) struct NodeDiagnosis {
 
 /// The node that was candidates for a pod, and why it rejects the pod: as all others see the node, the pod
 /// is on it.
-pub(crate) struct OwnNodeRejection {
+pub(crate) struct NominatedNodeRejection {
     pub(crate) index: NameIndex,
     pub(crate) plugin: &'static str,
     pub(crate) why: Rejection,
@@ -131,7 +131,7 @@ impl NodeDiagnosis {
         profile: &Profile,
         pod: &PodInfo,
         ranking: &mut NodeRanking,
-        own: Option<&OwnNodeRejection>,
+        own: Option<&NominatedNodeRejection>,
         cluster: ClusterView<'_>,
     ) -> Option<AttemptFailure> {
         let passing = usize::from(own.is_some_and(|own| self.reason(own.index) == PASSES));
@@ -153,7 +153,9 @@ impl NodeDiagnosis {
                     let nominated = self.nominated(pod, own, cluster);
                     match point.without_dry_run(pod, nominated, &cluster.view) {
                         Some(answer) => answer,
-                        None => self.clear(plugin.name, point, pod, ranking, own, cluster)?,
+                        None => {
+                            self.choose_candidate(plugin.name, point, pod, ranking, own, cluster)?
+                        }
                     }
                 }
             };
@@ -167,7 +169,7 @@ impl NodeDiagnosis {
 
     /// How the nodes reject a pod, without what PostFilter says; `None` where some node could not be
     /// judged.
-    fn rejected_by_all(&self, own: Option<&OwnNodeRejection>) -> Option<AttemptFailure> {
+    fn rejected_by_all(&self, own: Option<&NominatedNodeRejection>) -> Option<AttemptFailure> {
         let without = own.map(|own| self.reason(own.index)).filter(|&reason| reason != PASSES);
         let counted = self.reasons.iter(without).map(|((plugin, why), n)| (*plugin, why, n));
         let counted = counted.chain(own.map(|own| (own.plugin, &own.why, 1)));
@@ -190,7 +192,7 @@ impl NodeDiagnosis {
     }
 
     /// Whether evictions on the own node could help as much for the pod as for all others.
-    fn agrees(&self, own: &OwnNodeRejection) -> bool {
+    fn agrees(&self, own: &NominatedNodeRejection) -> bool {
         self.could_help(self.reason(own.index)) == (own.why.code == Code::Unschedulable)
     }
 
@@ -198,7 +200,7 @@ impl NodeDiagnosis {
     fn nominated(
         &self,
         pod: &PodInfo,
-        own: Option<&OwnNodeRejection>,
+        own: Option<&NominatedNodeRejection>,
         cluster: ClusterView<'_>,
     ) -> Option<(Row, Code)> {
         let name = pod.nominated_node.as_ref()?;
@@ -210,13 +212,13 @@ impl NodeDiagnosis {
         Some((cluster.name_order.row(index), code))
     }
 
-    fn clear(
+    fn choose_candidate(
         &mut self,
         name: &'static str,
         plugin: &dyn ErasedByNode,
         pod: &PodInfo,
         ranking: &mut NodeRanking,
-        own: Option<&OwnNodeRejection>,
+        own: Option<&NominatedNodeRejection>,
         cluster: ClusterView<'_>,
     ) -> Option<PostFilterAnswer> {
         if self.has_moved {

@@ -74,8 +74,8 @@ pub(crate) enum RankingPlugins {
 }
 
 impl RankingPlugins {
-    fn counts(self, reads: NodeReads) -> bool {
-        self == RankingPlugins::All || !scan::moves(reads)
+    fn includes(self, reads: NodeReads) -> bool {
+        self == RankingPlugins::All || !scan::reads_placement(reads)
     }
 }
 
@@ -164,7 +164,7 @@ impl NodeRanking {
                 continue;
             };
             let reads = point.reads().node;
-            if !plugins.counts(reads) {
+            if !plugins.includes(reads) {
                 continue;
             }
             match point.by_row(pod, &cluster.view) {
@@ -432,8 +432,9 @@ pub(super) fn filters(
     let (mut filters, mut all) = (Vec::new(), Vec::new());
     for (plugin, _) in profile.at(Point::Filter) {
         let Some(filter) = &plugin.points.filter else { continue };
-        let counts = plugin.points.filter_is_local && plugins.counts(plugin.points.reads.node);
-        if counts && filter.applies(pod) {
+        let is_included =
+            plugin.points.filter_is_local && plugins.includes(plugin.points.reads.node);
+        if is_included && filter.applies(pod) {
             all.push(filter.prepare(pod, &mut shared, view));
             filters.push(RowFilter { plugin: plugin.name, reads: plugin.points.reads.node });
         }

@@ -130,7 +130,7 @@ impl<'a> CandidateSearch<'a> {
         CandidateSearch { plugin, pod, ranking, places, own, cache, cluster }
     }
 
-    fn try_node(&mut self, row: Row) -> Result<PreemptionCandidate, Rejection> {
+    fn dry_run(&mut self, row: Row) -> Result<PreemptionCandidate, Rejection> {
         let ClusterView { view, name_order, nominations, .. } = self.cluster;
         if let Some(why) = self.plugin.early_rejection(self.pod, view.nodes.pods_on(row)) {
             return Err(why);
@@ -149,7 +149,7 @@ impl<'a> CandidateSearch<'a> {
 
     /// What it takes to clear the own node.
     fn own_cost(&mut self, row: Row) -> Option<PreemptionCost> {
-        let found = self.try_node(row);
+        let found = self.dry_run(row);
         let cost = found.as_ref().ok().map(|candidate| candidate.cost);
         self.own = Some((row, Some(found)));
         cost
@@ -177,7 +177,7 @@ impl PreemptionCandidates for CandidateSearch<'_> {
             }
             let at = row.index();
             if self.cache.states[at] == CandidateState::Unknown {
-                let found = self.try_node(row);
+                let found = self.dry_run(row);
                 self.cache.learn(row, found);
             }
             if self.cache.states[at] == CandidateState::Possible {
@@ -200,7 +200,7 @@ impl PreemptionCandidates for CandidateSearch<'_> {
             }
             _ => self.cache.candidates[row.index()].as_ref(),
         };
-        candidate.expect("only a node that can be cache is asked for").victims.to_vec()
+        candidate.expect("only a candidate is asked for").victims.to_vec()
     }
 
     fn rejections(&self) -> Vec<(&Rejection, usize)> {

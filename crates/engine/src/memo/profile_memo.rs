@@ -44,8 +44,8 @@ pub(crate) struct ProfileMemo {
     /// Plugins that can only judge from scratch: pods that they have something to say about are no
     /// matter for the memo.
     from_scratch: Vec<(PluginIndex, Point)>,
-    /// Filters that have to ask every node, in their order: see [`per_node`](super::per_node_filters).
-    pub(super) per_node: Vec<PluginIndex>,
+    /// Filters that have to ask every node, in their order: see [`uncached`](super::uncached_filters).
+    pub(super) uncached: Vec<PluginIndex>,
     signatures: Signatures,
     entries: Vec<SignatureEntry>,
     ranking_signatures: Signatures,
@@ -70,7 +70,7 @@ impl ProfileMemo {
         let mut ignoring_pods = PodReads::empty();
         let (mut rankings_read, mut domain_counts_read) =
             (ClusterReads::EMPTY, ClusterReads::EMPTY);
-        let (mut from_scratch, mut per_node) = (Vec::new(), Vec::new());
+        let (mut from_scratch, mut uncached) = (Vec::new(), Vec::new());
         let looks = |index| profile.indices(Point::PreFilter).any(|(other, _)| other == index);
         for (index, _) in profile.indices(Point::Filter) {
             let points = &profile.get(index).points;
@@ -79,7 +79,7 @@ impl ProfileMemo {
             let shares = reads.pod.contains(PodReads::SHARED);
             if points.filter_is_local && !shares {
                 by_row |= reads.pod;
-                if !scan::moves(reads.node) {
+                if !scan::reads_placement(reads.node) {
                     ignoring_pods |= reads.pod;
                 }
             } else if let Some(objects) = filter.counts_by().filter(|_| !shares) {
@@ -87,7 +87,7 @@ impl ProfileMemo {
                 domain_counts_read = domain_counts_read.union(objects);
             } else {
                 match !shares && looks(index) {
-                    true => per_node.push(index),
+                    true => uncached.push(index),
                     false => from_scratch.push((index, Point::Filter)),
                 }
             }
@@ -105,7 +105,7 @@ impl ProfileMemo {
             let shares = reads.pod.contains(PodReads::SHARED);
             if !shares && score.is_by_row() {
                 by_row |= reads.pod;
-                if !scan::moves(reads.node) {
+                if !scan::reads_placement(reads.node) {
                     ignoring_pods |= reads.pod;
                 }
                 rankings_read = rankings_read.union(reads.cluster);
@@ -118,7 +118,7 @@ impl ProfileMemo {
         }
         ProfileMemo {
             from_scratch,
-            per_node,
+            uncached,
             signatures: Signatures::new(by_row | by_count),
             entries: Vec::new(),
             ranking_signatures: Signatures::new(by_row),

@@ -33,47 +33,59 @@ const MOST_RESOURCES: usize = 64;
 const MOST_TOTAL: i64 = 1 << 23;
 
 /// Whether pods that come and go change what this reads.
-pub(super) fn moves(reads: NodeReads) -> bool {
+pub(super) fn reads_placement(reads: NodeReads) -> bool {
     reads.intersects(NodeReads::BY_PLACEMENT)
 }
 
 /// What those plugins hold for one pod that read what is on a node.
-struct Moving {
+struct PlacementPlugins {
     needs: SmallVec<[Needs; 2]>,
-    scores: SmallVec<[Score; 4]>,
+    scores: SmallVec<[PlacementScore; 4]>,
     /// What the scores read of nodes.
     reads: NodeReads,
 }
 
-struct Score {
+struct PlacementScore {
     plugin: &'static str,
     weight: i64,
     bound: Box<dyn ScoreBound>,
     by_row: Box<dyn RowScore>,
 }
 
-impl Moving {
+impl PlacementPlugins {
     /// `None` if one of them does not tell by amounts.
     fn of(profile: &Profile, pod: &PodInfo, view: View<'_>) -> Option<Self> {
-        let mut moving =
-            Moving { needs: SmallVec::new(), scores: SmallVec::new(), reads: NodeReads::empty() };
+        let mut placement = PlacementPlugins {
+            needs: SmallVec::new(),
+            scores: SmallVec::new(),
+            reads: NodeReads::empty(),
+        };
         for (plugin, _) in profile.at(Point::Filter) {
             let Some(filter) = &plugin.points.filter else { continue };
-            let is_moving = plugin.points.filter_is_local && moves(plugin.points.reads.node);
-            if is_moving && filter.applies(pod) {
-                moving.needs.push(filter.needs(pod)?);
+            let is_affected =
+                plugin.points.filter_is_local && reads_placement(plugin.points.reads.node);
+            if is_affected && filter.applies(pod) {
+                placement.needs.push(filter.needs(pod)?);
             }
         }
         for (plugin, weight) in profile.at(Point::Score) {
             let Some(score) = &plugin.points.score else { continue };
-            if score.is_by_row() && moves(score.reads().node) && score.applies_in(pod, &view) {
+            if score.is_by_row()
+                && reads_placement(score.reads().node)
+                && score.applies_in(pod, &view)
+            {
                 let bound = score.bound(pod)?;
                 let ByRow::Scores(by_row, _) = score.by_row(pod, &view) else { return None };
-                moving.scores.push(Score { plugin: plugin.name, weight, bound, by_row });
-                moving.reads |= score.reads().node;
+                placement.scores.push(PlacementScore {
+                    plugin: plugin.name,
+                    weight,
+                    bound,
+                    by_row,
+                });
+                placement.reads |= score.reads().node;
             }
         }
-        Some(moving)
+        Some(placement)
     }
 
     /// How many resources pods need: each costs an array sparse_group all nodes.
@@ -92,7 +104,7 @@ impl Moving {
 }
 
 /// What of the scores of a plugin depends on the node alone.
-struct Own {
+struct NodeScoreParts {
     plugin: &'static str,
     resources: SmallVec<[Str; 4]>,
     /// How far the changes of nodes have been followed.
@@ -101,7 +113,7 @@ struct Own {
     of: Vec<f32>,
 }
 
-impl Own {
+impl NodeScoreParts {
     fn is_of(&self, plugin: &str, resources: &[Str]) -> bool {
         self.plugin == plugin && *self.resources == *resources
     }
@@ -119,7 +131,7 @@ pub(super) struct Scanner {
     supply: Supply,
     /// How far the changes of nodes have been followed.
     followed: u64,
-    owns: Vec<Own>,
+    node_parts: Vec<NodeScoreParts>,
     /// By index: how good a node can be at most.
     totals: Vec<f32>,
     /// By index: the group of the base, or behind those the group of what is laid sparse_group it.
@@ -138,12 +150,12 @@ impl Scanner {
     /// many.
     fn follow(
         &mut self,
-        moving: &Moving,
+        placement: &PlacementPlugins,
         log: &ChangeLog<(NameIndex, NodeReads)>,
         name_order: &NameOrder,
         view: View<'_>,
     ) -> Option<()> {
-        if MOST_RESOURCES < moving.n_needed() {
+        if MOST_RESOURCES < placement.n_needed() {
             return None;
         }
         match log.since(self.followed).filter(|_| self.supply.len() == name_order.len()) {
@@ -156,42 +168,47 @@ impl Scanner {
         }
         self.followed = log.end();
         let rows = || name_order.rows().map(|(_, row)| row);
-        for (resource, _) in moving.needs.iter().flat_map(|needs| &needs.0) {
+        for (resource, _) in placement.needs.iter().flat_map(|needs| &needs.0) {
             self.supply.cover(resource, view.nodes, rows());
         }
-        for one in &moving.scores {
+        for one in &placement.scores {
             let resources = one.bound.resources();
             for resource in &resources {
                 self.supply.cover(resource, view.nodes, rows());
             }
-            self.follow_own(one, resources, log, name_order, view);
+            self.follow_node_parts(one, resources, log, name_order, view);
         }
-        if MOST_RESOURCES < self.supply.n_resources() || MOST_RESOURCES < self.owns.len() {
+        if MOST_RESOURCES < self.supply.n_resources() || MOST_RESOURCES < self.node_parts.len() {
             self.forget();
             return None;
         }
         Some(())
     }
 
-    fn follow_own(
+    fn follow_node_parts(
         &mut self,
-        score: &Score,
+        score: &PlacementScore,
         resources: SmallVec<[Str; 4]>,
         log: &ChangeLog<(NameIndex, NodeReads)>,
         name_order: &NameOrder,
         view: View<'_>,
     ) {
         let own = |row| score.bound.own(view.nodes, row);
-        let known = self.owns.iter().position(|one| one.is_of(score.plugin, &resources));
-        let at = known.unwrap_or(self.owns.len());
-        let changes = known.and_then(|at| log.since(self.owns[at].followed));
+        let known = self.node_parts.iter().position(|one| one.is_of(score.plugin, &resources));
+        let at = known.unwrap_or(self.node_parts.len());
+        let changes = known.and_then(|at| log.since(self.node_parts[at].followed));
         let Some(changes) = changes else {
             let of = name_order.rows().map_while(|(_, row)| own(row)).collect();
-            self.owns.truncate(at);
-            self.owns.push(Own { plugin: score.plugin, resources, followed: log.end(), of });
+            self.node_parts.truncate(at);
+            self.node_parts.push(NodeScoreParts {
+                plugin: score.plugin,
+                resources,
+                followed: log.end(),
+                of,
+            });
             return;
         };
-        let one = &mut self.owns[at];
+        let one = &mut self.node_parts[at];
         one.followed = log.end();
         if one.of.is_empty() {
             return;
@@ -202,8 +219,8 @@ impl Scanner {
     }
 
     /// Leaves out nodes that have too little left, and says how good the others can be by themselves.
-    fn sift(&mut self, moving: &Moving, cluster: ClusterView<'_>) {
-        for needs in &moving.needs {
+    fn apply_bounds(&mut self, placement: &PlacementPlugins, cluster: ClusterView<'_>) {
+        for needs in &placement.needs {
             if !needs.sieve(&self.supply, &mut self.totals) {
                 continue;
             }
@@ -215,28 +232,28 @@ impl Scanner {
                 }
             });
         }
-        for one in &moving.scores {
+        for one in &placement.scores {
             let resources = one.bound.resources();
-            let own = self.owns.iter().find(|own| own.is_of(one.plugin, &resources));
+            let own = self.node_parts.iter().find(|own| own.is_of(one.plugin, &resources));
             let own = own.expect("it was just brought up");
             one.bound.add(&self.supply, &own.of, to_f32(one.weight), &mut self.totals);
         }
     }
 
-    /// Leaves out nodes that one of `per_node` rejects. `None` if some node could not be judged.
-    fn ask(
+    /// Leaves out nodes that one of `uncached` rejects. `None` if some node could not be judged.
+    fn apply_uncached_filters(
         &mut self,
-        per_node: &[Prepared],
+        uncached: &[Prepared],
         pod: &PodInfo,
         cluster: ClusterView<'_>,
     ) -> Option<()> {
-        if per_node.is_empty() {
+        if uncached.is_empty() {
             return Some(());
         }
         let left = self.totals.iter_mut().enumerate().filter(|(_, total)| NEVER < **total);
         for (at, total) in left {
             let row = cluster.name_order.row(to_index(at));
-            let verdicts = per_node.iter().map(|one| one.judge_one(pod, cluster.view.nodes, row));
+            let verdicts = uncached.iter().map(|one| one.judge_one(pod, cluster.view.nodes, row));
             match verdicts.into_iter().find(|verdict| !verdict.passes()) {
                 Some(Verdict::Fail(why)) if why.code == Code::Error => return None,
                 Some(_) => *total = NEVER,
@@ -247,7 +264,7 @@ impl Scanner {
     }
 
     /// Adds to each node what all nodes of its group score beside. `None` if the counts do not tell.
-    fn add_group_scores(&mut self, chooser: &Chooser<'_>) -> Option<Scored> {
+    fn add_group_scores(&mut self, chooser: &Chooser<'_>) -> Option<GroupScores> {
         let n_groups = chooser.ranking.groups.len();
         let n_all_groups = n_groups + chooser.sparse.groups.len();
         let number_of = |sparse_group: Option<usize>, group: usize| {
@@ -264,7 +281,7 @@ impl Scanner {
         }
         let feasible = chooser.feasible(|group, sparse_group| lens[number_of(sparse_group, group)]);
         let scores = match feasible.len() {
-            0 => return Some(Scored::Nothing),
+            0 => return Some(GroupScores::NoNode),
             1 => None,
             _ => Some(chooser.scores(&feasible)?),
         };
@@ -277,7 +294,7 @@ impl Scanner {
         for (total, &group) in self.totals.iter_mut().zip(&self.groups) {
             *total += by_group[group as usize];
         }
-        Some(Scored::ByGroup(added))
+        Some(GroupScores::ByGroup(added))
     }
 
     /// The nodes with the highest total, ascending, at least the first of them. `exact` is what the total
@@ -341,15 +358,15 @@ impl Scanner {
 }
 
 /// What groups of nodes score.
-enum Scored {
+enum GroupScores {
     /// No node is feasible.
-    Nothing,
+    NoNode,
     /// By group, if its nodes are feasible.
     ByGroup(Vec<Option<i64>>),
 }
 
 impl Memo {
-    /// The best nodes for a pod, by name, found by a look at all nodes at once; `per_node` filters judge each node
+    /// The best nodes for a pod, by name, found by a look at all nodes at once; `uncached` filters judge each node
     /// that the others leave. Of the best that are not wanted some may be left out. `None` if it cannot be
     /// done that way, or no node is feasible.
     pub(super) fn scan(
@@ -357,11 +374,11 @@ impl Memo {
         profile: &Profile,
         (signature, caches): (SignatureId, SignatureCaches),
         pod: &PodInfo,
-        per_node: &[Prepared],
+        uncached: &[Prepared],
         view: View<'_>,
         want: Want,
     ) -> Option<Vec<Row>> {
-        let moving = Moving::of(profile, pod, view)?;
+        let placement = PlacementPlugins::of(profile, pod, view)?;
         let (base, domain_counts) =
             (self.base_of(profile, signature, pod, caches, view), caches.domain_counts);
         if !self.bring_up(profile, base, domain_counts, view) {
@@ -377,18 +394,18 @@ impl Memo {
             cluster,
         };
         let scanner = &mut self.scanner;
-        scanner.follow(&moving, &node_set.changed, cluster.name_order, view)?;
+        scanner.follow(&placement, &node_set.changed, cluster.name_order, view)?;
         scanner.totals.clone_from(&chooser.ranking.totals);
-        scanner.sift(&moving, cluster);
-        scanner.ask(per_node, pod, cluster)?;
+        scanner.apply_bounds(&placement, cluster);
+        scanner.apply_uncached_filters(uncached, pod, cluster)?;
         self.phases.over(MeteredPoint::Filter);
         let by_group = if chooser.tells_apart() {
             scanner.groups.clear();
             let groups = chooser.ranking.groups_of_nodes();
             scanner.groups.extend(groups.map(Option::unwrap_or_default));
             match scanner.add_group_scores(&chooser)? {
-                Scored::Nothing => return None,
-                Scored::ByGroup(added) => Some(added),
+                GroupScores::NoNode => return None,
+                GroupScores::ByGroup(added) => Some(added),
             }
         } else {
             None
@@ -405,10 +422,11 @@ impl Memo {
                 None => 0,
             };
             let row = cluster.name_order.row(index);
-            let same = last.filter(|&(other, _)| view.nodes.have_alike(other, row, moving.reads));
+            let same =
+                last.filter(|&(other, _)| view.nodes.have_alike(other, row, placement.reads));
             let score = match same {
                 Some((_, score)) => score,
-                None => moving.score(pod, view, row)?,
+                None => placement.score(pod, view, row)?,
             };
             last = Some((row, score));
             Some(static_score + beside + score)
@@ -439,7 +457,7 @@ fn highest(block: &[f32]) -> f32 {
 }
 
 fn to_index(at: usize) -> NameIndex {
-    NameIndex::try_from(at).expect("name_order and groups have 32 bits")
+    NameIndex::try_from(at).expect("indices and groups have 32 bits")
 }
 
 #[expect(clippy::cast_precision_loss, reason = "totals are exact, see `are_totals_exact`")]

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_are_of_one_signature_if_they_are_equal_in_what_is_read() {
+    fn pods_that_are_equal_in_what_is_read_have_the_same_signature() {
         let mut signatures = Signatures::new(PodReads::LABELS | PodReads::REQUESTS);
         let mut signature = |name, app, cpu| signatures.number(&pod(name, app, cpu));
         assert_eq!(signature("a", "web", 1), Some((0, true)));
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_differ_although_their_hashes_do_not() {
+    fn requests_with_equal_hashes_are_told_apart() {
         let mut signatures = Signatures::new(PodReads::REQUESTS);
         let (one, mut other) = (pod("a", "web", 1), Pod::clone(&pod("a", "web", 1)));
         other.asks.fit.scalar.insert("example.com/gpu".into(), 1);
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_very_large_pod_is_of_no_signature_unless_every_pod_is_of_some() {
+    fn a_very_large_pod_has_no_signature_unless_pods_of_any_size_have_one() {
         let mut signatures = Signatures::new(PodReads::LABELS);
         assert_eq!(signatures.number(&large("a", 2 * LARGEST)), None);
         assert_eq!(signatures.number(&large("b", LARGEST / 2)), Some((0, true)));
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn signatures_are_full_by_the_bytes_of_their_pods() {
+    fn the_bytes_of_example_pods_limit_the_signatures() {
         let mut signatures = Signatures::new(PodReads::LABELS).of_any_size();
         signatures.begin();
         assert!(signatures.number(&large("a", 1 << 20)).is_some());
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_that_are_being_deleted_may_be_another_signature() {
+    fn pods_that_are_being_deleted_may_have_another_signature() {
         let mut signatures = Signatures::new(PodReads::LABELS).by_deletion();
         let (one, mut other) = (pod("a", "web", 1), Pod::clone(&pod("a", "web", 1)));
         other.deletion = Some(plimsoll_api::Timestamp::UNIX_EPOCH);

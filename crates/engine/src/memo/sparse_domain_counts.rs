@@ -74,12 +74,16 @@ impl ExcludedNodes {
 /// a place in a map. Where nodes are too many, all count as marked.
 struct MemberBits(Vec<u64>);
 
-/// Up to so many nodes have marks.
-const MOST_MARKED: usize = 1 << 17;
+/// Up to so many nodes have member_bits.
+const MOST_MEMBER_BITS: usize = 1 << 17;
 
 impl MemberBits {
     fn new(n_nodes: usize) -> Self {
-        MemberBits(if n_nodes <= MOST_MARKED { vec![0; n_nodes.div_ceil(64)] } else { Vec::new() })
+        MemberBits(if n_nodes <= MOST_MEMBER_BITS {
+            vec![0; n_nodes.div_ceil(64)]
+        } else {
+            Vec::new()
+        })
     }
 
     fn set(&mut self, index: NameIndex) {
@@ -115,7 +119,7 @@ pub(crate) struct SparseDomainCounts {
     /// The fine terms.
     fine: SmallVec<[usize; 4]>,
     members: HashMap<NameIndex, SparseMember, FxBuildHasher>,
-    marks: MemberBits,
+    member_bits: MemberBits,
     pub(crate) groups: Vec<SparseGroup>,
     by_key: HashTable<u32>,
     /// By group of the ranking.
@@ -135,7 +139,7 @@ impl SparseDomainCounts {
         let mut sparse = SparseDomainCounts {
             fine: domain_counts.fine_terms().collect(),
             members: HashMap::default(),
-            marks: MemberBits::new(cluster.name_order.len()),
+            member_bits: MemberBits::new(cluster.name_order.len()),
             groups: Vec::new(),
             by_key: HashTable::new(),
             excluded: Vec::new(),
@@ -173,7 +177,7 @@ impl SparseDomainCounts {
             }
         }
         for index in moved {
-            if self.marks.has(index)
+            if self.member_bits.has(index)
                 && let Some(&member) = self.members.get(&index)
             {
                 self.move_with(index, member, ranking, cluster);
@@ -218,7 +222,7 @@ impl SparseDomainCounts {
         let counts: FineCounts = self.fine.iter().map(count).collect();
         if counts.iter().all(|&count| count == 0) {
             if let Some(member) = self.members.remove(&index) {
-                self.marks.clear(index);
+                self.member_bits.clear(index);
                 self.take_out(index, member);
             }
             return;
@@ -261,7 +265,7 @@ impl SparseDomainCounts {
         match self.members.insert(index, member) {
             Some(before) if before == member => return,
             Some(before) => self.take_out(index, before),
-            None => self.marks.set(index),
+            None => self.member_bits.set(index),
         }
         if member.group == NO_GROUP {
             return;
@@ -307,7 +311,7 @@ impl SparseDomainCounts {
         self.groups.len() * (BYTES_PER_GROUP + self.fine.len() * size_of::<i64>())
             + self.members.len() * BYTES_PER_MEMBER
             + self.excluded.len() * size_of::<ExcludedNodes>()
-            + self.marks.0.len() * size_of::<u64>()
+            + self.member_bits.0.len() * size_of::<u64>()
     }
 
     /// Whether the node is here rather than in the ranking.
@@ -323,8 +327,8 @@ impl SparseDomainCounts {
 
     /// The nodes that are here rather than in the ranking, a bit for each by index; `None` where there are too
     /// many nodes to have a bit each.
-    pub(crate) fn marks(&self) -> Option<&[u64]> {
-        (!self.marks.0.is_empty()).then_some(self.marks.0.as_slice())
+    pub(crate) fn member_bits(&self) -> Option<&[u64]> {
+        (!self.member_bits.0.is_empty()).then_some(self.member_bits.0.as_slice())
     }
 
     /// The feasible nodes that are here, with their groups.

@@ -17,9 +17,9 @@ use crate::profile::Profile;
 use crate::scheduler::Scans;
 
 impl Memo {
-    /// The best nodes for a pod about which per_node filters have something to say, as [`Memo::scan`] has them.
+    /// The best nodes for a pod about which uncached filters have something to say, as [`Memo::scan`] has them.
     /// `None` if that takes a decision from scratch, as it does where no node is feasible.
-    pub(super) fn decide_per_node(
+    pub(super) fn decide_uncached(
         &mut self,
         profile: &Profile,
         signature: SignatureId,
@@ -33,33 +33,33 @@ impl Memo {
             return None;
         }
         // The reasons are only found from scratch, so that a scan would be made for nothing.
-        if self.per_node_in_vain.remove(&(profile.scheduler_name.clone(), signature)) {
+        if self.no_node_found.remove(&(profile.scheduler_name.clone(), signature)) {
             return None;
         }
-        let per_node = of_profile.prepare_per_node_filters(profile, pod, &view)?;
+        let uncached = of_profile.prepare_uncached_filters(profile, pod, &view)?;
         let caches = match self.caches(profile, signature) {
             Some(caches) => caches,
             None if names_nodes(profile, pod, &view) => return None,
             None => self.learn(profile, signature, pod, view)?,
         };
-        let best = self.scan(profile, (signature, caches), pod, &per_node, view, want);
+        let best = self.scan(profile, (signature, caches), pod, &uncached, view, want);
         if best.is_none() {
-            self.note_per_node_in_vain(profile, signature);
+            self.note_no_node_found(profile, signature);
         }
         best
     }
 
-    /// No node was found for a pod of a signature about which per_node filters have something to say: most likely
+    /// No node was found for a pod of a signature about which uncached filters have something to say: most likely
     /// there is none for the next one.
-    fn note_per_node_in_vain(&mut self, profile: &Profile, signature: SignatureId) {
-        if MOST_IN_VAIN <= self.per_node_in_vain.len() {
-            self.per_node_in_vain.clear();
+    fn note_no_node_found(&mut self, profile: &Profile, signature: SignatureId) {
+        if MOST_WITHOUT_NODE <= self.no_node_found.len() {
+            self.no_node_found.clear();
         }
-        self.per_node_in_vain.insert((profile.scheduler_name.clone(), signature));
+        self.no_node_found.insert((profile.scheduler_name.clone(), signature));
     }
 
     /// A pod was decided from scratch.
-    pub(crate) fn note_per_node(
+    pub(crate) fn note_uncached(
         &mut self,
         profile: &Profile,
         pod: &PodInfo,
@@ -67,31 +67,31 @@ impl Memo {
         view: &View<'_>,
     ) {
         let Some(of_profile) = self.profiles.get_mut(&profile.scheduler_name) else { return };
-        if of_profile.has_per_node_filter(profile, pod)
+        if of_profile.has_uncached_filter(profile, pod)
             && !matches!(cycle.result, CycleResult::Found { .. })
             && let Some(signature) = of_profile.signature(profile, pod, view)
         {
-            self.note_per_node_in_vain(profile, signature);
+            self.note_no_node_found(profile, signature);
         }
     }
 }
 
 /// So many signatures are remembered for which no node was found; beyond that all are forgotten.
-const MOST_IN_VAIN: usize = 1 << 12;
+const MOST_WITHOUT_NODE: usize = 1 << 12;
 
 impl ProfileMemo {
-    /// The per_node filters that have something to say about a pod, in their order. `None` if one of them rejects
+    /// The uncached filters that have something to say about a pod, in their order. `None` if one of them rejects
     /// it, or names its nodes.
-    fn prepare_per_node_filters(
+    fn prepare_uncached_filters(
         &self,
         profile: &Profile,
         pod: &PodInfo,
         view: &View<'_>,
     ) -> Option<Vec<Prepared>> {
         let mut shared = CycleState::new();
-        let mut per_node = Vec::new();
+        let mut uncached = Vec::new();
         for (index, _) in profile.indices(Point::PreFilter) {
-            if !self.per_node.contains(&index) {
+            if !self.uncached.contains(&index) {
                 continue;
             }
             let Some(filter) = &profile.get(index).points.filter else { continue };
@@ -100,16 +100,16 @@ impl ProfileMemo {
                 return None;
             }
             if !prepared.skips() {
-                per_node.push((self.per_node.iter().position(|&other| other == index), prepared));
+                uncached.push((self.uncached.iter().position(|&other| other == index), prepared));
             }
         }
-        per_node.sort_by_key(|&(place, _)| place);
-        Some(per_node.into_iter().map(|(_, prepared)| prepared).collect())
+        uncached.sort_by_key(|&(place, _)| place);
+        Some(uncached.into_iter().map(|(_, prepared)| prepared).collect())
     }
 
-    /// Whether a per_node filter has something to say about a pod.
-    pub(super) fn has_per_node_filter(&self, profile: &Profile, pod: &PodInfo) -> bool {
-        self.per_node.iter().any(|&index| {
+    /// Whether a uncached filter has something to say about a pod.
+    pub(super) fn has_uncached_filter(&self, profile: &Profile, pod: &PodInfo) -> bool {
+        self.uncached.iter().any(|&index| {
             let filter = &profile.get(index).points.filter;
             filter.as_ref().is_some_and(|filter| filter.applies(pod))
         })
