@@ -188,7 +188,7 @@ impl Scheduler {
         Some(cycle)
     }
 
-    /// Decides a pod from shapes and counts, which are up to date.
+    /// Decides a pod from remembered rankings and counts, which are up to date.
     fn decided(&mut self, pod: &PodInfo) -> Option<Cycle> {
         let memo = self.memo.as_mut()?;
         let view = self.cache.view();

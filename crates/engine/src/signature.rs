@@ -1,4 +1,4 @@
-//! QueueSignatures of equal pods: what holds for one of them holds for all.
+//! The signatures of queued pods, and which pods are equal.
 //!
 //! Most pods come from a template. A function that reads only template fields has the same answer for
 //! all pods of the template.
@@ -30,7 +30,7 @@ pub(crate) struct QueueSignature(pub(crate) u32);
 
 /// Assigns numbers to signatures of pods.
 ///
-/// Pods of one signature are equal in the given parts, and in fields that belong to no part but are read by
+/// Pods with the same signature are equal in the given parts, and in fields that belong to no part but are read by
 /// the engine and at points that get whole pods: scheduler name, preemption policy, nominated node,
 /// deletion, phase. They may differ in their creation time.
 #[derive(Debug)]
@@ -47,7 +47,7 @@ pub(crate) struct QueueSignatures {
 struct KnownSignature {
     hash: u64,
     id: QueueSignature,
-    /// A pod that represents the signature.
+    /// An example pod.
     pod: PodInfo,
 }
 
@@ -269,7 +269,7 @@ mod tests {
         [("key", text)].into_iter().collect()
     }
 
-    /// Whether a pod is still in the signature of [`pod`] after a change.
+    /// Whether a pod still has the signature of [`pod`] after a change.
     fn alike(signatures: &mut QueueSignatures, change: impl FnOnce(&mut Pod)) -> bool {
         let mut other = pod();
         change(&mut other);
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn classes_of_large_pods_are_forgotten_sooner() {
+    fn signatures_of_large_pods_are_forgotten_sooner() {
         let mut signatures = QueueSignatures::default();
         let mut of = |gate: usize| {
             let gates = (0..100_000).map(|n| format!("{gate}/{n}").into()).collect();
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_is_never_given_twice_although_classes_are_forgotten() {
+    fn a_number_is_never_given_twice_although_signatures_are_forgotten() {
         let mut signatures = QueueSignatures { limit: 2, ..QueueSignatures::default() };
         let mut of = |app: &str| {
             let template = PodTemplate { labels: labels(app), ..PodTemplate::default() };

@@ -174,7 +174,7 @@ pub struct TermTotals {
 /// look at each decision. Pods that people write have a handful. A plugin that finds more may stop there.
 pub const MOST_TERMS: usize = 64;
 
-/// What a plugin counts for one kind of pod.
+/// What a plugin counts for one pod, and for all that are equal to it.
 pub trait DomainCounter: Send + Sync {
     /// The terms. A pod on a node without the label of a term's key is not counted for it.
     fn terms(&self) -> &[DomainTerm];

@@ -1,18 +1,18 @@
-//! What changed, for readers that come back at their own pace.
+//! A log of changes for several readers, each with its own position.
 
 use std::collections::VecDeque;
 
-/// A log with a limit: who comes back too uncached has to look at everything.
+/// A log of limited length. A reader that comes too late must read the whole state instead.
 #[derive(Clone, Debug)]
 pub(crate) struct ChangeLog<T> {
     entries: VecDeque<T>,
-    /// How many entries were dropped: the position of the first that is left.
+    /// How many entries were dropped, which is the position of the first one that is left.
     dropped: u64,
     most: usize,
 }
 
 impl<T: Copy> ChangeLog<T> {
-    /// A log that keeps `most` entries.
+    /// A log that keeps the last `most` entries.
     pub(crate) fn new(most: usize) -> Self {
         ChangeLog { entries: VecDeque::new(), dropped: 0, most }
     }
@@ -25,17 +25,17 @@ impl<T: Copy> ChangeLog<T> {
         self.entries.push_back(entry);
     }
 
-    /// Whether it keeps as many entries as it may, so that it takes no more memory.
+    /// Whether it has reached its limit, so that it takes no more memory.
     pub(crate) fn is_full(&self) -> bool {
         self.entries.len() == self.most
     }
 
-    /// The position behind the last entry.
+    /// The position after the last entry.
     pub(crate) fn end(&self) -> u64 {
         self.dropped + self.entries.len() as u64
     }
 
-    /// The entries from `position` on; `None` if some of them are gone.
+    /// The entries since `position`; `None` if some of them were dropped.
     pub(crate) fn since(&self, position: u64) -> Option<impl ExactSizeIterator<Item = T> + '_> {
         let from = position.checked_sub(self.dropped)?;
         let from = usize::try_from(from).expect("the log lies in memory");

@@ -1,4 +1,4 @@
-//! From groups to the best nodes.
+//! Chooses the best nodes from groups of equal nodes.
 
 use std::ops::Range;
 
@@ -13,33 +13,33 @@ use super::nodes_by_score::NodesByScore;
 use super::sparse_domain_counts::{ExcludedNodes, SparseDomainCounts};
 use crate::pick::{TieBreak, pick};
 
-/// What was found among the nodes.
+/// The result of a choice.
 #[expect(clippy::large_enum_variant, reason = "one lives at a time, and only for a moment")]
 pub(crate) enum GroupChoice {
     /// No node is feasible.
     Nothing,
     /// The best nodes.
     Best(Best),
-    /// The counts do not tell: the pod has to be judged from scratch.
+    /// The scores cannot be computed from the counts, so that the pod must be decided from scratch.
     Unclear,
 }
 
-/// The nodes with the highest total, as sets that have no node in common.
+/// The nodes with the highest total, as disjoint sets.
 pub(crate) struct Best {
-    /// Number of the candidate and static_score in it.
+    /// The index of a candidate group, and a static score in it.
     parts: SmallVec<[(usize, i64); 4]>,
     candidates: FeasibleGroups,
 }
 
-/// The groups of nodes that pass.
+/// The groups that pass the filters.
 pub(crate) struct FeasibleNodes {
     pub(crate) candidates: FeasibleGroups,
-    /// Of each candidate, for each term.
+    /// For each candidate group, the counts for each term.
     term_counts: TermCounts,
 }
 
 impl FeasibleNodes {
-    /// How many nodes there are.
+    /// The number of nodes.
     pub(crate) fn len(&self) -> usize {
         self.candidates.iter().map(|candidate| candidate.len).sum()
     }
@@ -49,16 +49,16 @@ type TermCounts = SmallVec<[TermCount; 32]>;
 type FeasibleGroups = SmallVec<[FeasibleGroup; 16]>;
 type Scores = SmallVec<[i64; 16]>;
 
-/// FeasibleNodes nodes that differ in nothing but their levels.
+/// Feasible nodes that are equal except for their static scores.
 #[derive(Clone, Copy)]
 pub(crate) struct FeasibleGroup {
     pub(crate) group: usize,
-    /// The group of the sparse; none for the nodes of the ranking that nothing is laid sparse_group.
+    /// The sparse group; `None` for nodes of the ranking's group that are in no sparse group.
     pub(crate) sparse_group: Option<usize>,
     len: usize,
 }
 
-/// Everything that a choice is made from.
+/// The data for a choice.
 #[derive(Clone, Copy)]
 pub(crate) struct Chooser<'a> {
     pub(crate) ranking: &'a NodeRanking,
@@ -68,7 +68,7 @@ pub(crate) struct Chooser<'a> {
 }
 
 impl Chooser<'_> {
-    /// The groups of nodes that pass as ranking and sparse have them.
+    /// The groups that pass, according to the ranking and the sparse counts.
     pub(crate) fn feasible_now(&self) -> FeasibleNodes {
         self.feasible(|group, sparse_group| match sparse_group {
             None => {
@@ -79,7 +79,7 @@ impl Chooser<'_> {
         })
     }
 
-    /// The best of the nodes that pass.
+    /// The best of the feasible nodes.
     pub(crate) fn choose(&self, feasible: FeasibleNodes) -> GroupChoice {
         match feasible.len() {
             0 => GroupChoice::Nothing,
@@ -97,13 +97,13 @@ impl Chooser<'_> {
         }
     }
 
-    /// Whether nodes may differ in anything but their levels.
+    /// Whether nodes can differ in anything other than their static scores.
     pub(crate) fn tells_apart(&self) -> bool {
         0 < self.domain_counts.n_terms() || 1 < self.ranking.groups.len()
     }
 
-    /// The groups of nodes that pass. `len` says how many nodes there are in a group that nothing is laid
-    /// sparse_group, or in one that is laid sparse_group it.
+    /// The groups that pass. `len` returns the number of nodes in a sparse group, or the number of nodes in a
+    /// group of the ranking that are in no sparse group.
     pub(crate) fn feasible(&self, len: impl Fn(usize, Option<usize>) -> usize) -> FeasibleNodes {
         let n_terms = self.domain_counts.n_terms();
         let mut candidates = FeasibleGroups::new();
@@ -146,7 +146,7 @@ impl Chooser<'_> {
         TermCount { present: true, count }
     }
 
-    /// What the counts say of one node, for each term. `None` if the node does not pass by itself.
+    /// The counts for each term on one node; `None` if the node is rejected by itself.
     pub(crate) fn term_counts_of(&self, index: NameIndex) -> Option<SmallVec<[TermCount; 32]>> {
         let (group, _) = self.ranking.entry(index)?;
         let sparse_group = self.sparse.group_of(index);
@@ -158,7 +158,7 @@ impl Chooser<'_> {
         )
     }
 
-    /// What each candidate scores without its levels. `None` if the counts do not tell.
+    /// The score of each candidate group without the static score; `None` if the counts do not suffice.
     pub(crate) fn scores(&self, feasible: &FeasibleNodes) -> Option<Scores> {
         let FeasibleNodes { candidates, term_counts } = feasible;
         let mut scores: Scores = smallvec![0; candidates.len()];
@@ -186,7 +186,7 @@ impl Chooser<'_> {
         Some(scores)
     }
 
-    /// For each term of a ranker, how many domains have a node that is ranked.
+    /// For each term of a score, how many domains have a node that is ranked.
     fn domains<'s>(
         &self,
         ranker: &dyn DomainScore,
@@ -226,7 +226,7 @@ impl Chooser<'_> {
         range.clone().map(count).collect()
     }
 
-    /// The highest static_score of a candidate, and how many nodes are there.
+    /// The highest static score in a candidate group, and how many nodes have it.
     fn top(&self, candidate: &FeasibleGroup) -> (i64, usize) {
         let excluded = match candidate.sparse_group {
             Some(_) => None,
@@ -257,7 +257,7 @@ impl Chooser<'_> {
         Best { parts: parts.map(|at| (at, tops[at])).collect(), candidates }
     }
 
-    /// The indices of one part, ascending.
+    /// The nodes of one part by name index, ascending.
     fn indices<'b>(
         &'b self,
         best: &'b Best,
@@ -267,26 +267,27 @@ impl Chooser<'_> {
         set.iter().filter(move |&index| all || !self.sparse.has(index))
     }
 
-    /// The nodes of one part, and whether they are those of the sparse: else those that are in the sparse
-    /// do not count.
+    /// The nodes of one part, and whether they are from a sparse group. Otherwise members of sparse groups
+    /// must be left out.
     fn part(&self, best: &Best, at: usize, static_score: i64) -> (&NameIndexSet, bool) {
         let candidate = &best.candidates[at];
         let set = self.nodes_of(candidate).at(static_score).expect("a node has this static score");
         (set, candidate.sparse_group.is_some())
     }
 
-    /// The best node whose name is the smallest.
+    /// The best node with the smallest name.
     pub(crate) fn first(&self, best: &Best) -> Row {
         let firsts = best.parts.iter().filter_map(|&part| self.indices(best, part).next());
         self.cluster.name_order.row(firsts.min().expect("there is a best node"))
     }
 
-    /// Any of the best nodes: the one that [`pick`] takes of all of them, without listing them.
+    /// A random one of the best nodes: the same one that [`pick`] would take from their list, but without
+    /// making the list.
     pub(crate) fn any(&self, best: &Best, rng: &mut impl Rng) -> Row {
         let sets =
             || best.parts.iter().map(|&(at, static_score)| self.part(best, at, static_score));
         let n_nodes = self.cluster.name_order.len();
-        // A few among very many nodes are listed sooner than looked for.
+        // For few candidates among very many nodes a list is faster.
         let n_listed: usize = sets().map(|(set, _)| set.len()).sum();
         let Some(member_bits) =
             self.sparse.member_bits().filter(|member_bits| member_bits.len() <= n_listed)
@@ -304,7 +305,7 @@ impl Chooser<'_> {
         self.cluster.name_order.row(index.expect("there is a best node"))
     }
 
-    /// All best nodes, by name.
+    /// All best nodes, sorted by name.
     pub(crate) fn all(&self, best: &Best) -> Vec<Row> {
         let parts = best.parts.iter();
         let mut indices: Vec<NameIndex> =
@@ -317,11 +318,11 @@ impl Chooser<'_> {
 }
 
 fn scored(score: i64) -> Scored {
-    // Which node it is of is of no account.
+    // The row does not matter here.
     Scored { row: Row::from_index(0), score }
 }
 
-/// Adds weighted scores. `None` if some score is out of range.
+/// Adds weighted scores; `None` if a score is out of range.
 fn add(scores: &mut [i64], normalized: &[Scored], weight: i64) -> Option<()> {
     for (score, one) in scores.iter_mut().zip(normalized) {
         if !(0..=MAX_NODE_SCORE).contains(&one.score) {

@@ -1,29 +1,29 @@
-//! Whether a ranking pays, or a scan.
+//! Whether a node ranking or a scan is cheaper.
 //!
-//! A ranking has to follow every change of a node since it was last of use, and costs a look at every node
-//! when it is made. A scan costs the same each time, whatever has changed. Nobody knows which pods are to
-//! come; so a ranking is made, or brought up, once scans have cost as much more than it would have as it
-//! costs to do that. Whatever comes, both together cost at most about twice of what is best.
+//! Making a ranking costs a look at every node, and using it again costs a look at every node that has
+//! changed since. A scan always costs the same. Since future pods are unknown, a ranking is made or updated
+//! only after scans have wasted as much as that would cost. So the total cost is at most about twice that of
+//! the best choice.
 
 use super::Memo;
 use super::profile_memo::SignatureCaches;
 use crate::profile::Profile;
 use crate::scheduler::Scans;
 
-/// To look at one node by itself costs about as much as to scan so many.
+/// A look at one node costs about as much as scanning this many.
 const FOLLOW: u64 = 40;
 
-/// What was paid for pods of one signature. The unit is the scan of one node.
+/// The costs for pods of one signature. The unit is the scan of one node.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Costs {
-    /// The position in the log of changes at the last decision.
+    /// The position in the change log at the last decision.
     seen: Option<u64>,
     /// How much more scans have cost than a ranking that was always up to date.
     wasted: u64,
 }
 
 impl Costs {
-    /// Whether to scan, where a ranking is `behind` by so many changes of nodes, or is not there.
+    /// Whether to scan, if a ranking is `behind` by this many changes of nodes or does not exist.
     fn scan(&mut self, end: u64, behind: Option<u64>, n_nodes: u64) -> bool {
         let catching_up = behind.unwrap_or(n_nodes).min(n_nodes) * FOLLOW;
         if let Some(seen) = self.seen.replace(end) {
@@ -39,7 +39,7 @@ impl Costs {
 }
 
 impl Memo {
-    /// Whether to decide by a scan rather than from a ranking.
+    /// Whether to decide by a scan and not from a ranking.
     pub(super) fn prefers_scan(&mut self, profile: &Profile, caches: &SignatureCaches) -> bool {
         let Some(of_profile) = self.profiles.get_mut(&profile.scheduler_name) else { return false };
         if !of_profile.can_scan || self.scans == Scans::Never {
@@ -50,7 +50,7 @@ impl Memo {
         }
         let node_set = self.node_set.as_ref().expect("it was built when changes were followed");
         let (n_nodes, end) = (node_set.name_order.len() as u64, node_set.changed.end());
-        // Pods of another signature may have needed the same ranking since this one was learned.
+        // A ranking may have been made for another signature with the same key.
         let ranking = caches.ranking.or_else(|| of_profile.ranking_of(caches.ranking_key));
         let ranking = ranking.and_then(|ranking| self.rankings[ranking].as_ref());
         let behind = ranking.map(|(ranking, _)| end - ranking.followed);
@@ -67,7 +67,7 @@ mod tests {
 
     const NODES: u64 = 1000;
 
-    /// How many of `n` decisions are scans, with so many changes between them.
+    /// How many of `n` decisions are scans, with this many changes between two of them.
     fn scans(n: u64, changes: u64) -> usize {
         let (mut costs, mut behind) = (Costs::default(), None);
         let one = |at: u64| {

@@ -1,18 +1,18 @@
-//! Values that many nodes have in common, with how many.
+//! Values that many nodes share, with the number of nodes.
 
 use std::hash::Hash;
 
 use super::FastMap;
 
-/// The number of a value.
+/// The id of a value.
 pub(crate) type ValueId = u32;
 
-/// Values by number, each with how often it is there. A value that is nowhere any more keeps its number.
+/// Values by id, each with its number of occurrences. A value keeps its id when its last occurrence is gone.
 #[derive(Debug)]
 pub(crate) struct CountedValues<T> {
     all: Vec<(T, usize)>,
     numbers: FastMap<T, ValueId>,
-    /// The value that came last: the next one is often the same.
+    /// The value that was added last: the next one is often the same.
     last: ValueId,
 }
 
@@ -23,7 +23,7 @@ impl<T> Default for CountedValues<T> {
 }
 
 impl<T: Clone + Eq + Hash> CountedValues<T> {
-    /// Counts a value; its number.
+    /// Adds an occurrence of a value, and returns the id of the value.
     pub(crate) fn add(&mut self, value: T) -> ValueId {
         let is_last = |(last, _): &(T, usize)| *last == value;
         let known = match self.all.get(self.last as usize).is_some_and(is_last) {
@@ -42,7 +42,7 @@ impl<T: Clone + Eq + Hash> CountedValues<T> {
         number
     }
 
-    /// Discounts a value that is there.
+    /// Removes an occurrence.
     pub(crate) fn sub(&mut self, number: ValueId) {
         self.all[number as usize].1 -= 1;
     }
@@ -51,12 +51,12 @@ impl<T: Clone + Eq + Hash> CountedValues<T> {
         &self.all[number as usize].0
     }
 
-    /// How many numbers there are.
+    /// The number of ids.
     pub(crate) fn n_numbers(&self) -> usize {
         self.all.len()
     }
 
-    /// The values that are there, `without` counted once less.
+    /// The values that occur, with one occurrence less of `without`.
     pub(crate) fn iter(&self, without: Option<ValueId>) -> impl Iterator<Item = (&T, usize)> {
         let without = without.map_or(usize::MAX, |number| number as usize);
         self.all

@@ -1,13 +1,14 @@
-//! What pods on nodes count for, by signature.
+//! What pods on nodes add to domain counts, by signature.
 
 use plimsoll_framework::Counting;
 
 use super::signatures::SignatureId;
 
-/// Which domain_counts count pods of one signature, and how much.
+/// The domain counts that count pods of one signature, and what is added to them.
 type CountedBy = Vec<(usize, Counting)>;
 
-/// By signature of neighbour, once one is placed: which domain_counts count it, and how much.
+/// For each signature of pods on nodes, once a pod has been added: which domain counts count it, and what is
+/// added to them.
 #[derive(Debug, Default)]
 pub(super) struct Countings {
     of: Vec<Option<CountedBy>>,
@@ -15,12 +16,12 @@ pub(super) struct Countings {
 }
 
 impl Countings {
-    /// There is one more signature.
+    /// Adds a signature.
     pub(super) fn add_signature(&mut self) {
         self.of.push(None);
     }
 
-    /// Whether it is known which domain_counts count pods of a signature.
+    /// Whether it is known which domain counts count pods of a signature.
     pub(super) fn has(&self, signature: SignatureId) -> bool {
         self.of[signature as usize].is_some()
     }
@@ -35,7 +36,7 @@ impl Countings {
         self.of[signature as usize] = Some(counted_by);
     }
 
-    /// Further domain_counts count pods of a signature, if it is known which do.
+    /// Adds domain counts that count pods of a signature, if the others are known.
     pub(super) fn add(&mut self, signature: SignatureId, domain_counts: usize, counting: Counting) {
         if let Some(counted_by) = &mut self.of[signature as usize] {
             let one = (domain_counts, counting);
@@ -44,13 +45,13 @@ impl Countings {
         }
     }
 
-    /// It is not known any more which domain_counts count pods of a signature.
+    /// Forgets which domain counts count pods of a signature.
     pub(super) fn forget(&mut self, signature: SignatureId) {
         let gone = self.of[signature as usize].take();
         self.bytes -= gone.iter().flatten().map(bytes).sum::<usize>();
     }
 
-    /// Some domain_counts are gone.
+    /// Removes domain counts.
     pub(super) fn drop_domain_counts(&mut self, number: usize) {
         for counted_by in self.of.iter_mut().flatten() {
             counted_by.retain(|one| {
@@ -61,18 +62,18 @@ impl Countings {
         }
     }
 
-    /// It is known of no signature.
+    /// Forgets everything except how many signatures there are.
     pub(super) fn forget_all(&mut self) {
         self.of.iter_mut().for_each(|of| *of = None);
         self.bytes = 0;
     }
 
-    /// There is no signature.
+    /// Removes all signatures.
     pub(super) fn clear(&mut self) {
         *self = Countings::default();
     }
 
-    /// About how many bytes all of it takes.
+    /// The approximate size in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }

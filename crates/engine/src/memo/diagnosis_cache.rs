@@ -1,4 +1,4 @@
-//! Pods for which there is no node, and pods that make room for others that wait for theirs.
+//! What is remembered for pods that fit nowhere, and for pods that must leave room for nominated ones.
 
 use std::collections::BTreeMap;
 
@@ -16,25 +16,26 @@ use super::{FastMap, Memo, nominations};
 use crate::cycle::{AttemptFailure, Cycle};
 use crate::profile::Profile;
 
-/// The memory that node_diagnoses may take, in bytes.
+/// The memory for node diagnoses, in bytes.
 const NODE_DIAGNOSIS_BUDGET: usize = 512 << 20;
 
-/// What the node says that was cleared for a pod.
+/// The verdict of a pod's nominated node.
 pub(super) enum NominatedNodeVerdict {
-    /// There is none, or it is like any other.
+    /// The pod has no nominated node, or it is treated like any other node.
     None,
-    /// It takes the pod.
+    /// It passes.
     Takes(Row),
-    /// It does not.
+    /// It rejects the pod.
     Rejects(NominatedNodeRejection),
-    /// The pod has to be judged from scratch.
+    /// The pod must be decided from scratch.
     Unclear,
 }
 
-/// What is remembered of pods that are not placed.
+/// What is remembered for pods that were not placed.
 #[derive(Default)]
 pub(super) struct DiagnosisCache {
-    /// By ranking and priority: the ranking of pods that make room for nominated pods.
+    /// By ranking and priority: the ranking for pods of this priority that also leaves room for nominated
+    /// pods.
     behind: FastMap<(usize, i32), usize>,
     /// By ranking and priority.
     node_diagnoses: FastMap<(usize, i32), NodeDiagnosis>,
@@ -48,12 +49,12 @@ impl DiagnosisCache {
         self.by_signature.insert(profile.scheduler_name.clone(), SignatureDiagnoses::new(profile));
     }
 
-    /// Something has changed.
+    /// Forgets the diagnoses that hold only until the next change.
     pub(super) fn forget_signature_diagnoses(&mut self) {
         self.by_signature.values_mut().for_each(SignatureDiagnoses::forget);
     }
 
-    /// Some stores have changed.
+    /// Forgets what was derived from stores that have changed.
     pub(super) fn forget_stores(&mut self, stores: StoreReads) {
         self.forget_signature_diagnoses();
         self.node_diagnoses.values_mut().for_each(|diagnosis| diagnosis.forget_stores(stores));
@@ -77,22 +78,22 @@ impl DiagnosisCache {
 }
 
 impl Memo {
-    /// How an attempt at an equal pod failed, if nothing has changed since.
+    /// The result of an equal pod's attempt, if nothing has changed since.
     pub(crate) fn failed_alike(&mut self, profile: &Profile, pod: &PodInfo) -> Option<Cycle> {
         let diagnoses = self.diagnoses.by_signature.get_mut(&profile.scheduler_name)?;
         let (failure, n_judged) = diagnoses.find(profile, pod)?;
         Some(Cycle::failed(failure, n_judged))
     }
 
-    /// Takes note of a decision that was made from scratch.
+    /// Records the diagnosis of an attempt.
     pub(crate) fn note_diagnosis(&mut self, profile: &Profile, pod: &PodInfo, cycle: &Cycle) {
         if let Some(diagnoses) = self.diagnoses.by_signature.get_mut(&profile.scheduler_name) {
             diagnoses.note(profile, pod, cycle);
         }
     }
 
-    /// The ranking of pods that make room for those that are nominated: the same one where there is nobody
-    /// ahead. `None` if that has to be judged from scratch.
+    /// The ranking that leaves room for nominated pods. It is the same one if no nominated pod has the pod's
+    /// priority or a higher one. `None` if the pod must be decided from scratch.
     pub(super) fn behind_nominated(
         &mut self,
         profile: &Profile,
@@ -106,7 +107,8 @@ impl Memo {
         }
         let node_set = self.node_set.as_ref()?;
         let (counts, _) = self.domain_counts[domain_counts].as_ref()?;
-        // A filter that a nominated pod moves would have to judge twice: with the pod there and without.
+        // If a nominated pod affects a filter that counts by domain, that filter would have to judge each
+        // node with the nominated pod and without it.
         let is_moved = |signature: SignatureId| {
             let other = Neighbour::from(&**self.neighbours.example(signature));
             counts.are_moved_by(other)
@@ -124,14 +126,14 @@ impl Memo {
         let set = self.topology_set(domain_counts);
         let behind =
             self.make_ranking(profile, pod, RankingPlugins::All, set, Some(pod.priority), view);
-        // To make room, the very ranking may have been dropped.
+        // Making the new ranking may have dropped this one.
         if self.rankings[ranking].is_some() && behind != ranking {
             self.diagnoses.behind.insert((ranking, pod.priority), behind);
         }
         Some(behind)
     }
 
-    /// Judges the node that was cleared for a pod, if there is one: it is looked at first.
+    /// Judges the nominated node of a pod, which is tried first.
     pub(super) fn judge_nominated_node(
         &mut self,
         pod: &PodInfo,
@@ -151,9 +153,9 @@ impl Memo {
             self.domain_counts[domain_counts].as_ref().expect("it was just brought up");
         match ranking.first(index, row, Some(pod), cluster) {
             None if domain_counts.pass(index, cluster) => NominatedNodeVerdict::Takes(row),
-            // What counts say of the node holds for all pods of the signature.
+            // The verdict by counts is the same for all pods of the signature.
             None => NominatedNodeVerdict::None,
-            // With the pod on it, too, the node should reject it all the more.
+            // With the pod on it the node should reject it all the more. If it does not, decide from scratch.
             Some(_) if ranking.entry(index).is_some() => NominatedNodeVerdict::Unclear,
             Some((at, why)) => NominatedNodeVerdict::Rejects(NominatedNodeRejection {
                 index,
@@ -163,7 +165,7 @@ impl Memo {
         }
     }
 
-    /// Why no node takes the pod. `None` if that can only be told from scratch.
+    /// Why no node is feasible; `None` if this can only be found from scratch.
     pub(super) fn failure(
         &mut self,
         profile: &Profile,
@@ -197,7 +199,7 @@ impl Memo {
         failure
     }
 
-    /// The nominations to all nodes.
+    /// The nominated pods of all nodes.
     pub(super) fn nominations(
         &mut self,
         name_order: &NameOrder,
@@ -213,7 +215,7 @@ impl Memo {
         nominations
     }
 
-    /// Follows a change of the pods that are nominated to a node.
+    /// Updates the nominated pods of one node.
     pub(super) fn renominate(&mut self, view: View<'_>, nominated: &NominatedPods, node: &str) {
         let Some(mut node_set) = self.node_set.take() else { return };
         if let Some(index) = nominations::find(node, &node_set.name_order, view.nodes) {

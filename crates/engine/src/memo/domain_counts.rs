@@ -1,4 +1,4 @@
-//! The counts by domain that plugins judge pods of one signature by.
+//! The counts by topology domain for pods of one signature.
 
 use std::ops::Range;
 
@@ -18,16 +18,16 @@ use super::name_order::{Domain, NO_DOMAIN, Topology};
 use super::node_ranking::ClusterView;
 use crate::profile::{PluginIndex, Profile};
 
-/// So many changes of fine counts are kept for those who follow them.
+/// How many changes of fine counts the change log keeps.
 const MOST_COUNT_CHANGES: usize = 1 << 16;
 
-/// About what a term takes beside its counts: here, in the plugin, and of the pod, in bytes.
+/// The approximate size of a term without its counts: here, in the plugin, and in the pod, in bytes.
 const BYTES_PER_TERM: usize = 512;
-/// About what an entry of a map takes, in bytes.
+/// The approximate size of a map entry, in bytes.
 const BYTES_PER_ENTRY: usize = 48;
 
-/// Up to so many domains have a count each, even where most are 0: a place in a list is found faster
-/// than one in a map, and the list takes no more memory than a few pods.
+/// Up to this many domains the counts are in an array, even if most are 0. An array is faster than a map, and
+/// takes no more memory than a few pods.
 const MOST_DENSE: usize = 1 << 14;
 
 /// The counts of one term.
@@ -35,19 +35,19 @@ struct CountedTerm {
     topology: usize,
     nodes: CountedNodes,
     counts: CountTable,
-    /// How many domains have each count of a fine term that is not 0; none where nobody compares them.
+    /// For a fine term, how many domains have each count other than 0; `None` if no plugin compares domains.
     spread: Option<CountHistogram>,
     total: i64,
-    /// How many domains have a node on which pods count.
+    /// The number of domains with a node on which pods count.
     n_in_play: usize,
 }
 
 enum CountTable {
-    /// By domain, with whether it is in play.
+    /// By domain, with whether it has such a node.
     Coarse(Vec<(i64, bool)>),
-    /// By domain of a fine topology, with how many are not 0.
+    /// By domain of a fine topology, with the number of counts other than 0.
     Dense(Vec<i64>, usize),
-    /// Those that are not 0, where there are too many domains to have a count for each.
+    /// Only counts other than 0, for topologies with too many domains for an array.
     Sparse(HashMap<Domain, i64, FxBuildHasher>),
 }
 
@@ -56,19 +56,19 @@ pub(crate) type RangedFilter = (Box<dyn DomainFilter>, Range<usize>);
 /// A score with its weight and the range of its terms.
 pub(crate) type RangedScore = (i64, Box<dyn DomainScore>, Range<usize>);
 
-/// The counts that decide about pods of one signature.
+/// The counts for pods of one signature.
 pub(crate) struct DomainCounts {
-    /// Whether pods without terms of their own may count.
+    /// Whether pods without affinity terms may count.
     pub(crate) counts_plain_pods: bool,
     pub(crate) filters: Vec<RangedFilter>,
     pub(crate) scores: Vec<RangedScore>,
-    /// Whose they are, in their order.
+    /// The names of their plugins, in the same order.
     pub(crate) filter_names: Vec<&'static str>,
     pub(crate) score_names: Vec<&'static str>,
     terms: Vec<CountedTerm>,
-    /// CountedTerm and domain of each change of a fine count.
+    /// The term and domain of each change of a fine count.
     pub(crate) changed: ChangeLog<(u32, Domain)>,
-    /// About how many bytes it all takes.
+    /// Its approximate size in bytes.
     bytes: usize,
 }
 
@@ -82,9 +82,9 @@ pub(crate) struct CountPlan {
 }
 
 impl CountPlan {
-    /// What the plugins of `profile` count for `pod`, given the signatures of pods on nodes; [uncached](super::uncached_filters)
-    /// filters count nothing. `None` if another plugin can only judge from scratch, or there are too many
-    /// terms.
+    /// What the plugins of `profile` count for `pod`, given one pod of each signature on nodes. [Uncached
+    /// filters](super::uncached_filters) count nothing. `None` if another plugin needs a decision from
+    /// scratch, or if there are too many terms.
     pub(crate) fn new(
         profile: &Profile,
         uncached: &[PluginIndex],
@@ -137,7 +137,7 @@ impl CountPlan {
         (n_terms <= MOST_TERMS).then_some(plan)
     }
 
-    /// Whether nothing is counted, so that all nodes are alike and pass.
+    /// Whether nothing is counted, so that all nodes pass and are equal.
     pub(crate) fn is_blank(&self) -> bool {
         let passes = |(judge, _): &RangedFilter| judge.verdict(&[], &[]).passes();
         self.terms().next().is_none()
@@ -153,22 +153,22 @@ impl CountPlan {
         judged.chain(ranked.map(|term| (term, false)))
     }
 
-    /// Whether pods without terms of their own may count.
+    /// Whether pods without affinity terms may count.
     pub(crate) fn counts_plain_pods(&self) -> bool {
         counts_plain_pods(&self.filters, &self.scores)
     }
 
-    /// The keys of all terms.
+    /// The topology keys of all terms.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &TopologyKey> {
         self.terms().map(|(term, _)| &term.key)
     }
 
-    /// What a pod on a node counts for. `None` if the plan knows nothing of pods like it.
+    /// What a pod on a node adds to the terms; `None` if the terms were made without knowing pods like it.
     pub(crate) fn count(&self, other: Neighbour<'_>) -> Option<Counting> {
         count(&self.filters, &self.scores, other)
     }
 
-    /// The domain_counts without any pod. `numbers` are the topologies of [`CountPlan::keys`].
+    /// The counts without any pod. `numbers` are the topologies of [`CountPlan::keys`].
     pub(crate) fn domain_counts(
         self,
         pod: &PodInfo,
@@ -254,7 +254,7 @@ impl CountedTerm {
         }
     }
 
-    /// About how many bytes it takes at first.
+    /// Its approximate initial size in bytes.
     fn bytes(&self) -> usize {
         let counts = match &self.counts {
             CountTable::Coarse(counts) => counts.len() * size_of::<(i64, bool)>(),
@@ -264,7 +264,7 @@ impl CountedTerm {
         BYTES_PER_TERM + counts
     }
 
-    /// Whether each domain that is counted in takes memory.
+    /// Whether every domain with a count takes additional memory.
     fn is_sparse(&self) -> bool {
         matches!(self.counts, CountTable::Sparse(_))
     }
@@ -320,7 +320,7 @@ impl CountedTerm {
         TermTotals { domains: self.n_in_play, least, total: self.total }
     }
 
-    /// The least count, where all but `n_counted` domains have none.
+    /// The smallest count, where all but `n_counted` domains have 0.
     fn least_of_fine(&self, n_counted: usize) -> i64 {
         let lowest = self.spread.as_ref().and_then(CountHistogram::least).unwrap_or(0);
         if n_counted < self.n_in_play { lowest.min(0) } else { lowest }
@@ -328,17 +328,17 @@ impl CountedTerm {
 }
 
 impl DomainCounts {
-    /// What a pod on a node counts for. `None` if the domain_counts know nothing of pods like it.
+    /// What a pod on a node adds to the terms; `None` if the terms were made without knowing pods like it.
     pub(crate) fn counting(&self, other: Neighbour<'_>) -> Option<Counting> {
         count(&self.filters, &self.scores, other)
     }
 
-    /// Whether some filter may say something else with a pod like `other` put onto a node in thought.
+    /// Whether a filter could answer differently in a dry run with a pod like `other`.
     pub(crate) fn are_moved_by(&self, other: Neighbour<'_>) -> bool {
         self.filters.iter().any(|(judge, _)| judge.is_moved_by(other))
     }
 
-    /// Whether filters tell nodes apart.
+    /// Whether filters can reject some nodes and not others.
     pub(crate) fn judge_nodes(&self) -> bool {
         let passes =
             |(judge, range): &RangedFilter| range.is_empty() && judge.verdict(&[], &[]).passes();
@@ -361,7 +361,7 @@ impl DomainCounts {
         })
     }
 
-    /// Counts `times` pods on a node, or discounts them where it is negative.
+    /// Adds `times` pods on a node, or removes them if it is negative.
     pub(crate) fn add(
         &mut self,
         counting: &Counting,
@@ -377,7 +377,7 @@ impl DomainCounts {
             }
             term.add(domain, by * times);
             if term.is_fine() {
-                // A count that goes down to 0 takes less, but the map keeps its room.
+                // A count that returns to 0 takes less memory, but the map keeps its capacity.
                 self.bytes += if term.is_sparse() && 0 < times { BYTES_PER_ENTRY } else { 0 };
                 self.bytes += if self.changed.is_full() { 0 } else { size_of::<(u32, Domain)>() };
                 self.changed.push((number, domain));
@@ -385,7 +385,7 @@ impl DomainCounts {
         }
     }
 
-    /// What of a node decides whether pods on it count.
+    /// The parts of a node that decide whether its pods count.
     pub(crate) fn reads(&self) -> NodeReads {
         self.terms.iter().fold(NodeReads::empty(), |reads, term| reads | term.nodes.reads())
     }
@@ -394,7 +394,7 @@ impl DomainCounts {
         self.terms.len()
     }
 
-    /// About how many bytes it all takes.
+    /// Its approximate size in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -409,7 +409,7 @@ impl DomainCounts {
         self.terms.iter().enumerate().filter(|(_, term)| term.is_fine()).map(|(at, _)| at)
     }
 
-    /// The count in one domain of one term.
+    /// The count of a term in a domain.
     pub(crate) fn count_in(&self, term: usize, domain: Domain) -> i64 {
         match &self.terms[term].counts {
             CountTable::Coarse(counts) => counts[domain as usize].0,
@@ -418,7 +418,7 @@ impl DomainCounts {
         }
     }
 
-    /// The domains of a fine term whose counts are not 0, in no order.
+    /// The domains of a fine term with counts other than 0, in no particular order.
     pub(crate) fn counted_domains(&self, term: usize) -> impl Iterator<Item = Domain> {
         let (dense, sparse) = match &self.terms[term].counts {
             CountTable::Coarse(_) => (None, None),
@@ -431,7 +431,7 @@ impl DomainCounts {
             .chain(sparse.into_iter().flat_map(|all| all.keys().copied()))
     }
 
-    /// What each term comes to, for the filters; nothing where there are none.
+    /// The totals of each term of the filters.
     pub(crate) fn totals(&self) -> SmallVec<[TermTotals; 4]> {
         let judged = self.filters.last().map_or(0, |(_, range)| range.end);
         self.terms[..judged].iter().map(CountedTerm::totals).collect()

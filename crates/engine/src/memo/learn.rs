@@ -1,4 +1,4 @@
-//! Making rankings and domain_counts for signatures that are new, and bringing known ones up to date.
+//! Makes rankings and domain counts for new signatures, and updates those of known ones.
 
 use hashbrown::hash_map::Entry;
 use plimsoll_framework::{Counting, Neighbour, PodInfo, View};
@@ -13,15 +13,16 @@ use super::sparse_domain_counts::SparseDomainCounts;
 use crate::cycle;
 use crate::profile::Profile;
 
-/// The memory that rankings may take, in bytes.
+/// The memory for rankings, in bytes.
 const RANKING_BUDGET: usize = 1 << 30;
-/// About what a new ranking takes for each node, in bytes.
+/// The approximate size of a new ranking for each node, in bytes.
 const RANKING_BYTES_PER_NODE: usize = 40;
-/// So many domain_counts are kept: each new signature of pod on a node is shown to all of them.
+/// At most this many domain counts are kept. Each of them is asked about every new signature of pods on
+/// nodes.
 const MOST_DOMAIN_COUNTS: usize = 1 << 16;
 
 impl Memo {
-    /// The pods on nodes that have terms, one of each signature.
+    /// One pod for each signature of pods on nodes that have affinity terms.
     pub(super) fn neighbours_with_terms(&self) -> Vec<Neighbour<'_>> {
         let placed = |signature: &&SignatureId| !self.placed[**signature as usize].is_empty();
         let signatures = self.with_terms.iter().filter(placed);
@@ -30,7 +31,7 @@ impl Memo {
             .collect()
     }
 
-    /// How pods of a signature are decided, if that is known.
+    /// The caches of a signature, if they are known.
     pub(super) fn caches(
         &self,
         profile: &Profile,
@@ -42,7 +43,7 @@ impl Memo {
         }
     }
 
-    /// Finds out how pods of a signature are decided, and finds or makes their domain_counts.
+    /// Determines how pods of a signature are decided, and finds or makes their domain counts.
     pub(super) fn learn(
         &mut self,
         profile: &Profile,
@@ -79,7 +80,7 @@ impl Memo {
         Some(caches)
     }
 
-    /// The topologies in which domain_counts count.
+    /// The topologies of domain counts.
     pub(super) fn topology_set(&mut self, domain_counts: usize) -> TopologySet {
         let (domain_counts, _) = self.domain_counts[domain_counts].as_ref().expect("it is there");
         let mut topologies: SmallVec<[usize; 4]> =
@@ -94,7 +95,7 @@ impl Memo {
         })
     }
 
-    /// The ranking of a signature, which is made if it is not there.
+    /// The ranking of a signature, which is made if necessary.
     pub(super) fn ranking_of(
         &mut self,
         profile: &Profile,
@@ -122,7 +123,7 @@ impl Memo {
         ranking
     }
 
-    /// The base of scans for a signature, which is made if it is not there.
+    /// The base ranking of a signature for scans, which is made if necessary.
     pub(super) fn base_of(
         &mut self,
         profile: &Profile,
@@ -180,7 +181,7 @@ impl Memo {
             }
             match plan.count(Neighbour::from(&**self.neighbours.example(signature))) {
                 Some(counting) => countings.push((signature, counting)),
-                // A signature of which no pod is left: it is asked about again when one comes.
+                // No pod of this signature is left on a node. It is asked about again when one is added.
                 None => self.counted_by.forget(signature),
             }
         }
@@ -200,7 +201,7 @@ impl Memo {
         Some(number)
     }
 
-    /// The domain_counts of all pods for which nothing is counted.
+    /// The domain counts shared by all pods for which nothing is counted.
     fn blank_domain_counts(&mut self, pod: &PodInfo, view: View<'_>) -> usize {
         if let Some(blank) = self.blank {
             return blank;
@@ -237,8 +238,8 @@ impl Memo {
         number
     }
 
-    /// Lets ranking, domain_counts and sparse of a signature follow all changes. `false` if the signature has to be
-    /// judged from scratch.
+    /// Updates a ranking, domain counts and their sparse counts. Returns `false` if the pod must be decided
+    /// from scratch.
     pub(super) fn bring_up(
         &mut self,
         profile: &Profile,
@@ -284,8 +285,8 @@ impl Memo {
         true
     }
 
-    /// Drops rankings where memory is short, first those that were not of use for the longest time. Two are
-    /// left in any case: as many as a decision needs.
+    /// Drops the least recently used rankings until a new one fits. Two always stay, since a decision needs
+    /// up to two.
     fn make_room_for_ranking(&mut self, n_nodes: usize) {
         while RANKING_BUDGET < self.ranking_bytes.total() + RANKING_BYTES_PER_NODE * n_nodes {
             let kept = self.rankings.iter().enumerate();
@@ -296,7 +297,7 @@ impl Memo {
         }
     }
 
-    /// Drops all domain_counts where there are too many: those of use are soon made again.
+    /// Drops all domain counts if there are too many. Those in use are quickly made again.
     fn make_room_for_domain_counts(&mut self) {
         if self.domain_counts.len() == MOST_DOMAIN_COUNTS
             && self.domain_counts.iter().all(Option::is_some)
@@ -306,7 +307,7 @@ impl Memo {
     }
 }
 
-/// The number of a slot that is free.
+/// The index of a free slot.
 fn free<T>(slots: &mut Vec<Option<T>>) -> usize {
     let free = slots.iter().position(Option::is_none);
     free.unwrap_or_else(|| {

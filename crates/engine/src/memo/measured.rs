@@ -1,4 +1,4 @@
-//! What the plugins take that judge by counts: they can only be asked with what is remembered.
+//! Measures plugins that count by domain, which need the remembered counts.
 
 use plimsoll_framework::{Row, Verdict, View};
 use smallvec::SmallVec;
@@ -8,8 +8,8 @@ use super::choose::Chooser;
 use crate::metrics::{CycleMeter, MeteredPoint, Status, Went};
 
 impl Memo {
-    /// Asks a plugin about one node, if it filters by counts, as the last decision asked it about many, and
-    /// takes note of how long that takes.
+    /// Asks a plugin that counts by domain about one node, as the last decision did for groups of nodes, and
+    /// records the duration.
     pub(crate) fn measure_counted(
         &self,
         plugin: &str,
@@ -52,7 +52,7 @@ impl Memo {
         }
         let scores = domain_counts_of.scores.iter().zip(&domain_counts_of.score_names);
         for ((_, ranker, range), &name) in scores.filter(|(_, name)| is_meant(name)) {
-            // One node is in one domain of each term.
+            // A single node is in one domain of each term.
             let domains: SmallVec<[usize; 4]> = range.clone().map(|_| 1).collect();
             let lap = meter.start_plugin();
             ranker.raw(&own[range.clone()], &domains);

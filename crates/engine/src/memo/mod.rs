@@ -1,14 +1,19 @@
-//! Decisions from what is remembered: exact, and without a look at nodes that have not changed.
+//! What is remembered between decisions. Decisions made from it are exact, and nodes that have not changed
+//! are not looked at again.
 //!
-//! Pods are sorted into signatures by what plugins read of them. For each signature there is
-//! * a [`NodeRanking`](node_ranking::NodeRanking): what every node is by itself, kept up to date node by node;
-//! * [`DomainCounts`](domain_counts::DomainCounts): the counts by topology domain, kept up to date pod by pod;
-//! * an [`SparseDomainCounts`](sparse_domain_counts::SparseDomainCounts) of the few nodes that counts tell apart one by one.
+//! Pods that are equal in what plugins read of them have the same [signature](signatures::Signatures). For
+//! each signature there are
+//! * a [`NodeRanking`](node_ranking::NodeRanking): the verdict on each node by itself and its static score,
+//!   updated node by node;
+//! * [`DomainCounts`](domain_counts::DomainCounts): the pods counted in each topology domain, updated pod by
+//!   pod;
+//! * [`SparseDomainCounts`](sparse_domain_counts::SparseDomainCounts): the few nodes whose counts differ from
+//!   those of most others.
 //!
-//! A decision looks at the groups of the ranking and of the sparse, of which there are few, and takes the
-//! best node of the best group. Everything here is derived: [`Memo::forget`] changes what a decision
-//! costs, never what it is. Where a plugin can neither judge node by node nor by counts, or a decision
-//! is not about all nodes, the [cycle](crate::cycle) judges from scratch.
+//! A decision compares groups of equal nodes, of which there are few, and takes the best node of the best
+//! group. Everything here is derived: [`Memo::forget`] changes the cost of a decision and never its result.
+//! The [cycle](crate::cycle) decides from scratch where a plugin judges nodes neither by themselves nor by
+//! counts, and where not all nodes are judged.
 
 mod account;
 mod change_log;
@@ -64,113 +69,113 @@ use crate::pick::{TieBreak, pick};
 use crate::profile::Profile;
 use crate::scheduler::Scans;
 
-/// What a plugin reads of the pods on nodes: see [`Neighbour`].
+/// What a plugin reads of the pods on nodes. See [`Neighbour`].
 const NEIGHBOUR: PodReads =
     PodReads::NAMESPACE.union(PodReads::LABELS).union(PodReads::POD_AFFINITY);
 
-/// The memory that domain_counts may take together with what pods count for in them, in bytes.
+/// The memory for domain counts, in bytes, including what pods on nodes add to them.
 const DOMAIN_COUNTS_BUDGET: usize = 512 << 20;
-/// The memory that sparse_counts may take, in bytes. They are soon made again.
+/// The memory for sparse domain counts, in bytes. They are quickly made again.
 const SPARSE_BUDGET: usize = 256 << 20;
-/// The memory that the domains of topology keys may take, in bytes: with 5000 nodes some 2000 keys that nodes
-/// have, of which there are seldom more than a hundred.
+/// The memory for the domains of topology keys, in bytes: with 5000 nodes about 2000 keys that nodes have.
+/// There are rarely more than a hundred.
 const TOPOLOGY_BUDGET: usize = 128 << 20;
-/// So many topology keys are known at a time, also such as no node has. Pods may name any.
+/// At most this many topology keys are known at a time. Pods may name keys that no node has.
 const MOST_KEYS: usize = 1 << 16;
-/// So many sets of topology keys are known at a time. They are looked through for each signature.
+/// At most this many sets of topology keys are known at a time. They are searched for each new signature.
 const MOST_SETS: usize = 1 << 12;
 
 type FastMap<K, V> = HashMap<K, V, FxBuildHasher>;
 
-/// What is remembered of the cluster for the sake of the next decisions.
+/// What is remembered of the cluster.
 pub(crate) struct Memo {
     profiles: BTreeMap<String, ProfileMemo>,
     node_set: Option<NodeSet>,
-    /// There are more signatures of pods on nodes than can be told apart: every decision is made from
-    /// scratch until nodes come or go.
+    /// The pods on nodes have too many signatures. Until a node is added or removed, every decision is made
+    /// from scratch.
     is_overfull: bool,
     neighbours: Signatures,
-    /// The signatures of neighbours that have affinity terms.
+    /// The signatures of pods on nodes that have affinity terms.
     with_terms: Vec<SignatureId>,
-    /// By signature of neighbour: how many are on each node. Holds with the cluster.
+    /// For each signature of pods on nodes: how many of them are on each node. Valid as long as `node_set`.
     placed: Vec<FastMap<NameIndex, u32>>,
     counted_by: Countings,
     rankings: Vec<Option<(NodeRanking, Use)>>,
     ranking_bytes: Account<usize>,
     domain_counts: Vec<Option<(DomainCounts, Use)>>,
-    /// About how many bytes the domain_counts take.
+    /// The approximate size of the domain counts in bytes.
     domain_count_bytes: usize,
-    /// What of a node decides whether pods on it count for any of the domain_counts.
+    /// The parts of a node that decide whether its pods count in any of the domain counts.
     counted_nodes_read: NodeReads,
-    /// The domain_counts of all pods for which nothing is counted. They hold as long as no pod is met that has
-    /// affinity terms: those would have to be asked of each signature.
+    /// The domain counts shared by all pods for which nothing is counted. They are dropped when a pod with
+    /// affinity terms is added to a node, since its terms may apply to any pod.
     blank: Option<usize>,
     sparse_counts: FastMap<(usize, usize), SparseDomainCounts>,
     sparse_bytes: Account<(usize, usize)>,
-    /// Some signature is judged from scratch: perhaps only for the terms of pods on nodes.
+    /// Some signature is decided from scratch, perhaps only because of the terms of pods on nodes.
     has_given_up: bool,
     diagnoses: DiagnosisCache,
-    /// Profiles and signatures of pods about which uncached filters have something to say, for the last of which no
-    /// node was found.
+    /// Profiles and signatures with an [uncached filter](uncached_filters) whose last pod found no node.
     no_node_found: BTreeSet<(String, SignatureId)>,
     scanner: Scanner,
     scans: Scans,
     n_decisions: u64,
-    /// What is measured of the decision that is being made.
+    /// The measurements of the current decision.
     pub(crate) phases: Phases,
-    /// The ranking and the domain_counts that it was made from.
+    /// The ranking and the domain counts that were used for it.
     decided_by: Option<(usize, usize)>,
-    /// What plugins read of the cluster beside nodes one by one.
+    /// What plugins read of the cluster, other than nodes one by one.
     rankings_read: ClusterReads,
     domain_counts_read: ClusterReads,
 }
 
-/// When something was last of use: the number of the decision.
+/// When something was last used: the number of the decision.
 type Use = u64;
 
-/// What holds as long as no node comes, goes or changes its labels.
+/// The nodes in the order of their names, and what is derived from that. It is made again when a node is
+/// added, removed or relabelled.
 struct NodeSet {
     name_order: NameOrder,
     topologies: Vec<Topology>,
     by_key: BTreeMap<TopologyKey, usize>,
-    /// The topologies of keys that no node has, with the label as such and with a domain for each node: one
-    /// stands for all such keys, of which there may be any number.
+    /// Topologies that no node belongs to, one for labels and one for [`TopologyKey::NodeWith`]. Each serves
+    /// all keys that no node has.
     without_nodes: [Option<usize>; 2],
-    /// About how many bytes the topologies take.
+    /// The approximate size of the topologies in bytes.
     topology_bytes: usize,
-    /// Sets of numbers of topologies, ascending.
+    /// Sets of topologies by index, each ascending.
     sets: Vec<Vec<usize>>,
     /// The changes of single nodes.
     changed: ChangeLog<(NameIndex, NodeReads)>,
     nominations: Nominations,
 }
 
-/// A decision from what is remembered.
+/// A decision from memory.
 pub(crate) enum MemoAnswer {
-    /// The node, and all nodes that are as good, by name, if they were asked for.
+    /// A node, and all equally good ones sorted by name, if they were requested.
     Found { row: Row, best: Vec<Row> },
-    /// The only node that is feasible among those that were looked at: the one that was cleared for the pod,
-    /// or one of those that the pod names.
+    /// The only feasible node among those that were judged: the nominated node of the pod, or one that the
+    /// pod names.
     Only { row: Row, n_judged: usize },
-    /// No node is feasible, and this is why.
+    /// No node is feasible, for these reasons.
     Failed(Box<AttemptFailure>),
-    /// It has to be made from scratch.
+    /// The decision must be made from scratch.
     Unclear,
 }
 
-/// What is wanted beside a node.
+/// Which of the best nodes are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Want {
-    /// The first of the best nodes by name.
+    /// The first one by name.
     First,
-    /// Any of them, all equally likely.
+    /// A random one; all are equally likely.
     Any,
-    /// All of them.
+    /// All.
     All,
 }
 
 impl MemoAnswer {
-    /// What is wanted of the best nodes, of which there is one at least.
+    /// Selects from the best nodes. There is at least one.
     fn found(best: Vec<Row>, want: Want, rng: &mut impl Rng) -> Self {
         match want {
             Want::First => MemoAnswer::Found { row: best[0], best: Vec::new() },
@@ -221,13 +226,13 @@ impl Memo {
         memo
     }
 
-    /// A decision begins, of which this is measured.
+    /// Begins a decision with these measurements.
     pub(crate) fn begin(&mut self, phases: Phases) {
         self.phases = phases;
         self.decided_by = None;
     }
 
-    /// Forgets everything that is derived.
+    /// Drops everything.
     pub(crate) fn forget(&mut self) {
         self.node_set = None;
         self.neighbours = neighbours();
@@ -264,7 +269,7 @@ impl Memo {
         self.sparse_bytes.clear();
     }
 
-    /// Forgets what takes more memory than it may.
+    /// Drops what has grown beyond its limit.
     fn keep_within_bounds(&mut self) {
         if DOMAIN_COUNTS_BUDGET < self.domain_count_bytes + self.counted_by.bytes() {
             self.forget_domain_counts();
@@ -274,7 +279,7 @@ impl Memo {
         }
     }
 
-    /// Takes in what has changed since the last decision.
+    /// Applies the changes since the last decision.
     pub(crate) fn follow(
         &mut self,
         view: View<'_>,
@@ -348,7 +353,7 @@ impl Memo {
         self.scanner.forget();
     }
 
-    /// The signature of a pod on a node. Where there are too many signatures everything is begun anew.
+    /// The signature of a pod on a node; `None` if there are too many signatures.
     fn neighbour(&mut self, pod: &PodInfo) -> Option<SignatureId> {
         let (signature, is_new) = self.neighbours.number(pod)?;
         if is_new {
@@ -396,7 +401,7 @@ impl Memo {
         }
     }
 
-    /// Counts a pod that came to a node, or left it, wherever it counts.
+    /// Adds a pod on a node to all domain counts that count it, or removes it.
     fn count(&mut self, view: View<'_>, row: Row, pod: &PodInfo, times: i64) {
         let Some(node_set) = &self.node_set else { return };
         let index = node_set.name_order.index(row);
@@ -430,7 +435,7 @@ impl Memo {
         }
     }
 
-    /// Asks all domain_counts whether they count pods of a signature that is new on nodes.
+    /// Determines which domain counts count pods of a signature that is new on nodes.
     fn find_counting(&mut self, signature: SignatureId) {
         let example = self.neighbours.example(signature).clone();
         let other = Neighbour::from(&*example);
@@ -471,7 +476,7 @@ impl Memo {
         self.profiles.values_mut().for_each(|profile| profile.drop_ranking(number));
     }
 
-    /// Decides a pod. Nothing has changed since [`Memo::follow`].
+    /// Decides a pod. [`Memo::follow`] must have been called after the last change.
     pub(crate) fn decide(
         &mut self,
         profile: &Profile,
@@ -514,7 +519,7 @@ impl Memo {
             if let Some(best) = self.scan(profile, (signature, caches), pod, &[], view, want) {
                 return MemoAnswer::found(best, want, rng);
             }
-            // To make room for the base of the scan, the ranking may have been dropped.
+            // Making the base ranking may have dropped the other ranking.
             match self
                 .caches(profile, signature)
                 .or_else(|| self.learn(profile, signature, pod, view))
@@ -567,7 +572,7 @@ impl Memo {
     }
 }
 
-/// No pods on nodes yet, whose signatures are to be told apart: all of them must be.
+/// Signatures for pods on nodes: every pod needs one.
 fn neighbours() -> Signatures {
     Signatures::new(NEIGHBOUR).by_deletion().of_any_size()
 }
@@ -578,14 +583,14 @@ impl NodeSet {
         ClusterView { view, name_order, topologies, nominations }
     }
 
-    /// Whether there are so many topologies that everything has to be begun anew.
+    /// Whether there are too many topologies, so that everything must be dropped.
     fn is_full(&self) -> bool {
         MOST_KEYS <= self.by_key.len()
             || MOST_SETS <= self.sets.len()
             || TOPOLOGY_BUDGET <= self.topology_bytes
     }
 
-    /// The number of a topology, which is made if it is not there.
+    /// The index of a topology, which is made if necessary.
     fn topology(&mut self, key: &TopologyKey, view: View<'_>) -> usize {
         if let Some(&known) = self.by_key.get(key) {
             return known;

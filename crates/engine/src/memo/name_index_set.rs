@@ -1,18 +1,18 @@
-//! Sets of nodes by their index.
+//! Sets of nodes, given by their position in name order.
 
-/// The place of a node among all nodes by name, counted from 0.
+/// The position of a node in name order, starting with 0.
 pub(crate) type NameIndex = u32;
 
-/// Up to so many indices are kept as a list.
+/// Up to this many nodes a set is a sorted list.
 const FEW: usize = 128;
 const BITS: usize = 64;
 
-/// NameOrder that are put together for one look: a bit for each.
+/// The union of several sets: a bit for each node.
 #[derive(Clone, Debug)]
 pub(crate) struct NameIndexBits(Vec<u64>);
 
 impl NameIndexBits {
-    /// No index of so many.
+    /// The empty set, in a cluster of `n_nodes`.
     pub(crate) fn none(n_nodes: usize) -> Self {
         NameIndexBits(vec![0; n_nodes.div_ceil(BITS)])
     }
@@ -32,7 +32,7 @@ impl NameIndexBits {
         }
     }
 
-    /// Takes out all that `other` has, a bit for each index.
+    /// Removes all nodes of `other`, which has a bit for each node.
     pub(crate) fn take_out(&mut self, other: &[u64]) {
         for (all, word) in self.0.iter_mut().zip(other) {
             *all &= !word;
@@ -43,12 +43,12 @@ impl NameIndexBits {
         self.0.iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// The index that `n` others are before.
+    /// The node that follows `n` others.
     pub(crate) fn nth(&self, mut n: usize) -> Option<NameIndex> {
         for (at, &word) in self.0.iter().enumerate() {
             let here = word.count_ones() as usize;
             if n < here {
-                // Without the lowest of them, as often as it takes.
+                // Clears the lowest bit `n` times.
                 let left = (0..n).fold(word, |word, _| word & (word - 1));
                 return NameIndex::try_from(at * BITS + left.trailing_zeros() as usize).ok();
             }
@@ -58,7 +58,7 @@ impl NameIndexBits {
     }
 }
 
-/// A set of indices: its least and its n-th element are at hand.
+/// A set of nodes that finds its first node quickly.
 #[derive(Clone, Debug)]
 pub(crate) enum NameIndexSet {
     /// Sorted.
@@ -66,7 +66,7 @@ pub(crate) enum NameIndexSet {
     Many(Bits),
 }
 
-/// A bit for each index, a bit for each word that is not 0, and a bit for each word of those.
+/// A bit for each node, a bit for each word of these that is not 0, and a bit for each word of those.
 #[derive(Clone, Debug)]
 pub(crate) struct Bits {
     words: Vec<u64>,
@@ -82,7 +82,7 @@ impl Default for NameIndexSet {
 }
 
 impl NameIndexSet {
-    /// Adds `index`, which is not in the set and below `n_nodes`.
+    /// Adds `index`, which must not be in the set and is below `n_nodes`.
     pub(crate) fn insert(&mut self, index: NameIndex, n_nodes: usize) {
         match self {
             NameIndexSet::Few(indices) if indices.len() < FEW => {
@@ -101,7 +101,7 @@ impl NameIndexSet {
         }
     }
 
-    /// Takes out `index`, which is in the set.
+    /// Removes `index`, which must be in the set.
     pub(crate) fn remove(&mut self, index: NameIndex) {
         match self {
             NameIndexSet::Few(indices) => {
@@ -123,7 +123,7 @@ impl NameIndexSet {
         self.len() == 0
     }
 
-    /// The indices, ascending.
+    /// The nodes, ascending.
     pub(crate) fn iter(&self) -> impl Iterator<Item = NameIndex> + '_ {
         let (few, many) = match self {
             NameIndexSet::Few(indices) => (indices.as_slice(), None),

@@ -1,4 +1,4 @@
-//! The nodes in the order of their names, and the domains they are in.
+//! The nodes in the order of their names, and their topology domains.
 
 use hashbrown::HashMap;
 use plimsoll_api::Str;
@@ -7,15 +7,16 @@ use rustc_hash::FxBuildHasher;
 
 use super::name_index_set::NameIndex;
 
-/// A domain of a topology key: its number.
+/// The number of a domain of a topology key.
 pub(crate) type Domain = u32;
-/// The node is in none.
+/// The node is in no domain.
 pub(crate) const NO_DOMAIN: Domain = Domain::MAX;
 
-/// A topology key with more domains than this is fine: too many to look at each in every decision.
+/// A topology key with more domains than this is *fine*: there are too many to look at each in every
+/// decision.
 const COARSE: usize = 64;
 
-/// The nodes in the order of their names. Holds as long as no node comes, goes or changes its labels.
+/// The nodes in the order of their names. It is made again when a node is added, removed or relabelled.
 #[derive(Debug, Default)]
 pub(crate) struct NameOrder {
     row_of: Vec<Row>,
@@ -47,7 +48,7 @@ impl NameOrder {
         (0..).zip(self.row_of.iter().copied())
     }
 
-    /// The index of the node by whose name `order` finds it.
+    /// The node for whose name `order` returns `Equal`.
     pub(crate) fn find(&self, order: impl Fn(Row) -> std::cmp::Ordering) -> Option<NameIndex> {
         let at = self.row_of.binary_search_by(|&row| order(row)).ok()?;
         Some(NameIndex::try_from(at).expect("indices have 32 bits"))
@@ -62,14 +63,14 @@ impl NameOrder {
 #[derive(Debug)]
 pub(crate) struct Topology {
     pub(crate) key: TopologyKey,
-    /// By index.
+    /// By name index.
     domains: Vec<Domain>,
     pub(crate) n_domains: usize,
-    /// The name_order of each domain, one domain after the other; empty unless the key is fine.
+    /// The nodes of each domain, one domain after the other; empty unless the key is fine.
     members: Vec<NameIndex>,
-    /// Where the name_order of each domain begin, and where the last end.
+    /// Where the nodes of each domain start in `members`, and the end of the last one.
     starts: Vec<u32>,
-    /// Whether some node has an empty value: nodes without the label may then count as its fellows.
+    /// Whether some node has an empty value. Nodes without the label may then count as in the same domain.
     pub(crate) has_empty: bool,
 }
 
@@ -107,7 +108,7 @@ impl Topology {
         topology
     }
 
-    /// Sorts the name_order by their domains, counting first.
+    /// Sorts the nodes by domain with a counting sort.
     fn sort_members(&mut self) {
         let mut starts = vec![0_u32; self.n_domains + 1];
         for &domain in self.domains.iter().filter(|&&domain| domain != NO_DOMAIN) {
@@ -132,7 +133,7 @@ impl Topology {
         self.domains.iter().all(|&domain| domain == NO_DOMAIN)
     }
 
-    /// About how many bytes it takes.
+    /// Its approximate size in bytes.
     pub(crate) fn bytes(&self) -> usize {
         (self.domains.len() + self.members.len() + self.starts.len()) * size_of::<NameIndex>()
     }
@@ -154,7 +155,7 @@ impl Topology {
     /// The nodes of a domain of a fine key.
     pub(crate) fn members(&self, domain: Domain) -> &[NameIndex] {
         match self.key {
-            // The domain of such a node is its index.
+            // Here the number of the domain is the name index of its only node.
             TopologyKey::NodeWith(_) => std::slice::from_ref(&self.domains[domain as usize]),
             TopologyKey::Label(_) => {
                 let at = domain as usize;

@@ -1,7 +1,7 @@
-//! Why no node takes pods of one signature, node by node.
+//! Why each node rejects pods of one signature.
 //!
-//! A [`NodeRanking`] knows which nodes pass. Where none does, the pod and its owner are told how many nodes
-//! reject it for which reasons; so the reasons are remembered, too, and found again only on nodes that
+//! A [`NodeRanking`] knows which nodes pass. If none does, the message to the pod says how many nodes reject
+//! it for which reasons. So the reasons are remembered as well, and are determined again only for nodes that
 //! have changed.
 
 use plimsoll_framework::parts::{NodeReads, StoreReads};
@@ -17,29 +17,29 @@ use crate::cycle::AttemptFailure;
 use crate::diagnosis::{self, FitErrorCause};
 use crate::profile::Profile;
 
-/// The node passes.
+/// In place of a reason: the node passes.
 const PASSES: ValueId = ValueId::MAX;
-/// More different reasons than this for each node, and they are sorted anew.
+/// Beyond this many different reasons for each node the diagnosis is made again, since old reasons keep their
+/// memory.
 const MOST_REASONS_PER_NODE: usize = 8;
 
-/// Why nodes reject pods of one ranking and one priority, and what it would take to clear them.
+/// The reasons why nodes reject pods of one ranking and one priority, and the preemption candidates.
 pub(crate) struct NodeDiagnosis {
-    /// How far the changes of nodes have been followed.
+    /// The position in the change log of nodes.
     followed: u64,
     reasons: CountedValues<(&'static str, Rejection)>,
-    /// By index.
+    /// By name index.
     reason_of: Vec<ValueId>,
     n_passing: usize,
     /// The rows of the nodes on which evictions could help, ascending.
     places: Vec<Row>,
-    /// Whether `places` has to be found anew.
+    /// Whether `places` is out of date.
     has_moved: bool,
-    /// What each PostFilter plugin that looks at nodes one by one has found.
+    /// The candidates of each PostFilter plugin that looks at nodes one by one.
     candidates: Vec<(&'static str, CandidateCache)>,
 }
 
-/// The node that was candidates for a pod, and why it rejects the pod: as all others see the node, the pod
-/// is on it.
+/// Why a pod's nominated node rejects the pod. For all other pods the node counts as if the pod were on it.
 pub(crate) struct NominatedNodeRejection {
     pub(crate) index: NameIndex,
     pub(crate) plugin: &'static str,
@@ -47,7 +47,7 @@ pub(crate) struct NominatedNodeRejection {
 }
 
 impl NodeDiagnosis {
-    /// Looks at all nodes.
+    /// Judges all nodes.
     pub(crate) fn new(ranking: &mut NodeRanking, followed: u64, cluster: ClusterView<'_>) -> Self {
         let n_nodes = cluster.name_order.len();
         let mut diagnosis = NodeDiagnosis {
@@ -65,7 +65,7 @@ impl NodeDiagnosis {
         diagnosis
     }
 
-    /// Follows what has changed. `false` if that is too long ago.
+    /// Applies the changes of nodes. Returns `false` if the change log no longer holds all of them.
     pub(crate) fn follow(
         &mut self,
         ranking: &mut NodeRanking,
@@ -107,7 +107,7 @@ impl NodeDiagnosis {
         self.n_passing -= usize::from(before == PASSES);
     }
 
-    /// About how many bytes it takes.
+    /// Its approximate size in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.reason_of.len() * (size_of::<ValueId>() + size_of::<Row>())
             + self.reasons.n_numbers() * BYTES_PER_REASON
@@ -119,13 +119,13 @@ impl NodeDiagnosis {
         reason != PASSES && self.reasons.value(reason).1.code == Code::Unschedulable
     }
 
-    /// Forgets what was made of stores that have changed.
+    /// Forgets candidates that were derived from stores that have changed.
     pub(crate) fn forget_stores(&mut self, stores: StoreReads) {
         self.candidates.retain(|(_, candidates)| !candidates.reads().intersects(stores));
     }
 
-    /// Why `pod` cannot be placed, and what its PostFilter plugins say. `None` if that can only be told
-    /// from scratch.
+    /// Why `pod` cannot be placed, with the answers of the PostFilter plugins; `None` if this can only be
+    /// found from scratch.
     pub(crate) fn failure(
         &mut self,
         profile: &Profile,
@@ -142,7 +142,7 @@ impl NodeDiagnosis {
         let mut said = Vec::new();
         for (plugin, _) in profile.at(Point::PostFilter) {
             let Some(point) = &plugin.points.post_filter else { continue };
-            // With all nodes judged, every filter has looked.
+            // Since all nodes were judged, every filter has looked at the pod.
             let mut filters = profile.at(Point::PreFilter).chain(profile.at(Point::Filter));
             let has_looked = plugin.points.filter.is_some()
                 && filters.any(|(filter, _)| filter.name == plugin.name);
@@ -167,8 +167,7 @@ impl NodeDiagnosis {
         Some(failure)
     }
 
-    /// How the nodes reject a pod, without what PostFilter says; `None` where some node could not be
-    /// judged.
+    /// The rejection by all nodes, without PostFilter; `None` if some node could not be judged.
     fn rejected_by_all(&self, own: Option<&NominatedNodeRejection>) -> Option<AttemptFailure> {
         let without = own.map(|own| self.reason(own.index)).filter(|&reason| reason != PASSES);
         let counted = self.reasons.iter(without).map(|((plugin, why), n)| (*plugin, why, n));
@@ -191,12 +190,12 @@ impl NodeDiagnosis {
         self.reason_of[index as usize]
     }
 
-    /// Whether evictions on the own node could help as much for the pod as for all others.
+    /// Whether evictions on the nominated node could help the pod exactly if they could help all others.
     fn agrees(&self, own: &NominatedNodeRejection) -> bool {
         self.could_help(self.reason(own.index)) == (own.why.code == Code::Unschedulable)
     }
 
-    /// The node of which the pod says that it was candidates for it, and why it rejects the pod.
+    /// The row of the nominated node in the pod's status, and the code of its rejection.
     fn nominated(
         &self,
         pod: &PodInfo,

@@ -1,8 +1,8 @@
-//! What the nodes are to pods that are equal in all that plugins read which judge node by node.
+//! The nodes as all pods of one signature see them, according to plugins that judge each node by itself.
 //!
-//! A ranking knows of every node whether those plugins pass it, its static_score (the sum of the static_scores
-//! scores that it has by itself), and its group: everything that the other scores are made of and that
-//! does not change while pods come and go. It is patched node by node.
+//! For each node a ranking holds whether it passes the filters, its static score (the weighted sum of scores
+//! that need no normalizing) and its group. The nodes of a group are equal in everything else that scores
+//! depend on. A change of a node updates the entry of that node.
 
 use hashbrown::HashTable;
 use plimsoll_framework::parts::NodeReads;
@@ -20,29 +20,29 @@ use super::nominations::{Nominations, OnScratch};
 use super::scan;
 use crate::profile::Profile;
 
-/// About what a group takes beside its key, with the sets of its nodes, in bytes.
+/// The approximate size of a group without its key but with its sets of nodes, in bytes.
 const BYTES_PER_GROUP: usize = 512;
 /// No filter rejects the node.
 const PASSES: u8 = u8::MAX;
-/// The group of nodes that are rejected.
+/// In place of a group, for rejected nodes.
 const NO_GROUP: u32 = u32::MAX;
 
-/// A filter that judges node by node.
+/// A filter that judges each node by itself.
 pub(super) struct RowFilter {
     plugin: &'static str,
     reads: NodeReads,
 }
 
-/// A score that a node has by itself, with its weight.
+/// A score that needs no normalizing, with its weight.
 struct StaticScore {
     reads: NodeReads,
     weight: i64,
     score: Box<dyn RowScore>,
-    /// By index, of the nodes that pass.
+    /// By name index, for nodes that pass.
     scores: Vec<u8>,
 }
 
-/// A score that is set in relation to those of all feasible nodes.
+/// A score that is normalized over all feasible nodes.
 pub(crate) struct NormalizedScore {
     reads: NodeReads,
     pub(crate) weight: i64,
@@ -50,10 +50,10 @@ pub(crate) struct NormalizedScore {
     pub(crate) normalize: Normalize,
 }
 
-/// Nodes that differ in nothing but their static_scores.
+/// Nodes that are equal except for their static scores.
 pub(crate) struct NodeGroup {
-    /// The raw scores of the [normalized](NormalizedScore) ones; then for each topology the domain, or for a fine
-    /// one whether there is one.
+    /// The raw scores that are [normalized](NormalizedScore), and then for each topology the domain; for a
+    /// fine topology, whether there is one.
     pub(crate) key: Box<[i64]>,
     pub(crate) nodes: NodesByScore,
 }
@@ -64,12 +64,12 @@ struct NodeEntry {
     static_score: i64,
 }
 
-/// Which of the plugins that judge node by node make a ranking.
+/// Which of the plugins that judge each node by itself contribute to a ranking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RankingPlugins {
-    /// All of them.
+    /// All.
     All,
-    /// Those to which it is of no account what is on a node: it is the base of a [scan](super::scan).
+    /// Those that do not read the pods on a node. This makes the base ranking of a [scan](super::scan).
     IgnoringPods,
 }
 
@@ -79,40 +79,39 @@ impl RankingPlugins {
     }
 }
 
-/// What the nodes are to pods of one signature.
+/// The nodes as pods of one signature see them.
 pub(crate) struct NodeRanking {
     pod: PodInfo,
-    /// Which plugins made it.
+    /// Which plugins contribute.
     plugins: RankingPlugins,
-    /// With this priority, nodes must hold the nominated pods that are ahead of the pods, too.
+    /// If set, nodes must also pass with the nominated pods of this priority or a higher one.
     pub(crate) behind: Option<i32>,
     filters: Vec<RowFilter>,
-    /// What the filters hold for the pods, in the same order.
+    /// The prepared filters, in the same order.
     pub(crate) prepared: Vec<Prepared>,
     scratch: Columns,
     static_scores: Vec<StaticScore>,
     pub(crate) normalized: Vec<NormalizedScore>,
-    /// Numbers of topologies, ascending.
+    /// Indices of topologies, ascending.
     pub(crate) topologies: Vec<usize>,
-    /// By index: which filter rejects.
+    /// By name index: the first filter that rejects the node.
     verdicts: Vec<u8>,
     entries: Vec<NodeEntry>,
-    /// By index, for scans: the static_score, or [`NEVER`] for a node that is rejected.
+    /// For scans, by name index: the static score, or [`NEVER`] for a rejected node.
     pub(super) totals: Vec<f32>,
     pub(crate) groups: Vec<NodeGroup>,
     by_key: HashTable<u32>,
-    /// The group that was last looked for.
+    /// The group that was found last.
     last_group: u32,
-    /// How far the changes of nodes have been followed.
+    /// The position in the change log of nodes.
     pub(crate) followed: u64,
-    /// The nodes whose group or static_score has changed.
+    /// The nodes whose group or static score has changed.
     pub(crate) moved: ChangeLog<NameIndex>,
-    /// Some score was out of range, or some filter could not judge a node: such pods are judged from
-    /// scratch.
+    /// A score was out of range, or a filter could not judge a node. Such pods are decided from scratch.
     pub(crate) is_broken: bool,
 }
 
-/// What a ranking needs to look at nodes.
+/// The cluster with its nodes in name order.
 #[derive(Clone, Copy)]
 pub(crate) struct ClusterView<'a> {
     pub(crate) view: View<'a>,
@@ -122,7 +121,7 @@ pub(crate) struct ClusterView<'a> {
 }
 
 impl NodeRanking {
-    /// Looks at all nodes for pods like `pod`.
+    /// Judges and scores all nodes for pods like `pod`.
     pub(crate) fn new(
         profile: &Profile,
         pod: &PodInfo,
@@ -184,7 +183,7 @@ impl NodeRanking {
         ranking
     }
 
-    /// Follows a change of `reads` of one node.
+    /// Updates a node of which `reads` have changed.
     pub(crate) fn look(
         &mut self,
         index: NameIndex,
@@ -209,8 +208,8 @@ impl NodeRanking {
         self.put(index, NodeEntry { group, static_score });
     }
 
-    /// The first filter that rejects the node. Those before the first that reads what changed pass it as
-    /// they did, unless one of them rejected it.
+    /// The first filter that rejects the node. Filters before the first one that reads what has changed are
+    /// not asked again, unless one of them rejected the node.
     fn judge(
         &mut self,
         index: NameIndex,
@@ -253,8 +252,8 @@ impl NodeRanking {
         PASSES
     }
 
-    /// The first filter that rejects a node, and why: with the nominated pods that are ahead of the
-    /// pods, where this is a ranking that knows of them, or else without. `own` is not ahead of itself.
+    /// The first filter that rejects a node, and its reason. A ranking with `behind` first judges the node
+    /// with the nominated pods. `own` is left out of these.
     pub(crate) fn first(
         &mut self,
         index: NameIndex,
@@ -273,7 +272,8 @@ impl NodeRanking {
         with.or_else(|| self.rejection(cluster.view.nodes, row))
     }
 
-    /// The same without an `own`, for a ranking that has followed all changes: which filter it is, is known.
+    /// As [`first`](Self::first) without an `own`. The ranking must be up to date, so that the filter is
+    /// already known.
     pub(crate) fn why(
         &mut self,
         index: NameIndex,
@@ -302,13 +302,13 @@ impl NodeRanking {
         })
     }
 
-    /// Made anew, with all changes up to `followed`.
+    /// The same ranking, made again with all changes up to `followed`.
     pub(crate) fn again(&self, profile: &Profile, followed: u64, cluster: ClusterView<'_>) -> Self {
         let (pod, topologies) = (&self.pod, self.topologies.clone());
         NodeRanking::new(profile, pod, self.plugins, topologies, self.behind, followed, cluster)
     }
 
-    /// About how many bytes it takes.
+    /// Its approximate size in bytes.
     pub(crate) fn bytes(&self) -> usize {
         let n_nodes = self.verdicts.len();
         let per_node = size_of::<u8>()
@@ -323,12 +323,12 @@ impl NodeRanking {
             + self.groups.len() * per_group
     }
 
-    /// The name of the plugin of the filter at `at`.
+    /// The name of the plugin of a filter.
     pub(crate) fn plugin(&self, at: usize) -> &'static str {
         self.filters[at].plugin
     }
 
-    /// Whether nodes are judged at all: no filter rejects the pods as such, or names their nodes.
+    /// Whether all nodes are judged: no filter rejects the pod for all nodes or limits the nodes.
     pub(crate) fn judges_all_nodes(&self) -> bool {
         let of_all = |one: &Prepared| {
             one.rejection().is_none() && matches!(one.candidates(), Candidates::All)
@@ -368,7 +368,7 @@ impl NodeRanking {
         let raws = self.normalized.iter().map(raw);
         let key: SmallVec<[i64; 8]> = raws.chain(self.topologies.iter().map(domain)).collect();
         let groups = &self.groups;
-        // Nodes that follow each other are often alike.
+        // Consecutive nodes are often equal.
         let last = self.last_group;
         if groups.get(last as usize).is_some_and(|group| *group.key == *key) {
             return last;
@@ -403,25 +403,25 @@ impl NodeRanking {
         self.moved.push(index);
     }
 
-    /// The group of every node, by index; none for those that are rejected.
+    /// The group of each node by name index; `None` for rejected nodes.
     pub(super) fn groups_of_nodes(&self) -> impl Iterator<Item = Option<u32>> {
         self.entries.iter().map(|entry| (entry.group != NO_GROUP).then_some(entry.group))
     }
 
-    /// The group and the static_score of a node, if it is feasible.
+    /// The group and the static score of a feasible node.
     pub(crate) fn entry(&self, index: NameIndex) -> Option<(u32, i64)> {
         let entry = self.entries[index as usize];
         (entry.group != NO_GROUP).then_some((entry.group, entry.static_score))
     }
 
-    /// The domain part of a group's key for the topology numbered `topology`.
+    /// The domain in the key of a group for a topology.
     pub(crate) fn domain_in(&self, group: &NodeGroup, topology: usize) -> i64 {
         let at = self.topologies.iter().position(|&one| one == topology);
         group.key[self.normalized.len() + at.expect("the ranking was made for these topologies")]
     }
 }
 
-/// The filters that judge node by node and have something to say about `pod`, in their order.
+/// The filters that judge each node by itself and apply to `pod`, in the order of the profile.
 pub(super) fn filters(
     profile: &Profile,
     pod: &PodInfo,
@@ -446,7 +446,7 @@ fn to_u8(at: usize) -> u8 {
     u8::try_from(at).ok().filter(|&at| at != PASSES).expect("a profile has fewer than 255 plugins")
 }
 
-/// Whether a filter rejects a node, or cannot judge it.
+/// Whether a filter rejects a node or cannot judge it.
 fn rejects(
     filter: &Prepared,
     pod: &PodInfo,

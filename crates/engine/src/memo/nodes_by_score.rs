@@ -1,14 +1,15 @@
-//! Nodes by their static_score: the sum of the scores that each node has by itself.
+//! Nodes by static score: the weighted sum of the scores that need no normalizing.
 
 use super::name_index_set::{NameIndex, NameIndexSet};
 
-/// So many sets that are empty keep their memory for the next static_score.
+/// How many empty sets are kept to reuse their memory.
 const SPARE: usize = 4;
 
-/// The nodes of one group by static_score, the highest at hand.
+/// The nodes of one group by static score.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NodesByScore {
-    /// By static_score, ascending; none is empty. They are few: static_scores are sums of a few small scores.
+    /// Ascending by static score; no set is empty. There are few, since static scores are sums of a few small
+    /// numbers.
     sets: Vec<(i64, NameIndexSet)>,
     spare: Vec<NameIndexSet>,
     len: usize,
@@ -43,12 +44,12 @@ impl NodesByScore {
         self.len
     }
 
-    /// The static_scores with their nodes, the highest first.
+    /// The static scores with their nodes, the highest first.
     pub(crate) fn highest_first(&self) -> impl Iterator<Item = (i64, &NameIndexSet)> {
         self.sets.iter().rev().map(|(static_score, set)| (*static_score, set))
     }
 
-    /// The nodes of one static_score.
+    /// The nodes with this static score.
     pub(crate) fn at(&self, static_score: i64) -> Option<&NameIndexSet> {
         self.find(static_score).ok().map(|at| &self.sets[at].1)
     }

@@ -1,7 +1,7 @@
-//! The nominated pods as rankings see them: by node, and as changes of nodes.
+//! The nominated pods, by node.
 //!
-//! A node to which a pod was nominated is judged twice: as if the pod were there, and as it is. So a
-//! nomination is a change of one node, for those who make room for the nominated pod.
+//! A node with a nominated pod is judged twice: as if the pod were there, and as it is. So for pods that must
+//! leave room for the nominated pod, a nomination is a change of the node.
 
 use plimsoll_framework::{Columns, NominatedPods, PodInfo, Row};
 
@@ -13,15 +13,15 @@ use super::signatures::SignatureId;
 /// The nominated pods on known nodes.
 #[derive(Debug, Default)]
 pub(crate) struct Nominations {
-    /// By node, each node's by name.
+    /// By node; the pods of each node are sorted by name.
     on: FastMap<NameIndex, Vec<(SignatureId, PodInfo)>>,
-    /// How many there are of each signature of neighbour and each priority.
+    /// How many there are of each signature and priority.
     signatures: FastMap<(SignatureId, i32), u32>,
 }
 
 impl Nominations {
-    /// Takes in what became of the pods nominated to one node. `signature` sorts pods as
-    /// [neighbours](plimsoll_framework::Neighbour), unless there are too many signatures.
+    /// Sets the pods nominated to one node. `signature` returns the signature of a pod as a
+    /// [neighbour](plimsoll_framework::Neighbour), or `None` if there are too many.
     pub(crate) fn set(
         &mut self,
         index: NameIndex,
@@ -48,13 +48,13 @@ impl Nominations {
         Some(())
     }
 
-    /// Whether a pod of `priority` has to make room for some pod on a node.
+    /// Whether a pod of `priority` must leave room for a pod nominated to a node.
     pub(crate) fn has_ahead(&self, index: NameIndex, priority: i32) -> bool {
         let on = self.on.get(&index);
         on.is_some_and(|on| on.iter().any(|(_, other)| priority <= other.priority))
     }
 
-    /// The pods on a node for which a pod of `priority` has to make room, other than `own`: as in
+    /// The pods nominated to a node for which a pod of `priority` must leave room, without `own`. As in
     /// [`NominatedPods::ahead_of`].
     pub(crate) fn ahead(
         &self,
@@ -69,14 +69,14 @@ impl Nominations {
         on.filter(is_ahead).cloned().collect()
     }
 
-    /// The signatures of all pods for which a pod of `priority` has to make room.
+    /// The signatures of all nominated pods for which a pod of `priority` must leave room.
     pub(crate) fn signatures_ahead(&self, priority: i32) -> impl Iterator<Item = SignatureId> {
         let ahead = self.signatures.keys().filter(move |&&(_, other)| priority <= other);
         ahead.map(|&(signature, _)| signature)
     }
 }
 
-/// The pods nominated to the node in `row`, by name.
+/// The pods nominated to the node in `row`, sorted by name.
 pub(crate) fn on(nominated: &NominatedPods, nodes: &Columns, row: Row) -> Vec<PodInfo> {
     nominated.on(nodes.name_of(row)).cloned().collect()
 }
@@ -86,7 +86,7 @@ pub(crate) fn find(name: &str, name_order: &NameOrder, nodes: &Columns) -> Optio
     name_order.find(|row| nodes.name_of(row).as_str().cmp(name))
 }
 
-/// A node that other pods are put onto in thought.
+/// A node for a dry run with other pods on it.
 pub(crate) struct OnScratch<'a> {
     pub(crate) scratch: &'a mut Columns,
     pub(crate) nodes: &'a Columns,

@@ -1,4 +1,4 @@
-//! Pods that name the nodes on which they may be, as those of a DaemonSet do.
+//! Pods that name the nodes on which they may run, such as those of a DaemonSet.
 
 use plimsoll_framework::{Candidates, NominatedPods, PodInfo, Row, View};
 
@@ -8,8 +8,8 @@ use super::{Memo, MemoAnswer, node_ranking};
 use crate::profile::Profile;
 
 impl Memo {
-    /// Decides a pod by a look at the nodes that it names: they are few, and there are as many signatures of
-    /// such pods as nodes, so that rankings would be of no use again. `None` for other pods.
+    /// Decides such a pod by judging the nodes that it names. They are few, and each node has its own
+    /// signature of such pods, so that rankings would never be used again. `None` for other pods.
     pub(super) fn decide_pinned(
         &self,
         profile: &Profile,
@@ -41,12 +41,12 @@ impl Memo {
         let mut feasible = rows.iter().copied().filter(passes);
         Some(match (feasible.next(), feasible.next()) {
             (Some(row), None) => MemoAnswer::Only { row, n_judged: rows.len() },
-            // Several have to be scored, and of none the reasons are wanted.
+            // Several nodes must be scored, and if there is none, the reasons are needed.
             _ => MemoAnswer::Unclear,
         })
     }
 
-    /// Whether some plugin judges the pod by counts, or from scratch.
+    /// Whether a plugin judges the pod by counts or needs a decision from scratch.
     fn is_counted_by(&self, profile: &Profile, pod: &PodInfo, view: View<'_>) -> bool {
         let plan = CountPlan::new(profile, &[], pod, &view, &self.neighbours_with_terms());
         plan.is_none_or(|plan| plan.keys().next().is_some())

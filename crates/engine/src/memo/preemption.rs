@@ -1,4 +1,4 @@
-//! What it takes to clear nodes for pods, remembered node by node.
+//! Preemption candidates, remembered node by node.
 
 use std::ops::Range;
 
@@ -12,33 +12,33 @@ use plimsoll_framework::{
 use super::counted_values::{CountedValues, ValueId};
 use super::node_ranking::{ClusterView, NodeRanking};
 
-/// About what one of the different reasons takes, in bytes.
+/// The approximate size of a reason in bytes.
 pub(crate) const BYTES_PER_REASON: usize = 256;
 
-/// What is known of candidate one node.
+/// What is known about preemption on one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CandidateState {
-    /// Nothing, or it has changed.
+    /// Nothing, or the node has changed.
     Unknown,
-    /// It can be cache.
+    /// The node is a candidate.
     Possible,
-    /// It cannot.
+    /// It is not.
     Impossible,
 }
 
-/// What one plugin has found out about candidate nodes for pods of one ranking and one priority.
+/// The candidates that one plugin has found for pods of one ranking and one priority.
 pub(crate) struct CandidateCache {
-    /// What that was made from beside pod and node.
+    /// What the plugin reads, other than pod and node.
     reads: StoreReads,
     /// By the index of the row.
     states: Vec<CandidateState>,
-    /// The same, where it is possible.
+    /// The same, for candidates.
     candidates: Vec<Option<PreemptionCandidate>>,
-    /// The same, where it is not.
+    /// The same, for nodes that are no candidates.
     reason_of: Vec<ValueId>,
     reasons: CountedValues<Rejection>,
     scratch: Columns,
-    /// How many victims are named in `candidates`.
+    /// The number of victims in `candidates`.
     n_victims: usize,
 }
 
@@ -56,7 +56,7 @@ impl CandidateCache {
         }
     }
 
-    /// About how many bytes it takes.
+    /// Its approximate size in bytes.
     pub(crate) fn bytes(&self) -> usize {
         let per_row = size_of::<CandidateState>()
             + size_of::<Option<PreemptionCandidate>>()
@@ -74,7 +74,7 @@ impl CandidateCache {
         self.reasons.n_numbers()
     }
 
-    /// Something has changed on a node.
+    /// Forgets a node that has changed.
     pub(crate) fn forget(&mut self, row: Row) {
         let at = row.index();
         match std::mem::replace(&mut self.states[at], CandidateState::Unknown) {
@@ -103,14 +103,13 @@ impl CandidateCache {
     }
 }
 
-/// One look for a node to be cache.
+/// The search for a candidate for one pod.
 pub(crate) struct CandidateSearch<'a> {
     plugin: &'a dyn ErasedByNode,
     pod: &'a PodInfo,
     ranking: &'a NodeRanking,
     places: &'a [Row],
-    /// The node that was cache for the pod before, and what was found out about it: not what all others
-    /// would find.
+    /// The nominated node of the pod with the result of its dry run, which differs from that for other pods.
     own: Option<(Row, Option<Result<PreemptionCandidate, Rejection>>)>,
     cache: &'a mut CandidateCache,
     cluster: ClusterView<'a>,
@@ -147,7 +146,7 @@ impl<'a> CandidateSearch<'a> {
         found
     }
 
-    /// What it takes to clear the own node.
+    /// The cost of evictions on the nominated node.
     fn own_cost(&mut self, row: Row) -> Option<PreemptionCost> {
         let found = self.dry_run(row);
         let cost = found.as_ref().ok().map(|candidate| candidate.cost);

@@ -1,4 +1,4 @@
-//! How one profile sorts pods into signatures.
+//! The signatures of the pods of one profile, and the caches that belong to them.
 
 use std::collections::BTreeMap;
 
@@ -10,41 +10,40 @@ use super::signatures::{SignatureId, Signatures};
 use super::{FastMap, scan};
 use crate::profile::{PluginIndex, Profile};
 
-/// What is known of a signature: pods that are equal in everything that plugins read.
+/// What is known about a signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SignatureEntry {
-    /// Nothing yet.
     Unknown,
-    /// How it is decided.
+    /// Pods are decided from these caches.
     Cached(SignatureCaches),
-    /// Some plugin can only judge it from scratch.
+    /// Pods are decided from scratch, because of some plugin.
     FromScratch,
 }
 
-/// How pods of a signature are decided.
+/// The caches from which pods of a signature are decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SignatureCaches {
-    /// The number of the ranking, if there is one.
+    /// The index of the node ranking, if it was made.
     pub(crate) ranking: Option<usize>,
-    /// The number of the base of scans, if there is one.
+    /// The index of the base ranking for scans, if it was made.
     pub(crate) base: Option<usize>,
-    /// The number of the domain_counts.
+    /// The index of the domain counts.
     pub(crate) domain_counts: usize,
-    /// What pods are to all plugins that judge node by node, and in which topologies they are counted.
+    /// The key of the ranking: the signature for plugins that judge each node by itself, and the topologies
+    /// of the domain counts.
     pub(crate) ranking_key: (SignatureId, TopologySet),
-    /// What they are to those of these plugins that are of no mind what is on a node.
+    /// The key of the base ranking: the same for those of these plugins that do not read the pods on a node.
     pub(crate) base_key: (SignatureId, TopologySet),
 }
 
-/// The number of a set of topologies.
+/// The index of a set of topologies.
 pub(crate) type TopologySet = usize;
 
-/// How one profile sorts pods into signatures.
+/// The signatures and caches of one profile.
 pub(crate) struct ProfileMemo {
-    /// Plugins that can only judge from scratch: pods that they have something to say about are no
-    /// matter for the memo.
+    /// Plugins that cannot use caches. Pods to which one of them applies are decided from scratch.
     from_scratch: Vec<(PluginIndex, Point)>,
-    /// Filters that have to ask every node, in their order: see [`uncached`](super::uncached_filters).
+    /// [Uncached filters](super::uncached_filters), in the order of the profile.
     pub(super) uncached: Vec<PluginIndex>,
     signatures: Signatures,
     entries: Vec<SignatureEntry>,
@@ -52,15 +51,15 @@ pub(crate) struct ProfileMemo {
     rankings: FastMap<(SignatureId, TopologySet), usize>,
     base_signatures: Signatures,
     bases: FastMap<(SignatureId, TopologySet), usize>,
-    /// By what a ranking is for: what it would have cost, and what scans have.
+    /// By the key of the ranking: the costs of rankings and of scans.
     pub(super) costs: FastMap<(SignatureId, TopologySet), Costs>,
     count_signatures: Signatures,
     domain_counts: BTreeMap<SignatureId, usize>,
-    /// Whether scans can add up its scores.
+    /// Whether the totals of its scores are exact in scans.
     pub(super) can_scan: bool,
-    /// What is read by plugins that judge node by node, beside the node.
+    /// What plugins that judge each node by itself read, other than the node.
     pub(crate) rankings_read: ClusterReads,
-    /// What is read by plugins that judge by counts, beside nodes and pods.
+    /// What plugins that count by domain read, other than nodes and pods.
     pub(crate) domain_counts_read: ClusterReads,
 }
 
@@ -92,7 +91,7 @@ impl ProfileMemo {
                 }
             }
         }
-        // A plugin that only looks at pods at PreFilter may reject them there.
+        // A plugin that runs at PreFilter but not at Filter may still reject the pod.
         let judges = |index| profile.indices(Point::Filter).any(|(other, _)| other == index);
         for (index, _) in profile.indices(Point::PreFilter) {
             if profile.get(index).points.filter.is_some() && !judges(index) {
@@ -134,7 +133,7 @@ impl ProfileMemo {
         }
     }
 
-    /// The signature of a pod; `None` if it has to be judged from scratch.
+    /// The signature of a pod; `None` if the pod must be decided from scratch.
     pub(crate) fn signature(
         &mut self,
         profile: &Profile,
@@ -158,7 +157,7 @@ impl ProfileMemo {
         Some(signature)
     }
 
-    /// Whether there are so many signatures that everything has to be begun anew.
+    /// Whether there are too many signatures, so that everything must be dropped.
     pub(crate) fn is_full(&self) -> bool {
         [&self.signatures, &self.ranking_signatures, &self.base_signatures, &self.count_signatures]
             .into_iter()
@@ -173,8 +172,7 @@ impl ProfileMemo {
         self.entries[signature as usize] = what;
     }
 
-    /// What a pod is to plugins that judge node by node, to those of them that are of no mind what is on a
-    /// node, and to those that judge by counts.
+    /// The signatures of a pod for its ranking, its base ranking and its domain counts.
     pub(crate) fn signatures(&mut self, pod: &PodInfo) -> Option<[SignatureId; 3]> {
         let signatures =
             [&mut self.ranking_signatures, &mut self.base_signatures, &mut self.count_signatures];
@@ -182,7 +180,7 @@ impl ProfileMemo {
         Some([ranking?, base?, counts?])
     }
 
-    /// How pods are decided of which this is known.
+    /// The caches for these keys.
     pub(crate) fn caches_for(
         &self,
         ranking_key: (SignatureId, TopologySet),
@@ -272,7 +270,7 @@ impl ProfileMemo {
         self.forget_those(|caches| caches.domain_counts == number);
     }
 
-    /// QueueSignatures that could only be judged from scratch may be judged otherwise now.
+    /// Forgets which signatures had to be decided from scratch, since this may have changed.
     pub(crate) fn forget_from_scratch(&mut self) {
         for signature in &mut self.entries {
             if *signature == SignatureEntry::FromScratch {

@@ -1,10 +1,10 @@
-//! A look at all nodes at once, for pods that share too little with others.
+//! Decides a pod by one pass over all nodes, for pods whose signature is rare.
 //!
-//! What pods come and go does not change is known of each node from a ranking of its own signature: the *base*,
-//! made by those plugins alone that do not read what is on a node. The rest is told by amounts: which
-//! nodes have enough left, and how high their scores can be. That goes through all nodes in a few passes
-//! sparse_group arrays; only the nodes that may be the best are then judged by the plugins themselves, until
-//! one is as good as it could be. So the bounds decide what a decision costs, and the plugins what it is.
+//! What does not change when pods are added or removed is known from a *base ranking*, to which only plugins
+//! contribute that do not read the pods on a node. The other plugins state their rules as amounts: how much a
+//! node must have left, and an upper bound of its score. These are evaluated for all nodes in a few passes
+//! over arrays. Then the plugins judge the nodes with the highest bounds, until no other node can be better.
+//! So the bounds determine the cost of a decision, and the plugins its result.
 
 use plimsoll_api::Str;
 use plimsoll_framework::parts::NodeReads;
@@ -25,23 +25,23 @@ use super::{Memo, Want};
 use crate::metrics::MeteredPoint;
 use crate::profile::Profile;
 
-/// So many nodes are looked at as one where most are out of the question.
+/// The size of the blocks of nodes whose highest total is stored, so that most blocks are skipped.
 const BLOCK: usize = 64;
-/// More resources than these are not looked after.
+/// At most this many resources are tracked.
 const MOST_RESOURCES: usize = 64;
-/// Above this, numbers of 32 bits are not exact.
+/// Up to this number, integers are exact in 32-bit floats.
 const MOST_TOTAL: i64 = 1 << 23;
 
-/// Whether pods that come and go change what this reads.
+/// Whether adding and removing pods changes what is read.
 pub(super) fn reads_placement(reads: NodeReads) -> bool {
     reads.intersects(NodeReads::BY_PLACEMENT)
 }
 
-/// What those plugins hold for one pod that read what is on a node.
+/// The plugins that read the pods on a node, prepared for one pod.
 struct PlacementPlugins {
     needs: SmallVec<[Needs; 2]>,
     scores: SmallVec<[PlacementScore; 4]>,
-    /// What the scores read of nodes.
+    /// What the scores read of a node.
     reads: NodeReads,
 }
 
@@ -53,7 +53,7 @@ struct PlacementScore {
 }
 
 impl PlacementPlugins {
-    /// `None` if one of them does not tell by amounts.
+    /// `None` if one of the plugins does not state its rule as amounts.
     fn of(profile: &Profile, pod: &PodInfo, view: View<'_>) -> Option<Self> {
         let mut placement = PlacementPlugins {
             needs: SmallVec::new(),
@@ -88,12 +88,12 @@ impl PlacementPlugins {
         Some(placement)
     }
 
-    /// How many resources pods need: each costs an array sparse_group all nodes.
+    /// How many resources the pod needs: each costs a pass over all nodes.
     fn n_needed(&self) -> usize {
         self.needs.iter().map(|needs| needs.0.len()).sum()
     }
 
-    /// The weighted scores of one node. `None` if one is out of range.
+    /// The weighted scores of a node; `None` if one is out of range.
     fn score(&self, pod: &PodInfo, view: View<'_>, row: Row) -> Option<i64> {
         let weighted = self.scores.iter().map(|one| {
             let score = one.by_row.raw(pod, view.nodes, row);
@@ -103,13 +103,13 @@ impl PlacementPlugins {
     }
 }
 
-/// What of the scores of a plugin depends on the node alone.
+/// The part of a plugin's score that depends only on the node.
 struct NodeScoreParts {
     plugin: &'static str,
     resources: SmallVec<[Str; 4]>,
-    /// How far the changes of nodes have been followed.
+    /// The position in the change log of nodes.
     followed: u64,
-    /// By index; empty if the plugin has no such part.
+    /// By name index; empty if the score has no such part.
     of: Vec<f32>,
 }
 
@@ -124,30 +124,31 @@ fn changes_amounts(reads: NodeReads) -> bool {
     reads.intersects(NodeReads::BY_PLACEMENT | NodeReads::ALLOCATABLE)
 }
 
-/// The arrays that scans go through.
+/// The arrays for scans.
 #[derive(Default)]
 pub(super) struct Scanner {
-    /// By index: what nodes have left.
+    /// By name index: what nodes have left.
     supply: Supply,
-    /// How far the changes of nodes have been followed.
+    /// The position in the change log of nodes.
     followed: u64,
     node_parts: Vec<NodeScoreParts>,
-    /// By index: how good a node can be at most.
+    /// By name index: an upper bound of the total of each node.
     totals: Vec<f32>,
-    /// By index: the group of the base, or behind those the group of what is laid sparse_group it.
+    /// By name index: the group of the base ranking, or the sparse group, whose numbers follow those of the
+    /// ranking.
     groups: Vec<u32>,
     /// The highest total of each block.
     tops: Vec<f32>,
 }
 
 impl Scanner {
-    /// Other nodes are there.
+    /// Drops everything, since there are other nodes.
     pub(super) fn forget(&mut self) {
         *self = Scanner::default();
     }
 
-    /// Brings up what nodes have left, of all resources that are asked about. `None` if there are too
-    /// many.
+    /// Updates what nodes have left of all resources that the pod needs; `None` if there are too many
+    /// resources.
     fn follow(
         &mut self,
         placement: &PlacementPlugins,
@@ -218,7 +219,8 @@ impl Scanner {
         }
     }
 
-    /// Leaves out nodes that have too little left, and says how good the others can be by themselves.
+    /// Excludes nodes that have too little left, and adds the bounds of the scores to the totals of the
+    /// others.
     fn apply_bounds(&mut self, placement: &PlacementPlugins, cluster: ClusterView<'_>) {
         for needs in &placement.needs {
             if !needs.sieve(&self.supply, &mut self.totals) {
@@ -240,7 +242,7 @@ impl Scanner {
         }
     }
 
-    /// Leaves out nodes that one of `uncached` rejects. `None` if some node could not be judged.
+    /// Excludes nodes that one of the `uncached` filters rejects; `None` if one of them cannot judge a node.
     fn apply_uncached_filters(
         &mut self,
         uncached: &[Prepared],
@@ -263,7 +265,7 @@ impl Scanner {
         Some(())
     }
 
-    /// Adds to each node what all nodes of its group score beside. `None` if the counts do not tell.
+    /// Adds to each node the score of its group; `None` if the counts do not suffice.
     fn add_group_scores(&mut self, chooser: &Chooser<'_>) -> Option<GroupScores> {
         let n_groups = chooser.ranking.groups.len();
         let n_all_groups = n_groups + chooser.sparse.groups.len();
@@ -297,8 +299,9 @@ impl Scanner {
         Some(GroupScores::ByGroup(added))
     }
 
-    /// The nodes with the highest total, ascending, at least the first of them. `exact` is what the total
-    /// of a node really is, at most what it was said to be. `None` if that is not to be told.
+    /// The nodes with the highest total, ascending; if only the first one is wanted, the others may be
+    /// missing. `exact` computes the real total of a node, which is at most its bound. `None` if it cannot be
+    /// computed.
     fn best(
         &mut self,
         want: Want,
@@ -319,7 +322,7 @@ impl Scanner {
                 if highest_yet == total {
                     best.push(index);
                 }
-                // No node can be better, and those that are as good come later.
+                // No other node can be better, and equally good ones follow.
                 if want == Want::First && total == to_i64(bar) && best.len() == 1 {
                     return Some(best);
                 }
@@ -346,7 +349,7 @@ impl Scanner {
         })
     }
 
-    /// The nodes that can have this total, ascending.
+    /// The nodes with this bound, ascending.
     fn at(&self, bar: f32) -> impl Iterator<Item = NameIndex> + '_ {
         let blocks = self.tops.iter().zip(self.totals.chunks(BLOCK)).enumerate();
         let blocks = blocks.filter(move |(_, (top, _))| bar <= **top);
@@ -357,18 +360,18 @@ impl Scanner {
     }
 }
 
-/// What groups of nodes score.
+/// The scores of groups.
 enum GroupScores {
     /// No node is feasible.
     NoNode,
-    /// By group, if its nodes are feasible.
+    /// By group; `None` if its nodes are not feasible.
     ByGroup(Vec<Option<i64>>),
 }
 
 impl Memo {
-    /// The best nodes for a pod, by name, found by a look at all nodes at once; `uncached` filters judge each node
-    /// that the others leave. Of the best that are not wanted some may be left out. `None` if it cannot be
-    /// done that way, or no node is feasible.
+    /// The best nodes for a pod, sorted by name; those that are not wanted may be missing. The `uncached`
+    /// filters judge each node that all other filters pass. `None` if a scan is not possible or no node is
+    /// feasible.
     pub(super) fn scan(
         &mut self,
         profile: &Profile,
@@ -413,7 +416,7 @@ impl Memo {
         let mut feasible = scanner.totals.iter().filter(|total| NEVER < **total);
         self.phases.is_scored = feasible.nth(1).is_some();
         let groups = std::mem::take(&mut scanner.groups);
-        // Where a bound is too high, it is so for many equal nodes.
+        // If a bound is too high, it is so for many equal nodes, so the last score often applies again.
         let mut last: Option<(Row, i64)> = None;
         let best = scanner.best(want, |index| {
             let (_, static_score) = chooser.ranking.entry(index)?;
@@ -437,13 +440,13 @@ impl Memo {
     }
 }
 
-/// Whether all totals are whole numbers that 32 bits can tell apart.
+/// Whether all totals are integers that 32-bit floats represent exactly.
 pub(super) fn are_totals_exact(weights: impl Iterator<Item = i64>) -> bool {
     let sum = weights.fold(0_i64, |sum, weight| sum.saturating_add(weight.saturating_abs()));
     sum.saturating_mul(MAX_NODE_SCORE) <= MOST_TOTAL
 }
 
-/// The highest of some numbers, of which several are compared at a time.
+/// The highest number. Several are compared at a time.
 fn highest(block: &[f32]) -> f32 {
     const LANES: usize = 8;
     let (chunks, rest) = block.as_chunks::<LANES>();

@@ -1,4 +1,4 @@
-//! Attempts that failed, to be repeated for equal pods as long as nothing has changed.
+//! The diagnoses of failed attempts. They are repeated for equal pods until something changes.
 
 use plimsoll_api::{PreemptionPolicy, Str};
 use plimsoll_framework::PodInfo;
@@ -11,38 +11,38 @@ use crate::cycle::{AttemptFailure, Cycle, CycleResult};
 use crate::profile::{PluginIndex, Profile};
 use crate::signature::OWN_PARTS;
 
-/// More signatures of pods than this are not kept after a change.
+/// Beyond this many signatures they are dropped at the next change.
 const MOST_SIGNATURES: usize = 1 << 12;
 
-/// The memory that failures may take, in bytes: the pods aside, mostly their messages.
+/// The memory for diagnoses, in bytes. Most of it is for messages; pods are not included.
 const MOST_BYTES: usize = 64 << 20;
-/// About what a failure takes beside its message, in bytes.
+/// The approximate size of a diagnosis without its message, in bytes.
 const BYTES_PER_DIAGNOSIS: usize = 512;
 
-/// What tells failures apart beside what filters read.
+/// Pods with equal keys fail in the same way.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct DiagnosisKey {
     signature: SignatureId,
-    /// Whether it is a signature of pods of which some filter reads what is their own.
+    /// Whether the signature is one of `own_signatures`.
     is_own: bool,
     priority: i32,
     policy: PreemptionPolicy,
     nominated: Option<Str>,
 }
 
-/// The failures of pods of one profile since the last change.
+/// The diagnoses of one profile since the last change.
 #[derive(Debug)]
 pub(crate) struct SignatureDiagnoses {
-    /// What filters read of all pods.
+    /// By what filters read of all pods.
     signatures: Signatures,
-    /// What filters read of pods about which one of `of_own` has something to say.
+    /// By what filters read of pods to which a filter in `of_own` applies.
     own_signatures: Signatures,
     n_signatures: usize,
-    /// Filters that read what a pod has for itself, such as its name. Most of them have something to say
-    /// about few pods; others that are alike fail alike.
+    /// Filters that read individual fields of a pod, such as its name. Most of them apply to few pods; all
+    /// other equal pods fail in the same way.
     of_own: Vec<PluginIndex>,
     known: FastMap<DiagnosisKey, (AttemptFailure, usize)>,
-    /// About how many bytes `known` takes.
+    /// The approximate size of `known` in bytes.
     bytes: usize,
 }
 
@@ -72,12 +72,12 @@ impl SignatureDiagnoses {
         }
     }
 
-    /// Whether no further signature can be told from others.
+    /// Whether no new signature can be added.
     fn is_full(&self) -> bool {
         self.signatures.is_full() || self.own_signatures.is_full()
     }
 
-    /// Something has changed.
+    /// Drops all diagnoses after a change.
     pub(crate) fn forget(&mut self) {
         self.known.clear();
         self.bytes = 0;
@@ -88,7 +88,7 @@ impl SignatureDiagnoses {
         }
     }
 
-    /// How an attempt at an equal pod failed, and how many nodes it looked at.
+    /// The diagnosis of an equal pod, and how many nodes were judged for it.
     pub(crate) fn find(
         &mut self,
         profile: &Profile,
@@ -101,8 +101,8 @@ impl SignatureDiagnoses {
         self.known.get(&key).cloned()
     }
 
-    /// Takes note of how an attempt came out. Only what holds for all equal pods is remembered: no
-    /// nomination, and nothing that may depend on what the pod is called.
+    /// Records the result of an attempt. Only what holds for all equal pods is kept: no nomination, and
+    /// nothing that may depend on the name of the pod.
     pub(crate) fn note(&mut self, profile: &Profile, pod: &PodInfo, cycle: &Cycle) {
         let CycleResult::Unschedulable(failure) = &cycle.result else { return };
         let holds_for_all = profile.at(Point::PostFilter).all(|(plugin, _)| {

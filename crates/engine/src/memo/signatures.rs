@@ -1,4 +1,4 @@
-//! Pods that are equal in what is read of them, by number.
+//! Signatures: ids of pods that are equal in what is read of them.
 
 use hashbrown::HashTable;
 use plimsoll_framework::PodInfo;
@@ -6,40 +6,39 @@ use plimsoll_framework::parts::PodReads;
 
 use crate::signature;
 
-/// A signature of pods: its number.
+/// The id of a signature.
 pub(crate) type SignatureId = u32;
 
-/// More signatures than this are not told apart by number: a cluster whose pods are all different gains
-/// nothing from it.
+/// The most signatures. If all pods of a cluster differ, remembering more does not help.
 const MOST: usize = 1 << 20;
-/// The memory that the pods of one sort of signatures may take, in bytes. A signature costs as much as a pod, also when
-/// the last pod of it is gone.
+/// The memory for the example pods, in bytes. A signature takes as much memory as a pod, even after its last
+/// pod is gone.
 const MOST_BYTES: usize = 256 << 20;
-/// A pod that takes more bytes than this is of no signature: hardly another one will be like it, and there are
-/// pods of more than a megabyte.
+/// Pods larger than this have no signature, in bytes. It is unlikely that another pod is equal, and pods can
+/// exceed a megabyte.
 const LARGEST: usize = 64 << 10;
 
-/// Numbers for pods that are equal in some of their parts, in the order in which they were met.
+/// Assigns ids to signatures, in the order in which they appear.
 #[derive(Debug)]
 pub(crate) struct Signatures {
     reads: PodReads,
-    /// Whether pods that are being deleted are of another signature.
+    /// Whether pods that are being deleted have another signature.
     by_deletion: bool,
-    /// The most bytes of a pod that is of some signature.
+    /// The largest pod that gets a signature, in bytes.
     largest: usize,
-    /// One pod of each signature.
+    /// An example pod of each signature.
     pods: Vec<PodInfo>,
-    /// About how many bytes they take.
+    /// Their approximate size in bytes.
     bytes: usize,
-    /// How many they may take.
+    /// The limit of `bytes`.
     most_bytes: usize,
     table: HashTable<(u64, SignatureId)>,
-    /// The last one met: pods often come in rows of the same signature.
+    /// The last signature that was found. Consecutive pods are often equal.
     last: Option<SignatureId>,
 }
 
 impl Signatures {
-    /// Pods are of one signature if they are equal in `reads`.
+    /// Pods have the same signature if they are equal in `reads`.
     pub(crate) fn new(reads: PodReads) -> Self {
         Signatures {
             reads,
@@ -53,23 +52,24 @@ impl Signatures {
         }
     }
 
-    /// The same, but pods that are being deleted are of another signature than those that are not.
+    /// The same, but pods that are being deleted have another signature than those that are not.
     pub(crate) fn by_deletion(self) -> Self {
         Signatures { by_deletion: true, ..self }
     }
 
-    /// The same, but every pod is of some signature, however large it is.
+    /// The same, but pods of any size have a signature.
     pub(crate) fn of_any_size(self) -> Self {
         Signatures { largest: usize::MAX, ..self }
     }
 
-    /// The pods that are known now are there in any case, so that they take no memory here: only those that
-    /// come count from now on. Until then there is no limit.
+    /// Applies the memory limit from now on, and only to signatures that are added later. The cluster holds
+    /// the pods known so far in any case, so that they take no additional memory here.
     pub(crate) fn count_from_here(&mut self) {
         self.most_bytes = self.bytes.saturating_add(MOST_BYTES);
     }
 
-    /// The signature of `pod`, and whether it is new. `None` if there are too many signatures, or the pod is too large.
+    /// The signature of `pod`, and whether it is new. `None` if there are too many signatures or the pod is
+    /// too large.
     pub(crate) fn number(&mut self, pod: &PodInfo) -> Option<(SignatureId, bool)> {
         if let Some(last) = self.last.filter(|&last| self.are_equal(&self.pods[last as usize], pod))
         {
@@ -96,7 +96,7 @@ impl Signatures {
         Some((signature, true))
     }
 
-    /// Forgets all signatures, and has no limit in bytes until [`count_from_here`](Self::count_from_here).
+    /// Forgets all signatures, and lifts the memory limit until [`count_from_here`](Self::count_from_here).
     pub(crate) fn begin(&mut self) {
         self.clear();
         self.most_bytes = usize::MAX;
@@ -110,12 +110,12 @@ impl Signatures {
         self.last = None;
     }
 
-    /// Whether no further signature can be told from others.
+    /// Whether no new signature can be added.
     pub(crate) fn is_full(&self) -> bool {
         self.pods.len() == MOST || self.most_bytes <= self.bytes
     }
 
-    /// A pod of this signature.
+    /// A pod with this signature.
     pub(crate) fn example(&self, signature: SignatureId) -> &PodInfo {
         &self.pods[signature as usize]
     }
@@ -159,7 +159,7 @@ mod tests {
         assert_eq!(signatures.number(&PodInfo::new(other)), Some((1, true)));
     }
 
-    /// A pod of about so many bytes, like no other.
+    /// A pod of about this size, unlike any other.
     fn large(name: &str, bytes: usize) -> PodInfo {
         let mut pod = Pod::clone(&pod(name, name, 1));
         pod.annotations = [("a", "x".repeat(bytes))].into_iter().collect();

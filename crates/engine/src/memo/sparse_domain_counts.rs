@@ -1,8 +1,8 @@
-//! The nodes on which a fine count is not 0.
+//! The nodes with counts other than 0 in topologies with many domains.
 //!
-//! A topology key with many domains, such as the host name, would split the groups of a ranking until
-//! every node is a group of its own. But most domains hold none of the pods that a term counts. So a
-//! ranking has all nodes as if their fine counts were 0, and the few others are laid over it.
+//! A topology key with many domains, such as the host name, would split the groups of a ranking until every
+//! node has its own group. But in most domains there is no pod that a term counts. So a ranking treats all
+//! nodes as if these counts were 0, and the few other nodes are in groups here.
 
 use hashbrown::{HashMap, HashTable};
 use rustc_hash::FxBuildHasher;
@@ -14,15 +14,15 @@ use super::name_order::NO_DOMAIN;
 use super::node_ranking::{ClusterView, NodeRanking};
 use super::nodes_by_score::NodesByScore;
 
-/// About what a group takes beside its counts, with the sets of its nodes, in bytes.
+/// The approximate size of a group without its counts but with its sets of nodes, in bytes.
 const BYTES_PER_GROUP: usize = 320;
-/// About what a node takes here, in bytes.
+/// The approximate size of a node's entry, in bytes.
 const BYTES_PER_MEMBER: usize = 32;
 
-/// A fine count for each fine term.
+/// The count for each term with a fine topology.
 pub(crate) type FineCounts = SmallVec<[i64; 4]>;
 
-/// Nodes of one group of the ranking that have the same fine counts.
+/// Nodes of one group of the ranking with equal fine counts.
 pub(crate) struct SparseGroup {
     /// The group of the ranking.
     pub(crate) ranking_group: u32,
@@ -30,11 +30,11 @@ pub(crate) struct SparseGroup {
     pub(crate) nodes: NodesByScore,
 }
 
-/// What is laid over one group of the ranking.
+/// The nodes of one group of the ranking that are in sparse groups instead.
 #[derive(Default)]
 pub(crate) struct ExcludedNodes {
     len: usize,
-    /// How many nodes of each static_score, ascending by static_score; none is 0.
+    /// Static scores, ascending, with the number of nodes that have them, never 0.
     scores: Vec<(i64, usize)>,
 }
 
@@ -43,7 +43,7 @@ impl ExcludedNodes {
         self.len
     }
 
-    /// How many nodes of this static_score are laid over the group.
+    /// How many of them have this static score.
     pub(crate) fn at(&self, static_score: i64) -> usize {
         self.find(static_score).map_or(0, |at| self.scores[at].1)
     }
@@ -70,11 +70,11 @@ impl ExcludedNodes {
     }
 }
 
-/// A bit for each node that is a member: most nodes that moved are none, and a bit is found faster than
-/// a place in a map. Where nodes are too many, all count as marked.
+/// A bit for each node that has an entry. Most changed nodes have none, and a bit is found faster than an
+/// entry in a map. In very large clusters there are no bits, and every node counts as having an entry.
 struct MemberBits(Vec<u64>);
 
-/// Up to so many nodes have member_bits.
+/// The largest number of nodes for which bits are kept.
 const MOST_MEMBER_BITS: usize = 1 << 17;
 
 impl MemberBits {
@@ -103,20 +103,20 @@ impl MemberBits {
     }
 }
 
-/// A node with a fine count that is not 0.
+/// A node with a fine count other than 0.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct SparseMember {
-    /// The group here; [`NO_GROUP`] if the node is not feasible.
+    /// The sparse group; [`NO_GROUP`] if the node is not feasible.
     group: u32,
     static_score: i64,
 }
 
-/// The group of nodes that are not feasible.
+/// In place of a group, for nodes that are not feasible.
 const NO_GROUP: u32 = u32::MAX;
 
-/// The nodes with fine counts that are not 0, over one ranking and for one set of domain_counts.
+/// The nodes with fine counts other than 0, for one ranking and one set of domain counts.
 pub(crate) struct SparseDomainCounts {
-    /// The fine terms.
+    /// The terms with fine topologies.
     fine: SmallVec<[usize; 4]>,
     members: HashMap<NameIndex, SparseMember, FxBuildHasher>,
     member_bits: MemberBits,
@@ -124,7 +124,7 @@ pub(crate) struct SparseDomainCounts {
     by_key: HashTable<u32>,
     /// By group of the ranking.
     excluded: Vec<ExcludedNodes>,
-    /// Nodes that became feasible and have to be looked at.
+    /// Nodes that have become feasible and must be looked at.
     returning: Vec<NameIndex>,
     ranking_followed: u64,
     domain_counts_followed: u64,
@@ -151,8 +151,8 @@ impl SparseDomainCounts {
         sparse
     }
 
-    /// Follows what has changed in the ranking and in the domain_counts. `false` if that is too long ago: then
-    /// it has to be made anew.
+    /// Applies the changes of the ranking and the domain counts. Returns `false` if the change logs no longer
+    /// hold all of them; then it must be made again.
     pub(crate) fn follow(
         &mut self,
         ranking: &NodeRanking,
@@ -206,7 +206,7 @@ impl SparseDomainCounts {
         }
     }
 
-    /// Looks at the counts of a node.
+    /// Updates a node after a change of its counts.
     fn look(
         &mut self,
         index: NameIndex,
@@ -236,7 +236,7 @@ impl SparseDomainCounts {
         self.put(index, member, cluster);
     }
 
-    /// Moves a node whose counts are as they were to where it is in the ranking now.
+    /// Updates a node after a change of its entry in the ranking.
     fn move_with(
         &mut self,
         index: NameIndex,
@@ -246,7 +246,7 @@ impl SparseDomainCounts {
     ) {
         let moved = match ranking.entry(index) {
             None => SparseMember { group: NO_GROUP, static_score: 0 },
-            // Its counts are not known here: it is looked at when it comes back.
+            // Its counts are not stored for an infeasible node, so they must be read again.
             Some(_) if member.group == NO_GROUP => return self.returning.push(index),
             Some((ranking_group, static_score))
                 if self.groups[member.group as usize].ranking_group == ranking_group =>
@@ -306,7 +306,7 @@ impl SparseDomainCounts {
         group
     }
 
-    /// About how many bytes it takes.
+    /// Its approximate size in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.groups.len() * (BYTES_PER_GROUP + self.fine.len() * size_of::<i64>())
             + self.members.len() * BYTES_PER_MEMBER
@@ -314,35 +314,34 @@ impl SparseDomainCounts {
             + self.member_bits.0.len() * size_of::<u64>()
     }
 
-    /// Whether the node is here rather than in the ranking.
+    /// Whether the node has an entry here.
     pub(crate) fn has(&self, index: NameIndex) -> bool {
         self.members.contains_key(&index)
     }
 
-    /// The group of a feasible node that is here.
+    /// The sparse group of a feasible node that has one.
     pub(crate) fn group_of(&self, index: NameIndex) -> Option<usize> {
         let member = self.members.get(&index).filter(|member| member.group != NO_GROUP)?;
         Some(member.group as usize)
     }
 
-    /// The nodes that are here rather than in the ranking, a bit for each by index; `None` where there are too
-    /// many nodes to have a bit each.
+    /// A bit for each node that has an entry, by name index; `None` in clusters too large for bits.
     pub(crate) fn member_bits(&self) -> Option<&[u64]> {
         (!self.member_bits.0.is_empty()).then_some(self.member_bits.0.as_slice())
     }
 
-    /// The feasible nodes that are here, with their groups.
+    /// The feasible nodes with an entry, and their groups.
     pub(crate) fn placed(&self) -> impl Iterator<Item = (NameIndex, usize)> {
         let placed = self.members.iter().filter(|(_, member)| member.group != NO_GROUP);
         placed.map(|(&index, member)| (index, member.group as usize))
     }
 
-    /// What is laid over a group of the ranking.
+    /// The nodes of a group of the ranking that are in sparse groups instead.
     pub(crate) fn excluded_from(&self, ranking_group: usize) -> Option<&ExcludedNodes> {
         self.excluded.get(ranking_group)
     }
 
-    /// The place of a fine term among the fine ones.
+    /// The index of a term among those with fine topologies.
     pub(crate) fn place_of(&self, term: usize) -> Option<usize> {
         self.fine.iter().position(|&fine| fine == term)
     }

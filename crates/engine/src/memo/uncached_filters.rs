@@ -1,8 +1,8 @@
-//! Pods about which some filter has to ask every node, since what it says can neither be counted nor be
-//! remembered by signature: those with volumes.
+//! Pods to which an *uncached filter* applies: one whose verdicts depend on more than the signature and the
+//! counts. These are pods with volumes.
 //!
-//! All that other plugins say is known as for pods without volumes. So such a pod is decided by a
-//! [scan](super::scan), in which those filters judge each node that the others leave.
+//! For all other plugins such a pod is like a pod without volumes. So it is decided by a [scan](super::scan),
+//! in which the uncached filters judge each node that the others pass.
 
 use plimsoll_framework::{
     Candidates, CycleState, NominatedPods, PodInfo, Point, Prepared, Row, View,
@@ -17,8 +17,8 @@ use crate::profile::Profile;
 use crate::scheduler::Scans;
 
 impl Memo {
-    /// The best nodes for a pod about which uncached filters have something to say, as [`Memo::scan`] has them.
-    /// `None` if that takes a decision from scratch, as it does where no node is feasible.
+    /// The best nodes for a pod to which uncached filters apply, as in [`Memo::scan`]. `None` if the pod must
+    /// be decided from scratch, which includes that no node is feasible.
     pub(super) fn decide_uncached(
         &mut self,
         profile: &Profile,
@@ -32,7 +32,7 @@ impl Memo {
         if !nominated.is_empty() || !of_profile.can_scan || self.scans == Scans::Never {
             return None;
         }
-        // The reasons are only found from scratch, so that a scan would be made for nothing.
+        // The reasons are found only from scratch, so a scan would be wasted.
         if self.no_node_found.remove(&(profile.scheduler_name.clone(), signature)) {
             return None;
         }
@@ -49,8 +49,7 @@ impl Memo {
         best
     }
 
-    /// No node was found for a pod of a signature about which uncached filters have something to say: most likely
-    /// there is none for the next one.
+    /// Records that a scan found no node: most likely there is none for the next pod of this signature.
     fn note_no_node_found(&mut self, profile: &Profile, signature: SignatureId) {
         if MOST_WITHOUT_NODE <= self.no_node_found.len() {
             self.no_node_found.clear();
@@ -58,7 +57,7 @@ impl Memo {
         self.no_node_found.insert((profile.scheduler_name.clone(), signature));
     }
 
-    /// A pod was decided from scratch.
+    /// Records the result of a decision from scratch.
     pub(crate) fn note_uncached(
         &mut self,
         profile: &Profile,
@@ -76,12 +75,12 @@ impl Memo {
     }
 }
 
-/// So many signatures are remembered for which no node was found; beyond that all are forgotten.
+/// The most signatures that are recorded; beyond that all are forgotten.
 const MOST_WITHOUT_NODE: usize = 1 << 12;
 
 impl ProfileMemo {
-    /// The uncached filters that have something to say about a pod, in their order. `None` if one of them rejects
-    /// it, or names its nodes.
+    /// The uncached filters that apply to a pod, in the order of the profile; `None` if one of them rejects
+    /// the pod for all nodes or limits the nodes.
     fn prepare_uncached_filters(
         &self,
         profile: &Profile,
@@ -107,7 +106,7 @@ impl ProfileMemo {
         Some(uncached.into_iter().map(|(_, prepared)| prepared).collect())
     }
 
-    /// Whether a uncached filter has something to say about a pod.
+    /// Whether an uncached filter applies to a pod.
     pub(super) fn has_uncached_filter(&self, profile: &Profile, pod: &PodInfo) -> bool {
         self.uncached.iter().any(|&index| {
             let filter = &profile.get(index).points.filter;
@@ -116,7 +115,7 @@ impl ProfileMemo {
     }
 }
 
-/// Whether the pod names the nodes on which it may be: they are few.
+/// Whether the pod names the few nodes on which it may run.
 fn names_nodes(profile: &Profile, pod: &PodInfo, view: &View<'_>) -> bool {
     let (_, filters) = node_ranking::filters(profile, pod, RankingPlugins::All, view);
     filters.iter().any(|filter| filter.candidates() != Candidates::All)

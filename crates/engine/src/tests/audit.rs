@@ -81,7 +81,7 @@ fn a_plugin_that_hides_something_is_found_out() {
 #[test]
 fn as_long_as_every_decision_is_audited_those_from_scratch_hold() {
     let mut audited = scheduler(Engine::Fast, 1);
-    // With two nodes a decision from scratch asks twice, and so does a shape that is made anew.
+    // With two nodes a decision from scratch asks twice, and so does a new node ranking.
     let places = places(&mut audited, 70);
     let (before, after) = places.split_at(2 * 49);
     assert!(before.split_whitespace().all(|node| node == "b"), "{places}");

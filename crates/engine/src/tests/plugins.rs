@@ -126,9 +126,9 @@ impl PostFilter for Oust {
         let could_help = |node: &&NodeRejection| node.rejection.code == Code::Unschedulable;
         for row in rejected.iter().filter(could_help).map(|node| node.row) {
             let mut node = dry_run.node(row);
-            if let Ok(clearing) = self.select_victims(pod, &mut node, dry_run.view().stores) {
+            if let Ok(candidate) = self.select_victims(pod, &mut node, dry_run.view().stores) {
                 let node = dry_run.view().nodes.name_of(row).clone();
-                let victims = clearing.victims.to_vec();
+                let victims = candidate.victims.to_vec();
                 return PostFilterAnswer::Nominated(Nomination { node, victims, says: "".into() });
             }
         }
