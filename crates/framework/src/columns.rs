@@ -325,7 +325,7 @@ impl Columns {
             && is_equal(ALLOCATABLE, self.allocatable.at(a) == self.allocatable.at(b))
     }
 
-    /// A copy of the node in `row` alone, in row 0 of new columns: what a what-if changes.
+    /// A copy of the node in `row` alone, in row 0 of new columns: what a dry run changes.
     pub fn scratch(&self, row: Row) -> Columns {
         let mut scratch = Columns::default();
         scratch.become_scratch(self, row);

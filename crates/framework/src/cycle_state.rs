@@ -4,7 +4,7 @@ use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// A value that can be shared: cloned with every what-if.
+/// A value that can be shared: cloned with every dry run.
 trait Shareable: Any + Send + Sync {
     fn clone_box(&self) -> Box<dyn Shareable>;
     fn as_any(&self) -> &dyn Any;

@@ -103,7 +103,7 @@ impl Prepared {
     }
 
     /// Keeps what was prepared exact after a pod came to, or left, `row`. [`Update::Rebuild`] says
-    /// that the filter does not follow such changes: in a what-if, as in kube-scheduler, it is then
+    /// that the filter does not follow such changes: in a dry run, as in kube-scheduler, it is then
     /// taken not to depend on them.
     pub fn update(&mut self, change: PodChange<'_>, nodes: &Columns, row: Row) -> Update {
         match &mut self.0 {

@@ -71,7 +71,7 @@ pub struct DryRun<'a> {
 }
 
 impl<'a> DryRun<'a> {
-    /// What-ifs for `pod`, whose `filters` have been prepared against `view`; `looked` names the plugins
+    /// Dry runs for `pod`, whose `filters` have been prepared against `view`; `looked` names the plugins
     /// that looked at the pod at PreFilter.
     pub fn new(
         pod: &'a PodInfo,

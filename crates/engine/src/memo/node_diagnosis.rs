@@ -233,8 +233,8 @@ impl NodeDiagnosis {
         let candidates = self.candidates.iter_mut().find(|(known, _)| *known == name);
         let (_, candidates) = candidates.expect("it was just made");
         let own = own.map(|own| cluster.name_order.row(own.index));
-        let mut turn =
+        let mut search =
             CandidateSearch::new(plugin, pod, ranking, &self.places, own, candidates, cluster);
-        plugin.choose(pod, &mut turn)
+        plugin.choose(pod, &mut search)
     }
 }
