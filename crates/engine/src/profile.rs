@@ -13,9 +13,9 @@ use plimsoll_framework::{
     MAX_NODE_SCORE, PodInfo, Point, Points, Prioritize, ProfileSpec, Registry, Release, Row, View,
 };
 
-use crate::class;
 use crate::cycle::{NO_NODE_REJECTOR, UNREADABLE_REJECTOR};
 use crate::metrics::{EventLabel, Hints};
+use crate::signature;
 
 /// Why a profile could not be created.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -358,11 +358,11 @@ impl ProfilePlugin {
         self.covers(event) || self.hears_of_taint(event)
     }
 
-    /// Whether its hints, and its answers at PreEnqueue, are the same for all pods of a class. Its own
+    /// Whether its hints, and its answers at PreEnqueue, are the same for all pods of a signature. Its own
     /// hint reads what the plugin reads when it judges; nothing is known about a plugin that never
     /// judges.
-    pub(crate) fn has_one_answer_for_a_class(&self) -> bool {
-        let own = class::OWN_PARTS.union(PodReads::SHARED);
+    pub(crate) fn has_one_answer_for_a_signature(&self) -> bool {
+        let own = signature::OWN_PARTS.union(PodReads::SHARED);
         !self.reads.intersects(own) && (self.points.requeue.is_none() || !self.reads.is_empty())
     }
 

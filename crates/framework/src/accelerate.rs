@@ -54,7 +54,7 @@ use crate::domains::{ByDomain, DomainFilter, DomainScore, Neighbours};
 use crate::filter::{Filter, PreFilter};
 use crate::parts::{ClusterPart, Ref};
 use crate::score::{PreScore, Score};
-use crate::supply::{Bound, Needs};
+use crate::supply::{Needs, ScoreBound};
 
 /// A [`Filter`] that can state its rule as amounts.
 pub trait FilterByAmounts: Filter {
@@ -82,7 +82,7 @@ pub trait FilterByCounts: PreFilter {
 pub trait ScoreByAmounts: Score {
     /// An upper bound of the scores, computed from amounts. `None` if there is none for this pod. Called only if the
     /// score [applies](Score::applies).
-    fn bound(&self, pod: Ref<'_, Self::Pod>) -> Option<Box<dyn Bound>>;
+    fn bound(&self, pod: Ref<'_, Self::Pod>) -> Option<Box<dyn ScoreBound>>;
 }
 
 /// A [`PreScore`] that can score by counts, which the engine keeps up to date while pods come and go.

@@ -16,19 +16,19 @@ use crate::plugin::{FeatureGates, Plugin};
 #[derive(Clone, Copy, Debug)]
 pub struct ArgsForm {
     validate: fn(&Value, &FeatureGates) -> Vec<ArgsFault>,
-    shown: Option<Shown>,
+    shown: Option<ArgsWriter>,
 }
 
 /// Writes args with their defaults.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Shown {
+pub(crate) struct ArgsWriter {
     decode: fn(&Value) -> Result<Value, ArgsFault>,
     complete: fn(Option<&Value>, &FeatureGates) -> Result<Value, ArgsFault>,
 }
 
-impl Shown {
+impl ArgsWriter {
     pub(crate) fn of<P: Plugin<Args: Serialize>>() -> Self {
-        Shown {
+        ArgsWriter {
             decode: |args| Ok(written(&parse::<P>(Some(args))?)),
             complete: |args, gates| {
                 let mut args = parse::<P>(args)?;
@@ -40,7 +40,7 @@ impl Shown {
 }
 
 impl ArgsForm {
-    pub(crate) fn of<P: Plugin>(shown: Option<Shown>) -> Self {
+    pub(crate) fn of<P: Plugin>(shown: Option<ArgsWriter>) -> Self {
         let validate = |args: &Value, gates: &FeatureGates| match completed::<P>(Some(args), gates)
         {
             Ok(args) => faults::<P>(&args, gates),

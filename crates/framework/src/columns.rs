@@ -325,7 +325,7 @@ impl Columns {
             && is_equal(ALLOCATABLE, self.allocatable.at(a) == self.allocatable.at(b))
     }
 
-    /// Copies the node in `row` alone into row 0 of new columns, for a what-if to change.
+    /// Copies the node in `row` alone into row 0 of new columns, for a dry run to change.
     pub fn scratch(&self, row: Row) -> Columns {
         let mut scratch = Columns::default();
         scratch.become_scratch(self, row);

@@ -23,7 +23,7 @@ pub enum TopologyKey {
     /// Nodes with the same value of this label are one domain.
     Label(Str),
     /// Every node is a domain of its own, whatever the value of this label. A node without the label is not
-    /// [present](Standing::present).
+    /// [present](TermCount::present).
     NodeWith(Str),
 }
 
@@ -151,7 +151,7 @@ pub type Counting = SmallVec<[(u32, i64); 2]>;
 
 /// The state of a node for one term.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct TermCount {
     /// Whether the node has the label of the term's key.
     pub present: bool,
     /// The count in its domain; 0 if it is in none.
@@ -174,7 +174,7 @@ pub struct TermTotals {
 pub const MOST_TERMS: usize = 64;
 
 /// What a plugin counts for pods that are equal in all that it reads.
-pub trait DomainCounts: Send + Sync {
+pub trait DomainCounter: Send + Sync {
     /// The terms. A pod on a node without the label of a term's key is not counted for it.
     fn terms(&self) -> &[DomainTerm];
     /// Whether a pod without affinity terms of its own may count for anything.
@@ -185,30 +185,30 @@ pub trait DomainCounts: Send + Sync {
 }
 
 /// A filter that judges by counts.
-pub trait DomainFilter: DomainCounts {
+pub trait DomainFilter: DomainCounter {
     /// Whether [`verdict`](Self::verdict) reads the number of domains and the lowest count. If not, both are given
     /// as 0.
     fn compares_domains(&self) -> bool;
     /// Judges nodes by their standing for each term.
-    fn verdict(&self, standings: &[Standing], totals: &[TermTotals]) -> Verdict;
+    fn verdict(&self, term_counts: &[TermCount], totals: &[TermTotals]) -> Verdict;
     /// Whether an [update](crate::PreFilter::update) with `other` may change the verdict. Such updates come from
-    /// what-ifs, for nominated pods and preemption. By default it may if `other` counts for anything.
+    /// dry runs, for nominated pods and preemption. By default it may if `other` counts for anything.
     fn is_moved_by(&self, other: Neighbour<'_>) -> bool {
         self.count(other).is_none_or(|counting| !counting.is_empty())
     }
 }
 
 /// A score that judges by counts.
-pub trait DomainScore: DomainCounts {
+pub trait DomainScore: DomainCounter {
     /// Whether nodes with this standing for each term are ranked by their domains. Nodes that are not are left out of
     /// [`domains`](Self::raw).
-    fn is_ranked(&self, standings: &[Standing]) -> bool;
+    fn is_ranked(&self, term_counts: &[TermCount]) -> bool;
     /// Whether [`raw`](Self::raw) reads the number of domains. If not, it is given none.
     fn reads_domains(&self) -> bool;
     /// The raw score of nodes with this standing for each term. `domains` is, for each term, the number of domains with
     /// a feasible node that is [ranked](Self::is_ranked); the nodes without the label form one domain. For
     /// [`TopologyKey::NodeWith`] it is the number of such nodes.
-    fn raw(&self, standings: &[Standing], domains: &[usize]) -> i64;
+    fn raw(&self, term_counts: &[TermCount], domains: &[usize]) -> i64;
     /// Brings raw scores into range. The result for a score may depend on the set of all raw scores, but not on
     /// how often each occurs.
     fn normalize(&self, scores: &mut [Scored]);

@@ -39,9 +39,9 @@ pub(crate) trait Judge: Send + Sync {
 }
 
 /// A filter that has looked at one pod and the cluster, and can judge nodes.
-pub struct Prepared(Answer);
+pub struct Prepared(PreparedFilter);
 
-enum Answer {
+enum PreparedFilter {
     /// Every node passes.
     Pass,
     /// No node passes.
@@ -54,21 +54,21 @@ impl Prepared {
     /// Why the pod is rejected for all nodes, if it is.
     pub fn rejection(&self) -> Option<&Rejection> {
         match &self.0 {
-            Answer::Reject(rejection) => Some(rejection),
-            Answer::Pass | Answer::Judge(_) => None,
+            PreparedFilter::Reject(rejection) => Some(rejection),
+            PreparedFilter::Pass | PreparedFilter::Judge(_) => None,
         }
     }
 
     /// Whether every node passes (Skip).
     pub fn skips(&self) -> bool {
-        matches!(self.0, Answer::Pass)
+        matches!(self.0, PreparedFilter::Pass)
     }
 
     /// The only nodes worth judging.
     pub fn candidates(&self) -> Candidates {
         match &self.0 {
-            Answer::Judge(judge) => judge.candidates(),
-            Answer::Pass | Answer::Reject(_) => Candidates::All,
+            PreparedFilter::Judge(judge) => judge.candidates(),
+            PreparedFilter::Pass | PreparedFilter::Reject(_) => Candidates::All,
         }
     }
 
@@ -81,17 +81,17 @@ impl Prepared {
         out: &mut dyn FnMut(Row, Verdict),
     ) {
         match &self.0 {
-            Answer::Pass => {
+            PreparedFilter::Pass => {
                 for &row in rows {
                     out(row, Verdict::Pass);
                 }
             }
-            Answer::Reject(why) => {
+            PreparedFilter::Reject(why) => {
                 for &row in rows {
                     out(row, Verdict::Fail(why.clone()));
                 }
             }
-            Answer::Judge(judge) => judge.judge(pod, nodes, rows, out),
+            PreparedFilter::Judge(judge) => judge.judge(pod, nodes, rows, out),
         }
     }
 
@@ -103,12 +103,12 @@ impl Prepared {
     }
 
     /// Updates the state after a pod came to `row` or left it. [`Update::Rebuild`] means that the filter does not
-    /// follow such changes. A what-if then uses the state as it is, as kube-scheduler does.
+    /// follow such changes. A dry run then uses the state as it is, as kube-scheduler does.
     pub fn update(&mut self, change: PodChange<'_>, nodes: &Columns, row: Row) -> Update {
         match &mut self.0 {
-            Answer::Pass => Update::Exact,
-            Answer::Reject(_) => Update::Rebuild,
-            Answer::Judge(judge) => judge.update(change, nodes, row),
+            PreparedFilter::Pass => Update::Exact,
+            PreparedFilter::Reject(_) => Update::Rebuild,
+            PreparedFilter::Judge(judge) => judge.update(change, nodes, row),
         }
     }
 
@@ -119,8 +119,8 @@ impl Prepared {
 
     fn judging(&self) -> Option<&dyn Judge> {
         match &self.0 {
-            Answer::Judge(judge) => Some(judge.as_ref()),
-            Answer::Pass | Answer::Reject(_) => None,
+            PreparedFilter::Judge(judge) => Some(judge.as_ref()),
+            PreparedFilter::Pass | PreparedFilter::Reject(_) => None,
         }
     }
 }
@@ -128,9 +128,9 @@ impl Prepared {
 impl Clone for Prepared {
     fn clone(&self) -> Self {
         Prepared(match &self.0 {
-            Answer::Pass => Answer::Pass,
-            Answer::Reject(rejection) => Answer::Reject(rejection.clone()),
-            Answer::Judge(judge) => Answer::Judge(judge.clone_box()),
+            PreparedFilter::Pass => PreparedFilter::Pass,
+            PreparedFilter::Reject(rejection) => PreparedFilter::Reject(rejection.clone()),
+            PreparedFilter::Judge(judge) => PreparedFilter::Judge(judge.clone_box()),
         })
     }
 }
@@ -138,9 +138,9 @@ impl Clone for Prepared {
 impl fmt::Debug for Prepared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match &self.0 {
-            Answer::Pass => "Prepared(every node passes)",
-            Answer::Reject(_) => "Prepared(no node passes)",
-            Answer::Judge(_) => "Prepared(judges nodes)",
+            PreparedFilter::Pass => "Prepared(every node passes)",
+            PreparedFilter::Reject(_) => "Prepared(no node passes)",
+            PreparedFilter::Judge(_) => "Prepared(judges nodes)",
         })
     }
 }
@@ -161,11 +161,11 @@ impl<P: Filter> ErasedFilter for Local<P> {
     fn prepare(&self, pod: &PodInfo, shared: &mut CycleState, _: &View<'_>) -> Prepared {
         let part = P::Pod::of(pod, shared);
         if !self.0.applies(part) {
-            return Prepared(Answer::Pass);
+            return Prepared(PreparedFilter::Pass);
         }
         Prepared(match self.0.candidates(part) {
-            Err(rejection) => Answer::Reject(rejection),
-            Ok(candidates) => Answer::Judge(Box::new(LocalJudge {
+            Err(rejection) => PreparedFilter::Reject(rejection),
+            Ok(candidates) => PreparedFilter::Judge(Box::new(LocalJudge {
                 plugin: self.0.clone(),
                 shared: Arc::new(shared.clone()),
                 candidates,
@@ -236,14 +236,17 @@ impl<P: PreFilter> ErasedFilter for Stateful<P> {
     fn prepare(&self, pod: &PodInfo, shared: &mut CycleState, view: &View<'_>) -> Prepared {
         let part = P::Pod::of(pod, shared);
         if !self.plugin.applies(part) {
-            return Prepared(Answer::Pass);
+            return Prepared(PreparedFilter::Pass);
         }
         Prepared(match self.plugin.pre_filter(part, P::Cluster::of(view)) {
-            Err(rejection) => Answer::Reject(rejection),
-            Ok(None) => Answer::Pass,
+            Err(rejection) => PreparedFilter::Reject(rejection),
+            Ok(None) => PreparedFilter::Pass,
             Ok(Some(state)) => {
                 (self.share)(&self.plugin, &state, shared);
-                Answer::Judge(Box::new(StatefulJudge { plugin: self.plugin.clone(), state }))
+                PreparedFilter::Judge(Box::new(StatefulJudge {
+                    plugin: self.plugin.clone(),
+                    state,
+                }))
             }
         })
     }

@@ -12,11 +12,11 @@ use crate::erased::{ByRow, ErasedFilter, ErasedScore, Prepared, by_node};
 use crate::parts::{ClusterPart, ClusterReads, Reads};
 use crate::pod_info::PodInfo;
 use crate::score::{Normalize, Scored};
-use crate::supply::{Bound, Needs};
+use crate::supply::{Needs, ScoreBound};
 use crate::view::View;
 
 type NeedsFn = dyn Fn(&PodInfo) -> Option<Needs> + Send + Sync;
-type BoundFn = dyn Fn(&PodInfo) -> Option<Box<dyn Bound>> + Send + Sync;
+type BoundFn = dyn Fn(&PodInfo) -> Option<Box<dyn ScoreBound>> + Send + Sync;
 type ByNodeFn = dyn Fn(&PodInfo, &View<'_>) -> ByRow + Send + Sync;
 type ByDomainFn<T> = dyn Fn(&PodInfo, &View<'_>, Neighbours<'_>) -> ByDomain<T> + Send + Sync;
 
@@ -172,7 +172,7 @@ impl ScorePoint {
     }
 
     /// An upper bound of the scores, if the plugin has one. The score must [apply](Self::applies) to the pod.
-    pub fn bound(&self, pod: &PodInfo) -> Option<Box<dyn Bound>> {
+    pub fn bound(&self, pod: &PodInfo) -> Option<Box<dyn ScoreBound>> {
         self.by_amounts.as_ref()?(pod)
     }
 

@@ -53,7 +53,7 @@
 pub mod accelerate;
 pub mod args;
 pub mod binding;
-mod clearable;
+mod candidate_nodes;
 pub mod columns;
 pub mod cycle_state;
 pub mod domains;
@@ -91,12 +91,12 @@ pub use binding::{
     Assume, Assumption, Bind, Binding, Handle, Permission, Permit, Placement, PostBind, PreBind,
     Readiness, Reserve, WaitingDecision, WaitingPod, WaitingPods,
 };
-pub use clearable::Clearable;
+pub use candidate_nodes::CandidateNode;
 pub use columns::{Allocatable, Columns, NonZeroRequested, PodSet, Requested, Row};
 pub use cycle_state::CycleState;
 pub use domains::{
-    ByDomain, CountHistogram, CountedNodes, Counting, DomainCounts, DomainFilter, DomainScore,
-    DomainTerm, Neighbour, Neighbours, Standing, TermTotals, TopologyKey,
+    ByDomain, CountHistogram, CountedNodes, Counting, DomainCounter, DomainFilter, DomainScore,
+    DomainTerm, Neighbour, Neighbours, TermCount, TermTotals, TopologyKey,
 };
 pub use duration::{DurationError, GoDuration};
 pub use enqueue::{Gate, PreEnqueue, QueueSort, QueuedPod, Requeue};
@@ -118,8 +118,8 @@ pub use plugin::{FeatureGates, NoArgs, Plugin};
 pub use pod_info::PodInfo;
 pub use points::{ErasedByNode, Held, Point, Points, PreBindPoint};
 pub use post_filter::{
-    AfterPostFilter, Clearing, Clearings, Harm, NodeRejection, NodeWhatIf, Nomination, PostFilter,
-    PostFilterAnswer, PostFilterByNode, WhatIf,
+    AfterPostFilter, DryRun, NodeDryRun, NodeRejection, Nomination, PostFilter, PostFilterAnswer,
+    PostFilterByNode, PreemptionCandidate, PreemptionCandidates, PreemptionCost,
 };
 pub use prioritize::{Prioritize, Prioritized};
 pub use profile_spec::ProfileSpec;
@@ -131,7 +131,7 @@ pub use stores::{
     ImageStore, KeptVolumes, NamespaceStore, PdbStore, RefusedEvictions, SelectingStore, Stores,
     VolumeStore,
 };
-pub use supply::{Bound, NEVER, Needs, Stock, Supply};
+pub use supply::{NEVER, Needs, ScoreBound, Stock, Supply};
 pub use time::Time;
 pub use view::View;
 pub use writes::{Answered, ObjectWrite, WriteCause, WriteError, WriteVerb, WriteVerbs, Writes};

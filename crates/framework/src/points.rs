@@ -11,7 +11,7 @@ use plimsoll_api::KindRef;
 use crate::binding::{
     Bind, Binding, Handle, Permission, Permit, Placement, PostBind, PreBind, Readiness, Reserve,
 };
-use crate::clearable::Clearable;
+use crate::candidate_nodes::CandidateNode;
 use crate::columns::{PodSet, Row};
 use crate::cycle_state::NOTHING_SHARED;
 use crate::enqueue::{Gate, PreEnqueue, QueueSort, QueuedPod, Requeue};
@@ -22,8 +22,8 @@ use crate::parts::{ClusterPart, PodPart, Reads, StoreReads};
 use crate::pod_info::PodInfo;
 pub use crate::point::Point;
 use crate::post_filter::{
-    AfterPostFilter, Clearing, Clearings, NodeRejection, NodeWhatIf, Nomination, PostFilter,
-    PostFilterAnswer, PostFilterByNode, WhatIf,
+    AfterPostFilter, DryRun, NodeDryRun, NodeRejection, Nomination, PostFilter, PostFilterAnswer,
+    PostFilterByNode, PreemptionCandidate, PreemptionCandidates,
 };
 use crate::sort_key::SortKey;
 use crate::status::{Code, Rejection};
@@ -100,13 +100,13 @@ impl RequeuePoint {
 }
 
 type PostFilterFn =
-    dyn Fn(&PodInfo, &[NodeRejection], &WhatIf<'_>) -> PostFilterAnswer + Send + Sync;
+    dyn Fn(&PodInfo, &[NodeRejection], &DryRun<'_>) -> PostFilterAnswer + Send + Sync;
 
-type ClearableFn = dyn Fn(&PodInfo, &[NodeRejection], &WhatIf<'_>) -> Result<Vec<Clearable>, PostFilterAnswer>
+type CandidateNodesFn = dyn Fn(&PodInfo, &[NodeRejection], &DryRun<'_>) -> Result<Vec<CandidateNode>, PostFilterAnswer>
     + Send
     + Sync;
 
-type ChooseFn = dyn Fn(&PodInfo, Result<&[Clearable], &str>) -> PostFilterAnswer + Send + Sync;
+type ChooseFn = dyn Fn(&PodInfo, Result<&[CandidateNode], &str>) -> PostFilterAnswer + Send + Sync;
 
 type WithoutNodesFn = dyn Fn(&PodInfo, bool) -> Option<PostFilterAnswer> + Send + Sync;
 
@@ -115,7 +115,7 @@ type AfterFn = dyn Fn(&PodInfo, Option<&Nomination>, &View<'_>, &mut Handle<'_>)
 /// A PostFilter plugin of a profile.
 pub struct PostFilterPoint {
     whole: Box<PostFilterFn>,
-    clearable: Box<ClearableFn>,
+    candidate_nodes: Box<CandidateNodesFn>,
     choose: Box<ChooseFn>,
     without_nodes: Box<WithoutNodesFn>,
     by_node: Option<Box<dyn ErasedByNode>>,
@@ -127,12 +127,12 @@ impl PostFilterPoint {
         let asked = plugin.clone();
         let (searching, choosing) = (plugin.clone(), plugin.clone());
         PostFilterPoint {
-            clearable: Box::new(move |pod, rejected, what_if| {
-                searching.clearable(pod, rejected, what_if)
+            candidate_nodes: Box::new(move |pod, rejected, dry_run| {
+                searching.candidate_nodes(pod, rejected, dry_run)
             }),
-            choose: Box::new(move |pod, left| choosing.choose_clearable(pod, left)),
-            whole: Box::new(move |pod, rejected, what_if| {
-                plugin.post_filter(pod, rejected, what_if)
+            choose: Box::new(move |pod, left| choosing.choose_candidate_node(pod, left)),
+            whole: Box::new(move |pod, rejected, dry_run| {
+                plugin.post_filter(pod, rejected, dry_run)
             }),
             without_nodes: Box::new(move |pod, looked| asked.without_nodes(pod, looked)),
             by_node: None,
@@ -150,26 +150,26 @@ impl PostFilterPoint {
         &self,
         pod: &PodInfo,
         rejected: &[NodeRejection],
-        what_if: &WhatIf<'_>,
+        dry_run: &DryRun<'_>,
     ) -> PostFilterAnswer {
-        (self.whole)(pod, rejected, what_if)
+        (self.whole)(pod, rejected, dry_run)
     }
 
     /// The nodes that can be cleared, or the answer if extenders have no say in it.
-    pub fn clearable(
+    pub fn candidate_nodes(
         &self,
         pod: &PodInfo,
         rejected: &[NodeRejection],
-        what_if: &WhatIf<'_>,
-    ) -> Result<Vec<Clearable>, PostFilterAnswer> {
-        (self.clearable)(pod, rejected, what_if)
+        dry_run: &DryRun<'_>,
+    ) -> Result<Vec<CandidateNode>, PostFilterAnswer> {
+        (self.candidate_nodes)(pod, rejected, dry_run)
     }
 
     /// Chooses among the nodes that extenders have left, or reports that an extender failed.
-    pub fn choose_clearable(
+    pub fn choose_candidate_node(
         &self,
         pod: &PodInfo,
-        left: Result<&[Clearable], &str>,
+        left: Result<&[CandidateNode], &str>,
     ) -> PostFilterAnswer {
         (self.choose)(pod, left)
     }
@@ -211,26 +211,30 @@ impl PostFilterPoint {
 
 /// Any [`PostFilterByNode`].
 pub trait ErasedByNode: Send + Sync {
-    /// What [`ErasedByNode::clear`] reads besides pod and node.
+    /// What [`ErasedByNode::select_victims`] reads besides pod and node.
     fn reads(&self) -> StoreReads;
-    /// The answer, if it can be given without a what-if on any node.
-    fn at_once(
+    /// The answer, if it can be given without a dry run on any node.
+    fn without_dry_run(
         &self,
         pod: &PodInfo,
         nominated: Option<(Row, Code)>,
         view: &View<'_>,
     ) -> Option<PostFilterAnswer>;
     /// Why a node cannot be cleared, if the pods on it suffice to tell.
-    fn in_vain(&self, pod: &PodInfo, on_node: &PodSet) -> Option<Rejection>;
+    fn early_rejection(&self, pod: &PodInfo, on_node: &PodSet) -> Option<Rejection>;
     /// What it takes to clear a node.
-    fn clear(
+    fn select_victims(
         &self,
         pod: &PodInfo,
-        node: &mut NodeWhatIf<'_>,
+        node: &mut NodeDryRun<'_>,
         stores: &Stores,
-    ) -> Result<Clearing, Rejection>;
+    ) -> Result<PreemptionCandidate, Rejection>;
     /// Chooses a node, or says why there is none.
-    fn choose(&self, pod: &PodInfo, nodes: &mut dyn Clearings) -> Option<PostFilterAnswer>;
+    fn choose(
+        &self,
+        pod: &PodInfo,
+        nodes: &mut dyn PreemptionCandidates,
+    ) -> Option<PostFilterAnswer>;
 }
 
 struct ByNode<P>(Arc<P>);
@@ -239,26 +243,30 @@ impl<P: PostFilterByNode> ErasedByNode for ByNode<P> {
     fn reads(&self) -> StoreReads {
         P::Cluster::READS.stores
     }
-    fn at_once(
+    fn without_dry_run(
         &self,
         pod: &PodInfo,
         nominated: Option<(Row, Code)>,
         view: &View<'_>,
     ) -> Option<PostFilterAnswer> {
-        self.0.at_once(pod, nominated, view)
+        self.0.without_dry_run(pod, nominated, view)
     }
-    fn in_vain(&self, pod: &PodInfo, on_node: &PodSet) -> Option<Rejection> {
-        self.0.in_vain(pod, on_node)
+    fn early_rejection(&self, pod: &PodInfo, on_node: &PodSet) -> Option<Rejection> {
+        self.0.early_rejection(pod, on_node)
     }
-    fn clear(
+    fn select_victims(
         &self,
         pod: &PodInfo,
-        node: &mut NodeWhatIf<'_>,
+        node: &mut NodeDryRun<'_>,
         stores: &Stores,
-    ) -> Result<Clearing, Rejection> {
-        self.0.clear(pod, node, stores)
+    ) -> Result<PreemptionCandidate, Rejection> {
+        self.0.select_victims(pod, node, stores)
     }
-    fn choose(&self, pod: &PodInfo, nodes: &mut dyn Clearings) -> Option<PostFilterAnswer> {
+    fn choose(
+        &self,
+        pod: &PodInfo,
+        nodes: &mut dyn PreemptionCandidates,
+    ) -> Option<PostFilterAnswer> {
         self.0.choose(pod, nodes)
     }
 }

@@ -1,4 +1,4 @@
-//! PostFilter, which runs after no node was found, and the what-ifs that its plugins may use.
+//! PostFilter, which runs after no node was found, and the dry runs that its plugins may use.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use plimsoll_api::{PodKey, Str};
 
 use crate::binding::Handle;
-use crate::clearable::{Clearable, NO_CANDIDATE};
+use crate::candidate_nodes::{CandidateNode, NO_CANDIDATE};
 use crate::columns::{Columns, PodSet, Row};
 use crate::cycle_state::{CycleState, NOTHING_SHARED};
 use crate::erased::Prepared;
@@ -64,7 +64,7 @@ pub enum PostFilterAnswer {
 
 /// Answers what would happen with other pods on one node. It copies only that node, never the cluster.
 #[derive(Clone, Copy, Debug)]
-pub struct WhatIf<'a> {
+pub struct DryRun<'a> {
     pod: &'a PodInfo,
     filters: &'a [Prepared],
     looked: &'a BTreeSet<&'static str>,
@@ -73,8 +73,8 @@ pub struct WhatIf<'a> {
     shared: &'a CycleState,
 }
 
-impl<'a> WhatIf<'a> {
-    /// What-ifs for `pod`. Its `filters` have been prepared with `view`. `looked` are the plugins that ran for it at
+impl<'a> DryRun<'a> {
+    /// Dry runs for `pod`. Its `filters` have been prepared with `view`. `looked` are the plugins that ran for it at
     /// PreFilter. Nothing is shared.
     pub fn new(
         pod: &'a PodInfo,
@@ -83,13 +83,13 @@ impl<'a> WhatIf<'a> {
         nominated: &'a NominatedPods,
         view: View<'a>,
     ) -> Self {
-        WhatIf { pod, filters, looked, nominated, view, shared: &NOTHING_SHARED }
+        DryRun { pod, filters, looked, nominated, view, shared: &NOTHING_SHARED }
     }
 
     /// The same with what plugins have shared in this cycle.
     #[must_use]
     pub fn sharing(self, shared: &'a CycleState) -> Self {
-        WhatIf { shared, ..self }
+        DryRun { shared, ..self }
     }
 
     /// What plugins have shared in this cycle.
@@ -114,15 +114,15 @@ impl<'a> WhatIf<'a> {
     }
 
     /// A copy of the node in `row`, to be changed.
-    pub fn node(&self, row: Row) -> NodeWhatIf<'a> {
+    pub fn node(&self, row: Row) -> NodeDryRun<'a> {
         let ahead = self.nominated.ahead_of(self.pod, self.view.nodes.name_of(row));
-        NodeWhatIf::new(self.pod, self.filters, ahead, self.view.nodes.scratch(row))
+        NodeDryRun::new(self.pod, self.filters, ahead, self.view.nodes.scratch(row))
     }
 }
 
 /// One node as it would be with other pods on it.
 #[derive(Clone, Debug)]
-pub struct NodeWhatIf<'a> {
+pub struct NodeDryRun<'a> {
     pod: &'a PodInfo,
     /// The nominated pods for which it must have room, too.
     ahead: Vec<PodInfo>,
@@ -135,7 +135,7 @@ pub struct NodeWhatIf<'a> {
 /// The only row of a scratch.
 const ONLY: Row = Row::FIRST;
 
-impl<'a> NodeWhatIf<'a> {
+impl<'a> NodeDryRun<'a> {
     /// The only node of `scratch`, judged by `filters`. It must have room for the pods `ahead` besides `pod`.
     pub fn new(
         pod: &'a PodInfo,
@@ -147,7 +147,7 @@ impl<'a> NodeWhatIf<'a> {
             true => Cow::Owned(filters.to_vec()),
             false => Cow::Borrowed(filters),
         };
-        NodeWhatIf { pod, ahead, scratch, filters }
+        NodeDryRun { pod, ahead, scratch, filters }
     }
 
     /// Returns the memory, to be reused for the next node.
@@ -236,24 +236,24 @@ pub trait PostFilter: Plugin {
         &self,
         pod: &PodInfo,
         rejected: &[NodeRejection],
-        what_if: &WhatIf<'_>,
+        dry_run: &DryRun<'_>,
     ) -> PostFilterAnswer;
     /// The nodes among which [`post_filter`](Self::post_filter) would choose, at least one. Extenders may then remove
     /// some. `Err` is the answer if extenders have no say in it.
-    fn clearable(
+    fn candidate_nodes(
         &self,
         pod: &PodInfo,
         rejected: &[NodeRejection],
-        what_if: &WhatIf<'_>,
-    ) -> Result<Vec<Clearable>, PostFilterAnswer> {
-        Err(self.post_filter(pod, rejected, what_if))
+        dry_run: &DryRun<'_>,
+    ) -> Result<Vec<CandidateNode>, PostFilterAnswer> {
+        Err(self.post_filter(pod, rejected, dry_run))
     }
     /// Chooses among the nodes that extenders have left, if any. If `left` is an error, an extender failed with that
     /// message. By default the node with the smallest name is chosen.
-    fn choose_clearable(
+    fn choose_candidate_node(
         &self,
         _pod: &PodInfo,
-        left: Result<&[Clearable], &str>,
+        left: Result<&[CandidateNode], &str>,
     ) -> PostFilterAnswer {
         match left.map(|left| left.iter().min_by_key(|one| &one.node)) {
             Ok(Some(first)) => PostFilterAnswer::Nominated(first.nomination()),
@@ -281,26 +281,26 @@ pub trait AfterPostFilter: PostFilter {
 /// The cost of clearing a node, compared number by number; lower is better. The plugin decides what the
 /// numbers mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Harm(pub [i64; 5]);
+pub struct PreemptionCost(pub [i64; 5]);
 
 /// What it takes to clear a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Clearing {
+pub struct PreemptionCandidate {
     /// The cost.
-    pub harm: Harm,
+    pub cost: PreemptionCost,
     /// The pods to evict, the most important first.
     pub victims: Arc<[PodKey]>,
 }
 
 /// The nodes whose rejection of a pod evictions might resolve, ordered by row, with what it takes to clear each. Places
 /// are counted from 0. Nothing is computed for a node before it is asked for.
-pub trait Clearings {
+pub trait PreemptionCandidates {
     /// The number of nodes in the cluster.
     fn n_nodes(&self) -> usize;
     /// The number of places.
     fn n_places(&self) -> usize;
     /// The first place in a range whose node can be cleared, with its cost.
-    fn next(&mut self, places: Range<usize>) -> Option<(usize, Harm)>;
+    fn next(&mut self, places: Range<usize>) -> Option<(usize, PreemptionCost)>;
     /// The name of the node at a place.
     fn node(&self, place: usize) -> &Str;
     /// The pods to evict from the node at a place. It must be a node that can be cleared.
@@ -312,30 +312,34 @@ pub trait Clearings {
 /// A [`PostFilter`] that looks at nodes one by one, so that its results can be remembered until the node changes. It
 /// must give the same answer as [`PostFilter::post_filter`].
 pub trait PostFilterByNode: PostFilter {
-    /// What [`clear`](Self::clear) reads besides pod and node.
+    /// What [`select_victims`](Self::select_victims) reads besides pod and node.
     type Cluster: ClusterPart;
-    /// The answer, if it can be given without a what-if on any node. `nominated`: the node that was cleared for
+    /// The answer, if it can be given without a dry run on any node. `nominated`: the node that was cleared for
     /// the pod, if it is known, and why it rejects the pod.
-    fn at_once(
+    fn without_dry_run(
         &self,
         pod: &PodInfo,
         nominated: Option<(Row, Code)>,
         view: &View<'_>,
     ) -> Option<PostFilterAnswer>;
-    /// Why [`clear`](Self::clear) would fail, if the pods on the node suffice to tell. This saves the what-if. Of the
+    /// Why [`select_victims`](Self::select_victims) would fail, if the pods on the node suffice to tell. This saves the dry run. Of the
     /// pod only the priority may be read.
-    fn in_vain(&self, _pod: &PodInfo, _on_node: &PodSet) -> Option<Rejection> {
+    fn early_rejection(&self, _pod: &PodInfo, _on_node: &PodSet) -> Option<Rejection> {
         None
     }
     /// What it takes to clear a node. Of the pod only the priority may be read, because the result is used for all
     /// pods of that priority that filters treat alike.
-    fn clear(
+    fn select_victims(
         &self,
         pod: &PodInfo,
-        node: &mut NodeWhatIf<'_>,
+        node: &mut NodeDryRun<'_>,
         stores: &Stores,
-    ) -> Result<Clearing, Rejection>;
+    ) -> Result<PreemptionCandidate, Rejection>;
     /// Chooses a node, or says why there is none. That reason must not depend on the name of the pod.
     /// `None` if only [`PostFilter::post_filter`] can give the answer.
-    fn choose(&self, pod: &PodInfo, nodes: &mut dyn Clearings) -> Option<PostFilterAnswer>;
+    fn choose(
+        &self,
+        pod: &PodInfo,
+        nodes: &mut dyn PreemptionCandidates,
+    ) -> Option<PostFilterAnswer>;
 }

@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::accelerate::{
     FilterByAmounts, FilterByCounts, ScoreByAmounts, ScoreByCounts, ScoreByNode,
 };
-use crate::args::{ArgsFault, ArgsForm, Shown, valid};
+use crate::args::{ArgsFault, ArgsForm, ArgsWriter, valid};
 use crate::binding::{Bind, Permit, PostBind, PreBind, Reserve};
 use crate::enqueue::{PreEnqueue, QueueSort, Requeue};
 use crate::erased::{Local, LocalScore, Stateful, StatefulScore};
@@ -159,7 +159,7 @@ pub struct Builder<P> {
     kinds: BTreeSet<KindRef>,
     writes: BTreeMap<KindRef, WriteVerbs>,
     metrics: Vec<&'static Descriptor>,
-    shown: Option<Shown>,
+    shown: Option<ArgsWriter>,
 }
 
 impl<P: Plugin> Builder<P> {
@@ -469,7 +469,7 @@ impl<P: Plugin> Builder<P> {
     where
         P::Args: Serialize,
     {
-        self.shown = Some(Shown::of::<P>());
+        self.shown = Some(ArgsWriter::of::<P>());
         self
     }
 

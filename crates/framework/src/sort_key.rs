@@ -29,10 +29,10 @@ impl<K: Any + Ord + Send + Sync> AnyKey for K {
 /// The pod with the smaller key goes first; if keys are equal, the one that arrived earlier. A key `(i64, i64)` is
 /// stored inline and compared without a call. Any other key is behind an [`Arc`].
 #[derive(Clone)]
-pub struct SortKey(Kept);
+pub struct SortKey(StoredKey);
 
 #[derive(Clone)]
-enum Kept {
+enum StoredKey {
     Pair(i64, i64),
     Other(Arc<dyn AnyKey>),
 }
@@ -42,8 +42,8 @@ impl SortKey {
     pub fn new<K: Any + Ord + Send + Sync>(key: K) -> Self {
         // The compiler decides this for each `K`.
         match (&key as &dyn Any).downcast_ref::<(i64, i64)>() {
-            Some(&(first, second)) => SortKey(Kept::Pair(first, second)),
-            None => SortKey(Kept::Other(Arc::new(key))),
+            Some(&(first, second)) => SortKey(StoredKey::Pair(first, second)),
+            None => SortKey(StoredKey::Other(Arc::new(key))),
         }
     }
 }
@@ -52,12 +52,14 @@ impl Ord for SortKey {
     #[inline]
     fn cmp(&self, other: &Self) -> Ordering {
         match (&self.0, &other.0) {
-            (Kept::Pair(first, second), Kept::Pair(other_first, other_second)) => {
+            (StoredKey::Pair(first, second), StoredKey::Pair(other_first, other_second)) => {
                 first.cmp(other_first).then_with(|| second.cmp(other_second))
             }
-            (Kept::Other(key), Kept::Other(other)) => key.as_ref().compare(other.as_ref()),
-            (Kept::Pair(..), Kept::Other(_)) => Ordering::Less,
-            (Kept::Other(_), Kept::Pair(..)) => Ordering::Greater,
+            (StoredKey::Other(key), StoredKey::Other(other)) => {
+                key.as_ref().compare(other.as_ref())
+            }
+            (StoredKey::Pair(..), StoredKey::Other(_)) => Ordering::Less,
+            (StoredKey::Other(_), StoredKey::Pair(..)) => Ordering::Greater,
         }
     }
 }
@@ -81,8 +83,8 @@ impl Eq for SortKey {}
 impl fmt::Debug for SortKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Kept::Pair(first, second) => write!(f, "SortKey({first}, {second})"),
-            Kept::Other(_) => f.write_str("SortKey(..)"),
+            StoredKey::Pair(first, second) => write!(f, "SortKey({first}, {second})"),
+            StoredKey::Other(_) => f.write_str("SortKey(..)"),
         }
     }
 }

@@ -2,7 +2,7 @@
 //! at once.
 //!
 //! A plugin that judges by amounts can state its rule as data ([`Needs`]), or bound the scores of all nodes at
-//! once ([`Bound`]). The engine then rules out thousands of nodes, and asks the plugin itself only about the few
+//! once ([`ScoreBound`]). The engine then rules out thousands of nodes, and asks the plugin itself only about the few
 //! that remain.
 
 use plimsoll_api::Str;
@@ -34,7 +34,7 @@ impl Stock {
     }
 
     #[expect(clippy::cast_possible_truncation, reason = "shares are rounded on purpose")]
-    fn set(&mut self, at: usize, amount: &Amount) {
+    fn set(&mut self, at: usize, amount: &NodeAmount) {
         let is_sound = 0 < amount.all && 0 <= amount.asked && 0 <= amount.counted;
         let unit = if is_sound { 1.0 / wide(amount.all) } else { 0.0 };
         self.left[at] = rounded(amount.left());
@@ -45,13 +45,13 @@ impl Stock {
 }
 
 /// One amount on one node.
-struct Amount {
+struct NodeAmount {
     all: i64,
     asked: i64,
     counted: i64,
 }
 
-impl Amount {
+impl NodeAmount {
     /// The amount of `resource` on the node in `row`. For [`PODS`] it is the number of pods.
     fn of(resource: &str, nodes: &Columns, row: Row) -> Self {
         let all = nodes.allocatable.at(row).0.get(resource);
@@ -69,7 +69,7 @@ impl Amount {
                 (asked, asked)
             }
         };
-        Amount { all, asked, counted }
+        NodeAmount { all, asked, counted }
     }
 
     fn left(&self) -> i64 {
@@ -112,7 +112,7 @@ impl Supply {
         }
         let mut stock = Stock::with(self.len);
         for (at, row) in rows.enumerate() {
-            stock.set(at, &Amount::of(resource, nodes, row));
+            stock.set(at, &NodeAmount::of(resource, nodes, row));
         }
         self.stocks.push((resource.clone(), stock));
     }
@@ -120,7 +120,7 @@ impl Supply {
     /// Updates the node at place `at`, which is in `row`.
     pub fn look(&mut self, at: usize, nodes: &Columns, row: Row) {
         for (resource, stock) in &mut self.stocks {
-            stock.set(at, &Amount::of(resource, nodes, row));
+            stock.set(at, &NodeAmount::of(resource, nodes, row));
         }
     }
 
@@ -138,7 +138,7 @@ impl Needs {
     /// Whether the node in `row` has it all.
     pub fn are_met(&self, nodes: &Columns, row: Row) -> bool {
         let is_met =
-            |(resource, asked): &(Str, i64)| *asked <= Amount::of(resource, nodes, row).left();
+            |(resource, asked): &(Str, i64)| *asked <= NodeAmount::of(resource, nodes, row).left();
         self.0.iter().all(is_met)
     }
 
@@ -179,7 +179,7 @@ impl Needs {
 pub const NEVER: f32 = f32::NEG_INFINITY;
 
 /// An upper bound of the scores of nodes.
-pub trait Bound: Send + Sync {
+pub trait ScoreBound: Send + Sync {
     /// The resources that it reads.
     fn resources(&self) -> SmallVec<[Str; 4]>;
     /// The part of the score that depends on the node in `row` alone, and not on the pod. It is the same for all

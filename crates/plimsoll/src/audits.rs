@@ -61,7 +61,7 @@ fn command_line(words: impl Iterator<Item = impl AsRef<OsStr>>) -> String {
 mod tests {
     use expect_test::expect;
     use plimsoll_api::PodKey;
-    use plimsoll_engine::Difference;
+    use plimsoll_engine::AuditDifference;
 
     use super::*;
 
@@ -70,7 +70,7 @@ mod tests {
         let mut audit = Audit::default();
         audit.audited = 10;
         audit.differing = differing;
-        audit.differences.push(Difference {
+        audit.differences.push(AuditDifference {
             pod: PodKey::new("shop", "web-0"),
             remembered: "n1 of [n1 n2]".to_owned(),
             from_scratch: "n2 of [n2]".to_owned(),

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use plimsoll_api::{Pod, PodPhase, Str};
-use plimsoll_sim::Cluster;
+use plimsoll_sim::InitialCluster;
 
 use crate::notices;
 use crate::wording::{count, some_of};
@@ -12,7 +12,7 @@ use crate::wording::{count, some_of};
 const NAMES: usize = 3;
 
 /// Warns of pods on nodes that are not in the files.
-pub(crate) fn before(cluster: &Cluster) {
+pub(crate) fn before(cluster: &InitialCluster) {
     let nodes: BTreeSet<&Str> = cluster.nodes.iter().map(|node| &node.name).collect();
     let lost = |pod: &&Pod| {
         is_there(pod) && pod.node_name.as_ref().is_some_and(|node| !nodes.contains(node))

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, ensure};
 use plimsoll_engine::Audit;
-use plimsoll_sim::perf::{Groups, Measurement, Phase, Sizes, Workload};
+use plimsoll_sim::perf::{MeasuredPhase, Measurement, Sizes, Workload, WorkloadGroups};
 use serde::{Deserialize, Serialize};
 
 use crate::args::Engine;
@@ -97,8 +97,8 @@ impl Record {
             engine,
             nodes: sizes.nodes,
             init_pods: sizes.init_pods,
-            deployments: groups(Groups::Deployments),
-            classes: groups(Groups::Classes),
+            deployments: groups(WorkloadGroups::Deployments),
+            classes: groups(WorkloadGroups::Classes),
             seed,
             runs: 1,
             set_up_seconds: measurement.set_up.as_secs_f64(),
@@ -177,13 +177,13 @@ impl Record {
 }
 
 impl PhaseRecord {
-    fn of(phase: &Phase) -> Self {
+    fn of(phase: &MeasuredPhase) -> Self {
         PhaseRecord { phase: phase.name.to_owned(), figures: Figures::of(phase) }
     }
 }
 
 impl Figures {
-    fn of(phase: &Phase) -> Self {
+    fn of(phase: &MeasuredPhase) -> Self {
         let (latency, seconds) = (&phase.latency, phase.wall.as_secs_f64());
         let decisions = latency.decisions();
         let per_second = f64::from(u32::try_from(decisions).unwrap_or(u32::MAX)) / seconds;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use plimsoll_api::resources::{CPU, EPHEMERAL_STORAGE, MEMORY, PODS};
 use plimsoll_api::{PodKey, Resources, Str};
-use plimsoll_engine::{Decision, NodeVerdict, Outcome, Place, Scheduler};
+use plimsoll_engine::{Decision, NodeVerdict, Outcome, QueuePlace, Scheduler};
 use plimsoll_framework::View;
 use plimsoll_sim::ClaimBinding;
 
@@ -123,7 +123,7 @@ impl Report {
     /// Adds the gated pods at the end of the simulation.
     pub(crate) fn finish(&mut self, scheduler: &Scheduler) {
         let gated = scheduler.pending().filter_map(|info| match &info.place {
-            Place::Gated { why, .. } => {
+            QueuePlace::Gated { why, .. } => {
                 Some(Gated { pod: info.pod.key.clone(), why: why.to_string() })
             }
             _ => None,

@@ -3,7 +3,9 @@
 use std::fmt::Write;
 
 use plimsoll_framework::points::{FilterPoint, ScorePoint};
-use plimsoll_framework::{Bound, ByRow, CycleState, NEVER, Needs, PodInfo, Points, Row, Supply};
+use plimsoll_framework::{
+    ByRow, CycleState, NEVER, Needs, PodInfo, Points, Row, ScoreBound, Supply,
+};
 
 use crate::check::Verdicts;
 use crate::cluster::Cluster;
@@ -67,7 +69,7 @@ fn needs_are_the_filter(
 #[expect(clippy::cast_precision_loss, reason = "scores are 0 to 100")]
 fn bounds_are_above_scores(
     score: &ScorePoint,
-    bound: &dyn Bound,
+    bound: &dyn ScoreBound,
     pod: &PodInfo,
     cluster: &Cluster,
 ) -> Kept {

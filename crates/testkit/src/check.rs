@@ -6,8 +6,8 @@ use expect_test::Expect;
 use plimsoll_api::{PodKey, Str};
 use plimsoll_framework::points::FilterPoint;
 use plimsoll_framework::{
-    Candidates, CycleState, Entry, Gate, NodeRejection, NominatedPods, PodInfo, Points,
-    PostFilterAnswer, Prepared, Rejection, Row, Verdict, WhatIf,
+    Candidates, CycleState, DryRun, Entry, Gate, NodeRejection, NominatedPods, PodInfo, Points,
+    PostFilterAnswer, Prepared, Rejection, Row, Verdict,
 };
 
 use crate::cluster::Cluster;
@@ -47,20 +47,20 @@ pub(crate) fn report_on(
     cluster: &Cluster,
 ) -> String {
     let plugin = match entry.make(scenario.args.as_ref(), &scenario.gates) {
-        Ok(points) => Plugin { name: entry.name(), points },
+        Ok(points) => CheckedPlugin { name: entry.name(), points },
         Err(error) => return format!("{error}\n"),
     };
-    let others = others.iter().map(|other| Plugin {
+    let others = others.iter().map(|other| CheckedPlugin {
         name: other.name(),
         points: other.make(None, &scenario.gates).expect("plugins have default args"),
     });
-    let others: Vec<Plugin> = others.collect();
+    let others: Vec<CheckedPlugin> = others.collect();
     let rows = scenario.nodes.iter().map(|node| cluster.row(&node.name));
     let rows: Vec<Row> = rows.map(|row| row.expect("the cluster is the scenario's")).collect();
     let mut out = String::new();
     for pod in &scenario.pending {
-        let lines = Lines { out: &mut out, pod: shown(&pod.key), cluster };
-        Attempt::new(pod, cluster, &rows).run(&others, &plugin, lines);
+        let lines = PodLines { out: &mut out, pod: shown(&pod.key), cluster };
+        ProfileRun::new(pod, cluster, &rows).run(&others, &plugin, lines);
     }
     out
 }
@@ -76,13 +76,13 @@ pub(crate) fn read(scenario: &str) -> Scenario {
     }
 }
 
-struct Plugin {
+struct CheckedPlugin {
     name: &'static str,
     points: Points,
 }
 
 /// One pod on its way through a profile.
-struct Attempt<'a> {
+struct ProfileRun<'a> {
     pod: &'a PodInfo,
     cluster: &'a Cluster,
     rows: &'a [Row],
@@ -92,9 +92,9 @@ struct Attempt<'a> {
     rejected: Vec<NodeRejection>,
 }
 
-impl<'a> Attempt<'a> {
+impl<'a> ProfileRun<'a> {
     fn new(pod: &'a PodInfo, cluster: &'a Cluster, rows: &'a [Row]) -> Self {
-        Attempt {
+        ProfileRun {
             pod,
             cluster,
             rows,
@@ -105,7 +105,7 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    fn run(mut self, others: &[Plugin], plugin: &Plugin, mut lines: Lines<'_>) {
+    fn run(mut self, others: &[CheckedPlugin], plugin: &CheckedPlugin, mut lines: PodLines<'_>) {
         let view = self.cluster.view();
         if let Some(point) = &plugin.points.pre_enqueue {
             lines.gate(&point.pre_enqueue(self.pod, &view));
@@ -129,8 +129,8 @@ impl<'a> Attempt<'a> {
         {
             let nominated = NominatedPods::default();
             let looked = others.iter().chain([plugin]).map(|plugin| plugin.name).collect();
-            let what_if = WhatIf::new(self.pod, &self.prepared, &looked, &nominated, view);
-            lines.post_filter(&point.post_filter(self.pod, &self.rejected, &what_if));
+            let dry_run = DryRun::new(self.pod, &self.prepared, &looked, &nominated, view);
+            lines.post_filter(&point.post_filter(self.pod, &self.rejected, &dry_run));
         }
     }
 
@@ -189,13 +189,13 @@ impl Verdicts {
 }
 
 /// Lines about one pod.
-struct Lines<'a> {
+struct PodLines<'a> {
     out: &'a mut String,
     pod: String,
     cluster: &'a Cluster,
 }
 
-impl Lines<'_> {
+impl PodLines<'_> {
     fn gate(&mut self, gate: &Gate) {
         match gate {
             Gate::Open => self.line("gate open"),

@@ -6,8 +6,8 @@ use std::fmt::Write;
 use plimsoll_api::Str;
 use plimsoll_framework::points::{FilterPoint, ScorePoint};
 use plimsoll_framework::{
-    ByDomain, CycleState, DomainCounts, DomainScore, Neighbour, PodInfo, Points, Row, Scored,
-    Standing, TermTotals, TopologyKey,
+    ByDomain, CycleState, DomainCounter, DomainScore, Neighbour, PodInfo, Points, Row, Scored,
+    TermCount, TermTotals, TopologyKey,
 };
 
 use crate::check::Verdicts;
@@ -76,10 +76,10 @@ fn the_filter_agrees(filter: &FilterPoint, pod: &PodInfo, cluster: &Cluster) -> 
         ByDomain::Unsupported => return Ok(()),
         ByDomain::Skips => rows.iter().for_each(|&row| compare(row, true)),
         ByDomain::Counts(judge) => {
-            let tally = Tally::of(judge.as_ref(), cluster)?;
-            let totals = tally.totals(judge.compares_domains());
+            let counted = CountsFromScratch::of(judge.as_ref(), cluster)?;
+            let totals = counted.totals(judge.compares_domains());
             for &row in &rows {
-                compare(row, judge.verdict(&tally.standings(row), &totals).passes());
+                compare(row, judge.verdict(&counted.term_counts(row), &totals).passes());
             }
         }
     }
@@ -130,60 +130,63 @@ fn ranked(
     cluster: &Cluster,
     feasible: &[Row],
 ) -> Result<Vec<Scored>, String> {
-    let tally = Tally::of(ranker, cluster)?;
-    let is_ranked = |row: &&Row| ranker.is_ranked(&tally.standings(**row));
+    let counted = CountsFromScratch::of(ranker, cluster)?;
+    let is_ranked = |row: &&Row| ranker.is_ranked(&counted.term_counts(**row));
     let domains = |term| {
-        let all: BTreeSet<Option<&Str>> =
-            feasible.iter().filter(is_ranked).map(|&row| tally.told_apart_by(term, row)).collect();
+        let all: BTreeSet<Option<&Str>> = feasible
+            .iter()
+            .filter(is_ranked)
+            .map(|&row| counted.told_apart_by(term, row))
+            .collect();
         all.len()
     };
     let domains: Vec<usize> = match ranker.reads_domains() {
-        true => (0..tally.terms.len()).map(domains).collect(),
+        true => (0..counted.terms.len()).map(domains).collect(),
         false => Vec::new(),
     };
-    let raw = |&row: &Row| Scored { row, score: ranker.raw(&tally.standings(row), &domains) };
+    let raw = |&row: &Row| Scored { row, score: ranker.raw(&counted.term_counts(row), &domains) };
     let mut scores: Vec<Scored> = feasible.iter().map(raw).collect();
     ranker.normalize(&mut scores);
     Ok(scores)
 }
 
 /// The counts of all terms, computed from every pod.
-struct Tally<'a> {
+struct CountsFromScratch<'a> {
     cluster: &'a Cluster,
-    terms: Vec<Term<'a>>,
+    terms: Vec<TermFromScratch<'a>>,
 }
 
-struct Term<'a> {
+struct TermFromScratch<'a> {
     key: TopologyKey,
     /// The domains with a node on which pods count.
     in_play: BTreeSet<&'a Str>,
     counts: BTreeMap<&'a Str, i64>,
 }
 
-impl<'a> Tally<'a> {
-    fn of(counts: &dyn DomainCounts, cluster: &'a Cluster) -> Result<Self, String> {
-        let terms = counts.terms().iter().map(|term| Term {
+impl<'a> CountsFromScratch<'a> {
+    fn of(counts: &dyn DomainCounter, cluster: &'a Cluster) -> Result<Self, String> {
+        let terms = counts.terms().iter().map(|term| TermFromScratch {
             key: term.key.clone(),
             in_play: BTreeSet::new(),
             counts: BTreeMap::new(),
         });
-        let mut tally = Tally { cluster, terms: terms.collect() };
+        let mut counted = CountsFromScratch { cluster, terms: terms.collect() };
         for row in cluster.nodes.rows() {
             for (number, term) in counts.terms().iter().enumerate() {
-                if let Some(domain) = tally.domain(number, row)
+                if let Some(domain) = counted.domain(number, row)
                     && term.nodes.has(&cluster.nodes, row)
                 {
-                    tally.terms[number].in_play.insert(domain);
+                    counted.terms[number].in_play.insert(domain);
                 }
             }
             for other in cluster.nodes.pods_on(row).iter() {
-                tally.count(counts, other, row)?;
+                counted.count(counts, other, row)?;
             }
         }
-        Ok(tally)
+        Ok(counted)
     }
 
-    fn count(&mut self, counts: &dyn DomainCounts, other: &PodInfo, row: Row) -> Kept {
+    fn count(&mut self, counts: &dyn DomainCounter, other: &PodInfo, row: Row) -> Kept {
         let Some(counting) = counts.count(Neighbour::from(&**other)) else {
             return Err(format!("the terms do not cover {}, but it is a neighbour\n", other.key));
         };
@@ -218,19 +221,20 @@ impl<'a> Tally<'a> {
         }
     }
 
-    fn standings(&self, row: Row) -> Vec<Standing> {
-        let standing = |(number, term): (usize, &Term<'_>)| match self.domain(number, row) {
-            None => Standing::default(),
-            Some(domain) => {
-                let count = term.counts.get(domain).copied().unwrap_or(0);
-                Standing { present: true, count }
-            }
-        };
-        self.terms.iter().enumerate().map(standing).collect()
+    fn term_counts(&self, row: Row) -> Vec<TermCount> {
+        let term_count =
+            |(number, term): (usize, &TermFromScratch<'_>)| match self.domain(number, row) {
+                None => TermCount::default(),
+                Some(domain) => {
+                    let count = term.counts.get(domain).copied().unwrap_or(0);
+                    TermCount { present: true, count }
+                }
+            };
+        self.terms.iter().enumerate().map(term_count).collect()
     }
 
     fn totals(&self, compares_domains: bool) -> Vec<TermTotals> {
-        let totals = |term: &Term<'_>| {
+        let totals = |term: &TermFromScratch<'_>| {
             let count = |domain: &&Str| term.counts.get(*domain).copied().unwrap_or(0);
             let (domains, least) = match compares_domains {
                 true => (term.in_play.len(), term.in_play.iter().map(count).min().unwrap_or(0)),

@@ -10,7 +10,7 @@
 //! 6. Amounts agree with the rule: [needs] pass the same nodes as the filter, and no score is above its [bound].
 //! 7. Counts agree with the rule: a filter that judges [by counts] passes the same nodes, and a score by counts gives
 //!    the same scores. A pod that [does not move] such a filter changes no verdict when it comes or leaves, also in a
-//!    what-if, for nominated pods and victims.
+//!    dry run, for nominated pods and victims.
 //! 8. Scores [by node] agree with the rule: a node has the same score, whichever nodes are feasible.
 //! 9. Nothing panics.
 //!
@@ -144,13 +144,13 @@ struct Followed<'a> {
 
 /// A pod that comes to a row, or leaves it.
 #[derive(Clone, Copy)]
-struct Change<'a> {
+struct PodMove<'a> {
     comes: bool,
     pod: &'a PodInfo,
     row: Row,
 }
 
-impl<'a> Change<'a> {
+impl<'a> PodMove<'a> {
     fn happen(self, nodes: &mut Columns) {
         if self.comes {
             nodes.place(self.row, self.pod);
@@ -165,7 +165,7 @@ impl<'a> Change<'a> {
     }
 
     fn undone(self) -> Self {
-        Change { comes: !self.comes, ..self }
+        PodMove { comes: !self.comes, ..self }
     }
 
     fn describe(self, cluster: &Cluster, judged: &PodInfo) -> String {
@@ -183,21 +183,21 @@ impl Followed<'_> {
         for pod in &self.scenario.placed {
             let node = pod.node_name.as_ref().expect("a placed pod names its node");
             let row = cluster.row(node).expect("the cluster is the scenario's");
-            self.change(judged, &mut cluster, Change { comes: false, pod, row })?;
+            self.change(judged, &mut cluster, PodMove { comes: false, pod, row })?;
         }
         let others = self.scenario.pending.iter().filter(|pod| pod.key != judged.key);
         for pod in others {
             for &row in &rows {
                 let node_name = Some(cluster.nodes.name_of(row).clone());
                 let pod = PodInfo::new(Pod { node_name, ..Pod::clone(pod) });
-                self.change(judged, &mut cluster, Change { comes: true, pod: &pod, row })?;
+                self.change(judged, &mut cluster, PodMove { comes: true, pod: &pod, row })?;
             }
         }
         Ok(())
     }
 
     /// One change, followed and undone.
-    fn change(&self, judged: &PodInfo, cluster: &mut Cluster, change: Change<'_>) -> Kept {
+    fn change(&self, judged: &PodInfo, cluster: &mut Cluster, change: PodMove<'_>) -> Kept {
         let rows: Vec<Row> = cluster.nodes.rows().collect();
         let before = self.prepare(judged, cluster);
         if before.skips() {

@@ -52,14 +52,14 @@ const AROUND: [(&str, &str, &str, bool, bool); 8] = [
 
 /// What all objects have.
 #[derive(Debug)]
-pub(crate) struct Head<'a> {
+pub(crate) struct ObjectHead<'a> {
     pub(crate) namespace: &'a str,
     pub(crate) name: &'a str,
     pub(crate) labels: Fields,
 }
 
 /// A node: `fields` merged into the defaults.
-pub(crate) fn node(head: &Head<'_>, fields: Fields) -> Result<Value, String> {
+pub(crate) fn node(head: &ObjectHead<'_>, fields: Fields) -> Result<Value, String> {
     let mut manifest = json!({
         "apiVersion": "v1",
         "kind": "Node",
@@ -85,7 +85,11 @@ pub(crate) fn node(head: &Head<'_>, fields: Fields) -> Result<Value, String> {
 }
 
 /// A pod on node `on`, if given: `fields` merged into a pod with one container without requests.
-pub(crate) fn pod(head: &Head<'_>, on: Option<&str>, fields: Fields) -> Result<Value, String> {
+pub(crate) fn pod(
+    head: &ObjectHead<'_>,
+    on: Option<&str>,
+    fields: Fields,
+) -> Result<Value, String> {
     let key = format!("{}/{}", head.namespace, head.name);
     let mut manifest = json!({
         "apiVersion": "v1",
@@ -128,7 +132,7 @@ pub(crate) fn pod(head: &Head<'_>, on: Option<&str>, fields: Fields) -> Result<V
 }
 
 /// A namespace.
-pub(crate) fn namespace(head: &Head<'_>) -> Value {
+pub(crate) fn namespace(head: &ObjectHead<'_>) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "Namespace",
@@ -138,7 +142,7 @@ pub(crate) fn namespace(head: &Head<'_>) -> Value {
 
 /// An object that selects pods by these labels, with `fields` merged into its `spec`. `None` if `word` is not the
 /// keyword of such a kind.
-pub(crate) fn selecting(word: &str, head: &Head<'_>, fields: &Fields) -> Option<Value> {
+pub(crate) fn selecting(word: &str, head: &ObjectHead<'_>, fields: &Fields) -> Option<Value> {
     let (_, api_version, kind) = SELECTING.iter().find(|(name, ..)| *name == word)?;
     let mut manifest = json!({
         "apiVersion": api_version,
@@ -157,7 +161,7 @@ pub(crate) fn selecting(word: &str, head: &Head<'_>, fields: &Fields) -> Option<
 }
 
 /// An object for storage, or a budget. `None` if `word` is not the keyword of such a kind.
-pub(crate) fn around(word: &str, head: &Head<'_>, fields: &Fields) -> Option<Value> {
+pub(crate) fn around(word: &str, head: &ObjectHead<'_>, fields: &Fields) -> Option<Value> {
     let (_, api_version, kind, namespaced, has_spec) =
         AROUND.iter().find(|(name, ..)| *name == word)?;
     let key = format!("{}/{}", head.namespace, head.name);
@@ -226,8 +230,8 @@ fn merge(target: &mut Value, patch: Value) {
 mod tests {
     use super::*;
 
-    fn head(name: &str) -> Head<'_> {
-        Head { namespace: "default", name, labels: Fields::new() }
+    fn head(name: &str) -> ObjectHead<'_> {
+        ObjectHead { namespace: "default", name, labels: Fields::new() }
     }
 
     fn fields(value: &Value) -> Fields {

@@ -7,7 +7,7 @@ use plimsoll_api::{AnyObject, Namespace, Node, Str};
 use plimsoll_framework::{FeatureGates, PodInfo, ReleaseError};
 use serde_json::{Deserializer, Value};
 
-use crate::manifest::{self, Fields, Head};
+use crate::manifest::{self, Fields, ObjectHead};
 
 /// The namespace of objects that name none.
 pub(crate) const DEFAULT_NAMESPACE: &str = "default";
@@ -98,7 +98,7 @@ impl Scenario {
         let Statement { keyword, name, on, labels, json } = statement;
         let name = name.ok_or_else(|| format!("name the {keyword}"))?;
         let (namespace, name) = name.split_once('/').unwrap_or((DEFAULT_NAMESPACE, name));
-        let head = Head { namespace, name, labels };
+        let head = ObjectHead { namespace, name, labels };
         let fields = json.unwrap_or_default();
         let manifest = match keyword {
             "node" => manifest::node(&head, fields)?,
@@ -158,7 +158,7 @@ impl Scenario {
         if namespaces.any(|known| known.name == *name) {
             return Ok(());
         }
-        let head = Head { namespace: "", name, labels: Fields::new() };
+        let head = ObjectHead { namespace: "", name, labels: Fields::new() };
         match wire::object(&manifest::namespace(&head)).map_err(|error| error.to_string())? {
             Object::Other(namespace) => self.objects.push(namespace),
             other => unreachable!("the manifest of a namespace was read as {other:?}"),

@@ -11,7 +11,7 @@ pub(crate) fn smallest(
     mut said: String,
     wrong: impl Fn(&str) -> Option<String>,
 ) -> (String, String) {
-    let mut smallest: Vec<Line> = text.lines().map(Line::read).collect();
+    let mut smallest: Vec<ScenarioLine> = text.lines().map(ScenarioLine::read).collect();
     loop {
         let next = smaller(&smallest).find_map(|lines| Some((wrong(&render(&lines))?, lines)));
         let Some((says, lines)) = next else { break };
@@ -21,7 +21,7 @@ pub(crate) fn smallest(
 }
 
 /// All scenarios with one thing removed. Those without a whole line come first, from the last line up.
-fn smaller(lines: &[Line]) -> impl Iterator<Item = Vec<Line>> {
+fn smaller(lines: &[ScenarioLine]) -> impl Iterator<Item = Vec<ScenarioLine>> {
     let free = (0..lines.len()).rev().filter(|&at| lines[at].is_free());
     let without_line = free.clone().map(|at| {
         let mut lines = lines.to_vec();
@@ -38,24 +38,24 @@ fn smaller(lines: &[Line]) -> impl Iterator<Item = Vec<Line>> {
     without_line.chain(without_part)
 }
 
-fn render(lines: &[Line]) -> String {
-    lines.iter().map(Line::render).collect::<Vec<_>>().join("\n")
+fn render(lines: &[ScenarioLine]) -> String {
+    lines.iter().map(ScenarioLine::render).collect::<Vec<_>>().join("\n")
 }
 
 /// A line, split into the parts that can be removed.
 #[derive(Clone, Debug)]
-struct Line {
+struct ScenarioLine {
     words: Vec<String>,
     fields: Fields,
 }
 
-impl Line {
+impl ScenarioLine {
     /// JSON that continues on the next line is read as plain words.
     fn read(line: &str) -> Self {
         let json = line.split_once(" {").map(|(head, _)| head.len() + 1);
         let parsed = json.and_then(|at| Some((at, serde_json::from_str(&line[at..]).ok()?)));
         let (head, fields) = parsed.unwrap_or((line.len(), Fields::new()));
-        Line { words: line[..head].split_whitespace().map(str::to_owned).collect(), fields }
+        ScenarioLine { words: line[..head].split_whitespace().map(str::to_owned).collect(), fields }
     }
 
     /// Whether it may be removed.
@@ -65,7 +65,7 @@ impl Line {
     }
 
     /// The line without one of its labels, or without some part of its JSON.
-    fn smaller(&self) -> impl Iterator<Item = Line> {
+    fn smaller(&self) -> impl Iterator<Item = ScenarioLine> {
         let labels = (0..self.words.len()).filter(|&at| self.words[at].contains('='));
         let without_label = labels.map(|at| {
             let mut line = self.clone();
@@ -74,7 +74,7 @@ impl Line {
         });
         let without_field = smaller_fields(&self.fields)
             .into_iter()
-            .map(|fields| Line { words: self.words.clone(), fields });
+            .map(|fields| ScenarioLine { words: self.words.clone(), fields });
         without_label.chain(without_field)
     }
 

@@ -60,7 +60,7 @@ impl Score for Cpus {
 
 struct Flat(f32);
 
-impl Bound for Flat {
+impl ScoreBound for Flat {
     fn resources(&self) -> SmallVec<[Str; 4]> {
         SmallVec::new()
     }
@@ -72,7 +72,7 @@ impl Bound for Flat {
 }
 
 impl ScoreByAmounts for Cpus {
-    fn bound(&self, (): ()) -> Option<Box<dyn Bound>> {
+    fn bound(&self, (): ()) -> Option<Box<dyn ScoreBound>> {
         Some(Box::new(Flat(if self.0 == Wrong::Score { 49.0 } else { 50.0 })))
     }
 }
@@ -151,16 +151,16 @@ impl PreScore for Zones {
 }
 
 /// Every pod counts once in its zone, or twice if it is to be wrong.
-struct Counted([DomainTerm; 1], i64);
+struct CountsPods([DomainTerm; 1], i64);
 
-impl Counted {
+impl CountsPods {
     fn of(wrong: bool) -> Self {
         let key = TopologyKey::Label("zone".into());
-        Counted([DomainTerm { key, nodes: CountedNodes::default() }], if wrong { 2 } else { 1 })
+        CountsPods([DomainTerm { key, nodes: CountedNodes::default() }], if wrong { 2 } else { 1 })
     }
 }
 
-impl DomainCounts for Counted {
+impl DomainCounter for CountsPods {
     fn terms(&self) -> &[DomainTerm] {
         &self.0
     }
@@ -172,24 +172,24 @@ impl DomainCounts for Counted {
     }
 }
 
-impl DomainFilter for Counted {
+impl DomainFilter for CountsPods {
     fn compares_domains(&self) -> bool {
         false
     }
-    fn verdict(&self, standings: &[Standing], _: &[TermTotals]) -> Verdict {
-        verdict(standings[0].count)
+    fn verdict(&self, term_counts: &[TermCount], _: &[TermTotals]) -> Verdict {
+        verdict(term_counts[0].count)
     }
 }
 
-impl DomainScore for Counted {
-    fn is_ranked(&self, _: &[Standing]) -> bool {
+impl DomainScore for CountsPods {
+    fn is_ranked(&self, _: &[TermCount]) -> bool {
         true
     }
     fn reads_domains(&self) -> bool {
         false
     }
-    fn raw(&self, standings: &[Standing], _: &[usize]) -> i64 {
-        score(standings[0].count)
+    fn raw(&self, term_counts: &[TermCount], _: &[usize]) -> i64 {
+        score(term_counts[0].count)
     }
     fn normalize(&self, _: &mut [Scored]) {}
 }
@@ -197,14 +197,14 @@ impl DomainScore for Counted {
 impl FilterByCounts for Zones {
     type Objects = ();
     fn by_domain(&self, (): (), (): (), _: Neighbours<'_>) -> ByDomain<dyn DomainFilter> {
-        ByDomain::Counts(Box::new(Counted::of(self.0 == Wrong::Filter)))
+        ByDomain::Counts(Box::new(CountsPods::of(self.0 == Wrong::Filter)))
     }
 }
 
 impl ScoreByCounts for Zones {
     type Objects = ();
     fn by_domain(&self, (): (), (): (), _: Neighbours<'_>) -> ByDomain<dyn DomainScore> {
-        ByDomain::Counts(Box::new(Counted::of(self.0 == Wrong::Score)))
+        ByDomain::Counts(Box::new(CountsPods::of(self.0 == Wrong::Score)))
     }
 }
 

@@ -76,12 +76,12 @@ impl PostFilter for Bully {
         &self,
         _: &PodInfo,
         rejected: &[NodeRejection],
-        what_if: &WhatIf<'_>,
+        dry_run: &DryRun<'_>,
     ) -> PostFilterAnswer {
         let Some(first) = rejected.first() else {
             return PostFilterAnswer::Unschedulable("no node was rejected".into());
         };
-        let nodes = what_if.view().nodes;
+        let nodes = dry_run.view().nodes;
         let victims = nodes.pods_on(first.row).iter().map(|pod| pod.key.clone()).collect();
         PostFilterAnswer::Nominated(Nomination {
             node: nodes.name_of(first.row).clone(),

@@ -10,10 +10,10 @@ use plimsoll_testkit::{expect, laws, random_scenarios};
 use serde::Deserialize;
 
 /// Lets a zone have no more than two pods, with the fault that its args ask for.
-struct Crowd(Fault);
+struct Crowd(Mistake);
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-enum Fault {
+enum Mistake {
     #[default]
     None,
     /// Counts pods that leave as pods that come.
@@ -32,7 +32,7 @@ enum Fault {
 
 #[derive(Default, Deserialize)]
 struct Args {
-    fault: Fault,
+    fault: Mistake,
 }
 
 impl Plugin for Crowd {
@@ -44,25 +44,29 @@ impl Plugin for Crowd {
 }
 
 #[derive(Default)]
-struct Counts {
+struct ZoneCounts {
     zones: BTreeMap<Str, Arc<AtomicI32>>,
     first: Str,
     shared: bool,
 }
 
-impl Counts {
+impl ZoneCounts {
     fn add(&mut self, zone: &Str, pods: i32) {
         self.zones.entry(zone.clone()).or_default().fetch_add(pods, Ordering::Relaxed);
     }
 }
 
-impl Clone for Counts {
+impl Clone for ZoneCounts {
     fn clone(&self) -> Self {
         let copy = |(zone, count): (&Str, &Arc<AtomicI32>)| {
             let own = Arc::new(AtomicI32::new(count.load(Ordering::Relaxed)));
             (zone.clone(), if self.shared { count.clone() } else { own })
         };
-        Counts { zones: self.zones.iter().map(copy).collect(), first: self.first.clone(), ..*self }
+        ZoneCounts {
+            zones: self.zones.iter().map(copy).collect(),
+            first: self.first.clone(),
+            ..*self
+        }
     }
 }
 
@@ -70,28 +74,28 @@ impl PreFilter for Crowd {
     type Pod = ();
     type Node = (Name, Labels);
     type Cluster = Nodes<(Name, Labels, Pods)>;
-    type State = Counts;
+    type State = ZoneCounts;
 
     fn pre_filter(
         &self,
         (): (),
         nodes: NodesRef<'_, (Name, Labels, Pods)>,
-    ) -> Result<Option<Counts>, Rejection> {
-        let mut counts = Counts { shared: self.0 == Fault::Shared, ..Counts::default() };
+    ) -> Result<Option<ZoneCounts>, Rejection> {
+        let mut counts = ZoneCounts { shared: self.0 == Mistake::Shared, ..ZoneCounts::default() };
         for (name, labels, pods) in nodes.iter() {
             if counts.first.is_empty() {
                 counts.first.clone_from(name);
             }
             match labels.get("zone") {
                 Some(zone) => counts.add(zone, i32::try_from(pods.len()).expect("few pods")),
-                None => assert!(self.0 != Fault::Panic, "a node has no zone"),
+                None => assert!(self.0 != Mistake::Panic, "a node has no zone"),
             }
         }
         Ok(Some(counts))
     }
 
-    fn filter(&self, counts: &Counts, (name, labels): (&Str, &Labels)) -> Verdict {
-        if self.0 == Fault::Order && *name == counts.first {
+    fn filter(&self, counts: &ZoneCounts, (name, labels): (&Str, &Labels)) -> Verdict {
+        if self.0 == Mistake::Order && *name == counts.first {
             return Verdict::unschedulable("node(s) came first");
         }
         let count = labels.get("zone").and_then(|zone| counts.zones.get(zone));
@@ -103,12 +107,12 @@ impl PreFilter for Crowd {
 
     fn update(
         &self,
-        counts: &mut Counts,
+        counts: &mut ZoneCounts,
         change: PodChange<'_>,
         (_, labels): (&Str, &Labels),
     ) -> Update {
-        if let Some(zone) = labels.get("zone").filter(|_| self.0 != Fault::Deaf) {
-            counts.add(zone, if self.0 == Fault::Sign { 1 } else { change.sign() });
+        if let Some(zone) = labels.get("zone").filter(|_| self.0 != Mistake::Deaf) {
+            counts.add(zone, if self.0 == Mistake::Sign { 1 } else { change.sign() });
         }
         Update::Exact
     }
@@ -118,7 +122,7 @@ impl Score for Crowd {
     type Pod = ();
     type Node = ();
     fn score(&self, (): (), (): ()) -> i64 {
-        if self.0 == Fault::Range { 101 } else { 100 }
+        if self.0 == Mistake::Range { 101 } else { 100 }
     }
 }
 

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use plimsoll::prelude::*;
 use plimsoll_api::{Node, Pod, Resources};
-use plimsoll_engine::{Effect, Event, Options, Profile, ProfileSpec, Scheduler, Seen, Write};
+use plimsoll_engine::{
+    Effect, Event, Observation, Options, Profile, ProfileSpec, Scheduler, Write,
+};
 use plimsoll_plugins::{default_binder, node_resources_fit, priority_sort};
 
 /// A scheduler with the plugin, on one node with room for three pods.
@@ -28,7 +30,7 @@ fn scheduler() -> Scheduler {
         Scheduler::new(vec![profile], Options::default(), 0).expect("there is one profile");
     let allocatable = Resources { pods: 3, ..Resources::default() };
     let node = Node { name: "n".into(), allocatable, ..Node::default() };
-    scheduler.observe(Time::ZERO, Event::Node(Box::new(Seen::Is(node))));
+    scheduler.observe(Time::ZERO, Event::Node(Box::new(Observation::Is(node))));
     scheduler
 }
 

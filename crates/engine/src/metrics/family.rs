@@ -12,12 +12,12 @@ pub struct Family {
     /// Its description.
     pub descriptor: &'static Descriptor,
     /// One series for each combination of label values, in no particular order.
-    pub series: Vec<Series>,
+    pub series: Vec<MetricSeries>,
 }
 
 /// The value of a metric for one combination of label values.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Series {
+pub struct MetricSeries {
     /// The values of the labels, in the order of [`Descriptor::labels`].
     pub labels: Vec<Str>,
     /// Its value.

@@ -24,12 +24,12 @@ mod snapshot;
 
 use std::time::Duration;
 
-pub(crate) use counts::{Bound, Counts, Outcome};
+pub(crate) use counts::{AttemptResult, BoundPod, SchedulerCounters};
 pub(crate) use event_label::EventLabel;
-pub use family::{Family, Series, Value};
+pub use family::{Family, MetricSeries, Value};
 pub use histogram::Histogram;
 pub use inventory::inventory;
-pub(crate) use meter::{Lap, Meter, MeteredPoint, Status};
+pub(crate) use meter::{CycleMeter, Lap, MeteredPoint, Status};
 pub(crate) use of_plugins::PluginMetrics;
 pub(crate) use phases::{Phases, Went, went};
 pub use plimsoll_framework::metrics::{Buckets, Descriptor, MetricType, Stability};

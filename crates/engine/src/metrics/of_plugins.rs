@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use plimsoll_api::Str;
 use plimsoll_framework::metrics::{Descriptor, Measurement, MetricChange, MetricType};
 
-use super::family::{Family, Series, Value};
+use super::family::{Family, MetricSeries, Value};
 use super::histogram::Histogram;
 
 /// The most combinations of label values of one metric. Further ones are counted together, under [`OVERFLOW`]: a label
@@ -73,8 +73,10 @@ impl PluginMetrics {
     pub(crate) fn families(&self) -> impl Iterator<Item = Family> {
         self.0.values().filter(|(_, series)| !series.is_empty()).map(|(descriptor, series)| {
             let series = series.iter();
-            let series = series
-                .map(|(labels, value)| Series { labels: labels.clone(), value: value.clone() });
+            let series = series.map(|(labels, value)| MetricSeries {
+                labels: labels.clone(),
+                value: value.clone(),
+            });
             Family { descriptor, series: series.collect() }
         })
     }

@@ -427,7 +427,7 @@ fn a_stopwatch_changes_no_decision() {
         for i in 0..20 {
             let cpu = format!("cpu={}", i % 5);
             let node = lab::node(&format!("n{i}"), &[&cpu]);
-            scheduler.observe(Time::ZERO, Event::Node(Box::new(crate::Seen::Is(node))));
+            scheduler.observe(Time::ZERO, Event::Node(Box::new(crate::Observation::Is(node))));
             scheduler.observe(Time::ZERO, Event::pod(lab::pod(&format!("p{i}"), &["cpu=2"])));
             scheduler.step(Time::ZERO, &mut effects);
         }

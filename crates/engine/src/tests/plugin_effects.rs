@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::{lab, plugins};
 use crate::metrics::Value;
-use crate::{Engine, Event, Next, Options, Profile, ProfileSpec, Scheduler, Seen, Write};
+use crate::{Engine, Event, Next, Observation, Options, Profile, ProfileSpec, Scheduler, Write};
 
 /// Shares how many nodes there are at PreFilter. A pod without a node asks for one, by a write.
 struct Ask;
@@ -49,9 +49,9 @@ impl PostFilter for Ask {
         &self,
         _: &PodInfo,
         _: &[NodeRejection],
-        what_if: &WhatIf<'_>,
+        dry_run: &DryRun<'_>,
     ) -> PostFilterAnswer {
-        let seen = what_if.shared().read::<NodesSeen>().map_or(0, |seen| seen.0);
+        let seen = dry_run.shared().read::<NodesSeen>().map_or(0, |seen| seen.0);
         PostFilterAnswer::Unschedulable(format!("{seen} nodes seen at PostFilter").into())
     }
 }
@@ -138,7 +138,7 @@ fn scheduler(engine: Engine) -> Scheduler {
     let profiles = vec![profile.expect("the plugins make one")];
     let mut scheduler = Scheduler::new(profiles, options, 0).expect("one profile orders the queue");
     for node in ["a", "b", "c"] {
-        let node = Seen::Is(lab::node(node, &["cpu=3"]));
+        let node = Observation::Is(lab::node(node, &["cpu=3"]));
         scheduler.observe(Time::ZERO, Event::Node(Box::new(node)));
     }
     scheduler

@@ -5,9 +5,9 @@ use std::io::{self, BufWriter, Write};
 use anyhow::{Context, Result, bail};
 use plimsoll_api::{Pod, PodKey, PodPhase, Str};
 use plimsoll_config::{Configuration, ResolvedProfile};
-use plimsoll_engine::{Decision, Place, Profile, Scheduler};
+use plimsoll_engine::{Decision, Profile, QueuePlace, Scheduler};
 use plimsoll_framework::{FeatureGates, Registry, Rejection};
-use plimsoll_sim::{Cluster, Simulation};
+use plimsoll_sim::{InitialCluster, Simulation};
 
 use super::Scene;
 use crate::args::{Explain, Format};
@@ -97,13 +97,13 @@ fn on_old_scale(
 fn gate<'a>(scheduler: &'a Scheduler, key: &PodKey) -> Option<(&'static str, &'a Rejection)> {
     let info = scheduler.pending().find(|info| info.pod.key == *key)?;
     match &info.place {
-        Place::Gated { plugin, why } => Some((plugin, why)),
+        QueuePlace::Gated { plugin, why } => Some((plugin, why)),
         _ => None,
     }
 }
 
 /// Fails, with advice, unless a profile would decide the pod.
-fn check_pending(cluster: &Cluster, key: &PodKey, setup: &Setup) -> Result<()> {
+fn check_pending(cluster: &InitialCluster, key: &PodKey, setup: &Setup) -> Result<()> {
     let Some(pod) = cluster.pods.iter().find(|pod| pod.key == *key) else {
         bail!("pod {key} is not in the files{}", offer(cluster, key));
     };
@@ -132,7 +132,7 @@ fn check_pending(cluster: &Cluster, key: &PodKey, setup: &Setup) -> Result<()> {
 }
 
 /// Suggests the same name in other namespaces, or else pending pods.
-fn offer(cluster: &Cluster, key: &PodKey) -> String {
+fn offer(cluster: &InitialCluster, key: &PodKey) -> String {
     let keys_of = |wanted: &dyn Fn(&Pod) -> bool| {
         let pods = cluster.pods.iter().filter(|pod| wanted(pod));
         pods.map(|pod| pod.key.clone()).collect::<Vec<_>>()

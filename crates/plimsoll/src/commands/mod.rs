@@ -19,7 +19,7 @@ use std::path::Path;
 
 use anyhow::{Result, ensure};
 use plimsoll_framework::Registry;
-use plimsoll_sim::Cluster;
+use plimsoll_sim::InitialCluster;
 
 pub(crate) use self::run::with_dashes;
 use crate::args::{self, Args, Command, Config};
@@ -45,7 +45,7 @@ pub(crate) fn run(args: Args, registry: &Registry) -> Result<()> {
 /// What a decision needs: the configuration and the cluster.
 struct Scene {
     setup: Setup,
-    cluster: Cluster,
+    cluster: InitialCluster,
 }
 
 impl Scene {

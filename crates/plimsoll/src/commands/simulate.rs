@@ -4,9 +4,9 @@ use std::io::{self, BufWriter, Write};
 use std::mem::ManuallyDrop;
 
 use anyhow::Result;
-use plimsoll_engine::{Detail, Options, Place, Scheduler};
+use plimsoll_engine::{Detail, Options, QueuePlace, Scheduler};
 use plimsoll_framework::Registry;
-use plimsoll_sim::{Cluster, Faults, Lifecycle, Simulation, World};
+use plimsoll_sim::{InitialCluster, Lifecycle, RequestFaults, SimulatedCluster, Simulation};
 
 use super::{Scene, swarm};
 use crate::args::{Format, Simulate};
@@ -36,7 +36,7 @@ pub(crate) fn run(args: &Simulate, registry: &Registry) -> Result<()> {
     };
     let scheduler = Scheduler::new(setup.profiles, options, args.seed)?;
     let lifecycle = Lifecycle { completion_after: args.completion_after, ..Lifecycle::default() };
-    let world = World::new(lifecycle, Faults::default());
+    let world = SimulatedCluster::new(lifecycle, RequestFaults::default());
     // The process exits soon afterwards, so freeing the cluster piece by piece would be a waste of time.
     let mut simulation = ManuallyDrop::new(Simulation::within(world, scheduler, cluster));
     match args.output.format {
@@ -57,7 +57,7 @@ fn circumstances(args: &Simulate) -> String {
 }
 
 /// The pending pods that no profile tries.
-fn passed_over(cluster: &Cluster, setup: &Setup) -> PassedOver {
+fn passed_over(cluster: &InitialCluster, setup: &Setup) -> PassedOver {
     let mut passed_over = PassedOver::default();
     for pod in cluster.pods.iter().filter(|pod| caveats::is_pending(pod)) {
         if !setup.is_for(&pod.scheduler_name) {
@@ -115,6 +115,6 @@ fn summarise(simulation: &mut Simulation, passed_over: PassedOver) -> Result<()>
 
 /// How many pods will be tried.
 fn n_ready(simulation: &Simulation) -> usize {
-    let is_ready = |place: &Place| !matches!(place, Place::Gated { .. });
+    let is_ready = |place: &QueuePlace| !matches!(place, QueuePlace::Gated { .. });
     simulation.scheduler().pending().filter(|info| is_ready(&info.place)).count()
 }

@@ -12,7 +12,7 @@ use anyhow::bail;
 use plimsoll_api::wire::Object;
 use plimsoll_api::{AnyObject, KindRef, Kinds, ObjectKey, Str, Templates};
 use plimsoll_document::{Document, FieldPath};
-use plimsoll_sim::Cluster;
+use plimsoll_sim::InitialCluster;
 use serde_json::Value;
 
 use self::fault::Fault;
@@ -60,7 +60,7 @@ pub(crate) fn load(
     sources: &[Source],
     policy: Option<&ObjectKey>,
     kinds: &Kinds,
-) -> anyhow::Result<Cluster> {
+) -> anyhow::Result<InitialCluster> {
     let mut cluster = Gathering::new(sources, policy, kinds);
     for (index, source) in sources.iter().enumerate() {
         match objects::read(source, kinds) {
@@ -86,7 +86,7 @@ struct Gathering<'a> {
     built_in: Vec<KindRef>,
     /// The ConfigMap with the Policy.
     policy: Option<&'a ObjectKey>,
-    cluster: Cluster,
+    cluster: InitialCluster,
     templates: Templates,
     /// The index of the source of each object.
     places: BTreeMap<Identity, usize>,
@@ -105,7 +105,7 @@ impl<'a> Gathering<'a> {
             kinds,
             built_in: Kinds::built_in().iter().collect(),
             policy,
-            cluster: Cluster::default(),
+            cluster: InitialCluster::default(),
             templates: Templates::default(),
             places: BTreeMap::new(),
             ignored: Ignored::default(),

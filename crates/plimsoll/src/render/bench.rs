@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use plimsoll_sim::perf::{Groups, Workload};
+use plimsoll_sim::perf::{Workload, WorkloadGroups};
 use serde_json::json;
 
 use super::style::{Screen, amount};
@@ -19,9 +19,9 @@ pub(crate) fn list(out: &mut impl Write, all: &[Workload], screen: Screen) -> io
     for workload in all {
         let sizes = workload.sizes;
         let groups = match workload.groups {
-            Groups::None => UNKNOWN.to_owned(),
-            Groups::Deployments => format!("{} Deployments", sizes.groups),
-            Groups::Classes => format!("{} classes", sizes.groups),
+            WorkloadGroups::None => UNKNOWN.to_owned(),
+            WorkloadGroups::Deployments => format!("{} Deployments", sizes.groups),
+            WorkloadGroups::Classes => format!("{} classes", sizes.groups),
         };
         let [nodes, init_pods, pods] =
             [sizes.nodes, sizes.init_pods, sizes.pods].map(|n| n.to_string());
@@ -44,8 +44,8 @@ pub(crate) fn list_json(out: &mut impl Write, all: &[Workload]) -> io::Result<()
                 "nodes": sizes.nodes,
                 "initPods": sizes.init_pods,
                 "pods": sizes.pods,
-                "deployments": groups(Groups::Deployments),
-                "classes": groups(Groups::Classes),
+                "deployments": groups(WorkloadGroups::Deployments),
+                "classes": groups(WorkloadGroups::Classes),
             })
         })
         .collect();

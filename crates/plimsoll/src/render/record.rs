@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use plimsoll_engine::Decision;
-use plimsoll_engine::record::{BoundClaim, Record};
+use plimsoll_engine::record::{BoundClaim, DecisionRecord};
 use plimsoll_sim::ClaimBinding;
 use serde::Serialize;
 
@@ -23,7 +23,7 @@ pub(crate) fn write_line(
             volume: binding.volume.as_deref(),
         })
         .collect();
-    let mut record = Record::of(decision);
+    let mut record = DecisionRecord::of(decision);
     record.volumes = volumes;
     serde_json::to_writer(&mut *out, &record)?;
     out.write_all(b"\n")
@@ -36,7 +36,10 @@ pub(crate) fn write_line_on_both_scales(
     old: &OldScale,
 ) -> io::Result<()> {
     let scale10 = Scale10::of(old);
-    serde_json::to_writer(&mut *out, &OnBothScales { record: Record::of(decision), scale10 })?;
+    serde_json::to_writer(
+        &mut *out,
+        &OnBothScales { record: DecisionRecord::of(decision), scale10 },
+    )?;
     out.write_all(b"\n")
 }
 
@@ -44,6 +47,6 @@ pub(crate) fn write_line_on_both_scales(
 #[derive(Serialize)]
 struct OnBothScales<'a> {
     #[serde(flatten)]
-    record: Record<'a>,
+    record: DecisionRecord<'a>,
     scale10: Scale10<'a>,
 }

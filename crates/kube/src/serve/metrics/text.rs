@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use plimsoll_engine::metrics::{self, Family, Series, Stability, Value};
+use plimsoll_engine::metrics::{self, Family, MetricSeries, Stability, Value};
 use prometheus::proto::{MetricFamily, MetricType};
 
 use super::go_float::go_float;
@@ -89,7 +89,7 @@ impl From<&Family> for Printed {
             metrics::MetricType::Histogram(_) => Type::Histogram,
         };
         let mut printed = Printed::new(told.name, told.stability, told.help, kind);
-        for Series { labels, value } in &family.series {
+        for MetricSeries { labels, value } in &family.series {
             let names = told.labels.iter().map(|&name| name.to_owned());
             let labels = names.zip(labels.iter().map(ToString::to_string)).collect();
             let number = match value {

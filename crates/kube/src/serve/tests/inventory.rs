@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use expect_test::expect;
 use plimsoll_engine::metrics::{
-    Buckets, Descriptor, Family, Histogram, MetricType, Series, Value, inventory,
+    Buckets, Descriptor, Family, Histogram, MetricSeries, MetricType, Value, inventory,
 };
 use plimsoll_framework::Release;
 
@@ -87,7 +87,7 @@ fn told(release: Release) -> Vec<String> {
 fn all() -> Vec<Family> {
     let series = |labels: &[&str], value| {
         let labels = labels.iter().map(|label| format!("some-{label}").into()).collect();
-        vec![Series { labels, value }]
+        vec![MetricSeries { labels, value }]
     };
     let value = |kind| match kind {
         MetricType::Counter | MetricType::Gauge => Value::Number(7),

@@ -98,7 +98,7 @@ impl Record for Breaks {
 async fn who_relies_on_the_writer_hears_if_it_breaks_down() {
     let lab = Lab::with(Fake::scripted(&[]), |options| options.events = Arc::new(Breaks));
     assert!(tokio::time::timeout(Duration::from_hours(1), lab.writer.ended()).await.is_err());
-    let record = plimsoll_engine::Record {
+    let record = plimsoll_engine::EventRecord {
         kind: "Normal",
         reason: "Scheduled",
         action: "Binding",

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use plimsoll_sim::perf::Meter;
+use plimsoll_sim::perf::MeasurementClock;
 
 /// The clocks of this machine.
 #[derive(Debug)]
@@ -14,7 +14,7 @@ impl Clocks {
     }
 }
 
-impl Meter for Clocks {
+impl MeasurementClock for Clocks {
     fn wall(&self) -> Duration {
         self.0.elapsed()
     }

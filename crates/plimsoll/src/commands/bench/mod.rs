@@ -9,7 +9,7 @@ use std::path::Path;
 use anyhow::{Result, ensure};
 use plimsoll_engine::Audit;
 use plimsoll_framework::Registry;
-use plimsoll_sim::perf::{Groups, Sizes, Workload};
+use plimsoll_sim::perf::{Sizes, Workload, WorkloadGroups};
 
 use self::runs::Conditions;
 use crate::args::{Bench, Engine, Format};
@@ -149,11 +149,11 @@ fn sizes(workload: &Workload, args: &Bench) -> Result<Sizes> {
     let default = workload.sizes;
     let (name, groups) = (workload.name, workload.groups);
     ensure!(
-        args.deployments.is_none() || groups == Groups::Deployments,
+        args.deployments.is_none() || groups == WorkloadGroups::Deployments,
         "{name} has no Deployments: leave out --deployments"
     );
     ensure!(
-        args.classes.is_none() || groups == Groups::Classes,
+        args.classes.is_none() || groups == WorkloadGroups::Classes,
         "{name} has no classes of pods: leave out --classes"
     );
     Ok(Sizes {

@@ -10,7 +10,7 @@ pub(crate) const NO_CANDIDATE: &str = "no candidate node for preemption";
 
 /// A node that can be cleared for a pod. Extenders are asked about these nodes, and return those that remain.
 #[derive(Clone, Debug)]
-pub struct Clearable {
+pub struct CandidateNode {
     /// The name of the node.
     pub node: Str,
     /// All pods that have to go, including those that are terminating. At least one.
@@ -20,7 +20,7 @@ pub struct Clearable {
     pub broken_budgets: i64,
 }
 
-impl Clearable {
+impl CandidateNode {
     /// Nominates this node. Pods that are terminating already are not evicted again.
     pub fn nomination(&self) -> Nomination {
         let staying = self.victims.iter().filter(|victim| !victim.is_terminating());
